@@ -1,0 +1,53 @@
+// Options of the core, their ranges and defaults. Names of the SQL side stand in the comments.
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "quarry/status.h"
+
+namespace quarry {
+
+enum class Codec : uint8_t { kNone = 0, kLz4 = 1, kZstd = 2 };
+
+/// "none", "lz4", "zstd".
+[[nodiscard]] const char* CodecName(Codec codec);
+/// Case-insensitive. Error: kInvalidArgument that names the value and the three allowed.
+[[nodiscard]] Result<Codec> ParseCodec(const std::string& name);
+
+inline constexpr uint32_t kPartSizeMinBytes = 512;
+inline constexpr uint32_t kPartSizeMaxBytes = 16U << 20;
+inline constexpr uint32_t kPartSizeDefaultBytes = 64U << 10;
+/// MAX_BLOB_PART_SIZE of MySQL Cluster 9.4: the part size that the NDB comment asks for (../docs/glossary.md).
+inline constexpr uint32_t kPartSizeNdbMaxBytes = 13948;
+
+inline constexpr uint32_t kBatchMinBytes = 4096;
+inline constexpr uint32_t kBatchMaxBytes = 1U << 30;
+inline constexpr uint32_t kWriteBatchDefaultBytes = 256U << 10;
+inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
+
+/// How one value is written.
+struct AppendOptions {
+  uint32_t part_size_bytes = kPartSizeDefaultBytes;          ///< PART_SIZE
+  Codec codec = Codec::kNone;                                ///< CODEC
+  uint32_t write_batch_bytes = kWriteBatchDefaultBytes;      ///< quarry_write_batch_bytes: memory and size of one write call
+};
+
+/// How one value is read.
+struct ReadOptions {
+  uint32_t read_batch_bytes = kReadBatchDefaultBytes;  ///< quarry_read_batch_bytes: bytes of stored parts asked for in one submission
+};
+
+/// How a StoreDirectory is opened. Constant after Open.
+struct DirectoryOptions {
+  std::string home_path;                 ///< holds the manifests and the trash; e.g. <datadir>/#quarry. Created when missing
+  std::vector<std::string> data_paths;   ///< quarry_data_paths; empty: segments live under home_path
+  uint64_t segment_size_bytes = 256ULL << 20;  ///< a segment is sealed when it would grow beyond (one larger value may)
+  uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space kept ahead of a lone committer; 0: never
+  uint64_t recent_cache_bytes = 16ULL << 20;   ///< just-written bytes kept for reads, over all stores
+  uint64_t checkpoint_interval_bytes = 64ULL << 20;  ///< appended bytes after which a store's manifest is rewritten
+};
+
+}  // namespace quarry

@@ -1,0 +1,54 @@
+// Counters and sizes that the core reports. All sizes in bytes; all counters since the directory was opened.
+// Thread-safety: plain snapshots, taken by StoreDirectory::GetCounters and Store::GetStats.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "quarry/types.h"
+
+namespace quarry {
+
+/// Whole-directory counters (SHOW GLOBAL STATUS LIKE 'quarry%').
+struct Counters {
+  uint64_t extents_appended = 0;
+  uint64_t extents_read = 0;
+  uint64_t extents_released = 0;
+  uint64_t value_bytes_appended = 0;   ///< uncompressed
+  uint64_t stored_bytes_appended = 0;  ///< header + index + stored parts
+  uint64_t padding_bytes_written = 0;  ///< to reach a block boundary at a flush
+  uint64_t zero_bytes_written = 0;     ///< by the pool of zeroed space
+  uint64_t file_bytes_written = 0;     ///< everything given to write calls on segments
+  uint64_t write_calls = 0;            ///< write submissions on segments
+  uint64_t value_bytes_read = 0;       ///< uncompressed, given to callers
+  uint64_t file_bytes_read = 0;        ///< asked of segments
+  uint64_t read_submissions = 0;       ///< one per batch of parts
+  uint64_t flushes = 0;                ///< fdatasync calls on segments
+  uint64_t committers_flushed = 0;     ///< committers served by them; committers_flushed / flushes is the group size
+  uint64_t flushes_zeroed = 0;         ///< flushes that hit only zeroed space (no journal commit)
+  uint64_t flush_errors = 0;
+  uint64_t segments_poisoned = 0;
+  uint64_t recent_cache_hits = 0;      ///< extent reads served whole by just-written bytes
+  uint64_t recent_cache_misses = 0;
+  uint64_t recent_cache_bytes = 0;     ///< gauge
+  uint64_t staging_bytes = 0;          ///< gauge: write buffers in use
+  uint64_t corruptions = 0;            ///< reads refused by a checksum
+  uint64_t checkpoints = 0;
+  uint64_t parts_stored_raw = 0;       ///< parts for which compressing did not pay
+  uint64_t parts_compressed = 0;
+};
+
+/// One store (INFORMATION_SCHEMA.QUARRY_TABLES).
+struct StoreStats {
+  StoreId store;
+  TableId table;
+  std::string table_name;        ///< at the last binding; for people only
+  uint32_t segments = 0;
+  uint64_t extents = 0;          ///< appended and not released, by the counters (a hint, as all dead figures)
+  uint64_t live_bytes = 0;       ///< stored bytes appended and not released (a hint)
+  uint64_t dead_bytes = 0;       ///< stored bytes released (a hint)
+  uint64_t real_bytes = 0;       ///< blocks allocated on disk, as du sees them
+  bool rebinding = false;        ///< a rebuild was cut off: kept until a mark pass decides
+};
+
+}  // namespace quarry

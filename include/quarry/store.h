@@ -1,0 +1,127 @@
+// StoreDirectory and Store: the payload side of Quarry. This is all that the plugin and the tools see of it.
+//
+// Promises (each has a test that breaks when it does):
+//  - After Sync(unsynced) returned ok, every extent in `unsynced` survives power loss.
+//  - A block that was synced is never written again.
+//  - A read returns exactly the bytes appended, or an error; never other bytes.
+//  - A failed flush poisons its segment: waiting committers fail, nothing is retried on that file, later appends go to a new one.
+//  - Nothing is given back on anybody's word: Release only counts.
+//
+// Thread-safety: both classes are internally synchronised; UnsyncedExtents belongs to one transaction and is
+// externally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quarry/locator.h"
+#include "quarry/options.h"
+#include "quarry/stats.h"
+#include "quarry/status.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+class StoreDirectoryImpl;
+class StoreImpl;
+
+/// The extents one transaction appended and has not yet seen made durable, per store and segment.
+/// Cheap when empty (no allocation). Copyable: a savepoint may keep none of it, for syncing too much is harmless.
+class UnsyncedExtents {
+ public:
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+  void Clear() { entries_.clear(); }
+
+  struct Entry {
+    StoreId store;
+    SegmentNumber segment;
+    uint64_t end_offset_bytes = 0;  ///< everything of this segment below must be durable
+  };
+  /// Keeps one entry per segment, the furthest.
+  void Add(const Entry& entry);
+  [[nodiscard]] std::span<const Entry> entries() const { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+/// All segments of one table or partition.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  [[nodiscard]] virtual StoreId id() const = 0;
+
+  /// Appends one value as one extent and notes it in `unsynced`. The bytes are not durable until Sync.
+  /// `value` is read during the call only. Errors: kInvalidArgument, kNoSpace, kIoError; then no locator is
+  /// valid and the space, if any was taken, is dead.
+  [[nodiscard]] virtual Result<Locator> Append(std::span<const uint8_t> value, const AppendOptions& options,
+                                               UnsyncedExtents* unsynced) = 0;
+
+  /// Makes everything appended to this store so far durable, whoever appended it (DDL's own sync points).
+  [[nodiscard]] virtual Status SyncAll() = 0;
+
+  /// Says that `locator` is probably dead. A hint for the counters, nothing else: the mark pass is the only authority.
+  virtual void Release(const Locator& locator) = 0;
+
+  [[nodiscard]] virtual StoreStats GetStats() const = 0;
+};
+
+/// Every store of one server, over one or several data paths.
+class StoreDirectory {
+ public:
+  virtual ~StoreDirectory() = default;
+
+  /// Opens (creating what is missing) and recovers. Bounded by the manifests' checkpoints.
+  /// Errors: kUnavailable names a data path that is missing or not the one recorded; kCorruption a manifest that
+  /// does not verify; kIoError an unwritable path. On error nothing is left half created.
+  [[nodiscard]] static Result<std::unique_ptr<StoreDirectory>> Open(const DirectoryOptions& options);
+
+  /// The store that appends for InnoDB table `table` go to; created and bound, durably, when there is none.
+  /// `table_name` ("db/t") is for people only.
+  [[nodiscard]] virtual Result<std::shared_ptr<Store>> OpenForAppend(TableId table, const std::string& table_name) = 0;
+
+  /// The store bound to `table`, or kNotFound. Never creates.
+  [[nodiscard]] virtual Result<std::shared_ptr<Store>> Find(TableId table) = 0;
+
+  /// A rebuild of `old_table` into a table whose id is not yet known is about to commit: from now on its stores
+  /// are kept whatever becomes of `old_table`, until Rebind or AbandonRebind. Durable when it returns.
+  [[nodiscard]] virtual Status BeginRebind(TableId old_table) = 0;
+  /// The rebuild committed: the stores of `old_table` now belong to `new_table`. Durable when it returns.
+  [[nodiscard]] virtual Status Rebind(TableId old_table, TableId new_table) = 0;
+  /// The rebuild rolled back.
+  [[nodiscard]] virtual Status AbandonRebind(TableId old_table) = 0;
+
+  /// InnoDB has no table `table` any more, as of `lsn` (the caller looked): its stores go to the trash folder, still
+  /// readable, and come back by themselves when `table` is asked for again (a DROP that a crash undid). Durable when
+  /// it returns. A store that is rebinding is left alone.
+  [[nodiscard]] virtual Status Discard(TableId table, uint64_t lsn) = 0;
+  /// Unlinks the stores discarded at an LSN that InnoDB has flushed. Returns the bytes given back.
+  [[nodiscard]] virtual Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) = 0;
+
+  /// Reads the whole value into `out`, whose size must be locator.value_size_bytes. Every checksum is verified.
+  /// Errors: kCorruption (with store, segment, offset), kIoError, kNotFound (segment gone), kUnavailable.
+  [[nodiscard]] virtual Status Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) = 0;
+
+  /// Reads out.size() bytes of the value from `offset_bytes`, touching only the index and the parts that hold them.
+  [[nodiscard]] virtual Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+                                         std::span<uint8_t> out) = 0;
+
+  /// Group commit: returns when every extent noted in `unsynced` is durable, sharing flushes with whoever waits on
+  /// the same segments. Does not clear `unsynced`. Errors: kPoisoned, kIoError, kNoSpace: the caller must roll back.
+  [[nodiscard]] virtual Status Sync(const UnsyncedExtents& unsynced) = 0;
+
+  /// Counts the extent behind `locator` as probably dead, whichever store it is in.
+  virtual void Release(const Locator& locator) = 0;
+
+  /// Writes every store's manifest. Called at intervals and at shutdown.
+  [[nodiscard]] virtual Status Checkpoint() = 0;
+
+  [[nodiscard]] virtual Counters GetCounters() const = 0;
+  [[nodiscard]] virtual std::vector<StoreStats> ListStores() const = 0;
+};
+
+}  // namespace quarry

@@ -1,0 +1,85 @@
+// Env: the one seam through which the core touches files, time and threads' sleep.
+// Implementations: PosixEnv (production), MemoryEnv (tests; models what survives a power cut), FaultEnv (wraps
+// another Env: fails the n-th call once or from then on, cuts power, delays).
+//
+// Invariants:
+//  - Every call reports its error; none retries a failed flush.
+//  - Writes through WritableFile go around the page cache (O_DIRECT where the file system has it): buffer address,
+//    offset and length are multiples of kBlockSizeBytes. They are not durable until Sync returns ok.
+//  - A created file is durable only after its Sync and SyncDirectory of its parent.
+// Thread-safety: Env and the files are internally synchronised; calls on one file may run in parallel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quarry/status.h"
+
+namespace quarry {
+
+/// Unit of direct I/O and of hole punching.
+inline constexpr uint64_t kBlockSizeBytes = 4096;
+
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  /// Writes all of `data` at `offset_bytes` or fails. Short writes are continued; ENOSPC is kNoSpace.
+  [[nodiscard]] virtual Status WriteAt(uint64_t offset_bytes, std::span<const uint8_t> data) = 0;
+  /// fdatasync: everything whose WriteAt returned before this call is durable, the file's size included.
+  [[nodiscard]] virtual Status Sync() = 0;
+  [[nodiscard]] virtual Status Truncate(uint64_t size_bytes) = 0;
+  /// Deallocates whole blocks; the file's size stays.
+  [[nodiscard]] virtual Status PunchHole(uint64_t offset_bytes, uint64_t size_bytes) = 0;
+  /// Close errors are reported; the destructor closes too but cannot.
+  [[nodiscard]] virtual Status Close() = 0;
+};
+
+/// One piece of a batched read.
+struct ReadRequest {
+  uint64_t offset_bytes = 0;
+  std::span<uint8_t> out;
+};
+
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  /// Fills `out` wholly or fails; reading past the end is kCorruption's business of the caller: returns the count read.
+  [[nodiscard]] virtual Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) = 0;
+  /// All of `requests` in one submission; a short read of any is an error (kIoError, "short read").
+  [[nodiscard]] virtual Status ReadBatch(std::span<const ReadRequest> requests) = 0;
+  [[nodiscard]] virtual Result<uint64_t> SizeBytes() = 0;
+  /// Blocks really allocated, as du counts them.
+  [[nodiscard]] virtual Result<uint64_t> AllocatedBytes() = 0;
+};
+
+class Env {
+ public:
+  virtual ~Env() = default;
+  /// The process-wide production Env.
+  static Env* Posix();
+
+  /// Creates `path`, which must not exist. Mode 0660, no symlink is followed.
+  [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) = 0;
+  /// Opens an existing file for writing (hole punching, truncation at clean close).
+  [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
+  /// Replaces `path` atomically and durably with `contents` (write beside, fsync, rename, fsync directory).
+  [[nodiscard]] virtual Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) = 0;
+  /// The whole of a small file; refuses one larger than `limit_bytes` before allocating.
+  [[nodiscard]] virtual Result<std::vector<uint8_t>> ReadSmallFile(const std::string& path, uint64_t limit_bytes) = 0;
+  [[nodiscard]] virtual Result<bool> FileExists(const std::string& path) = 0;
+  /// Ok when it is there already.
+  [[nodiscard]] virtual Status CreateDirectory(const std::string& path) = 0;
+  [[nodiscard]] virtual Status SyncDirectory(const std::string& path) = 0;
+  /// Names only, sorted, without "." and "..".
+  [[nodiscard]] virtual Result<std::vector<std::string>> ListDirectory(const std::string& path) = 0;
+  [[nodiscard]] virtual Status Rename(const std::string& from, const std::string& to) = 0;
+  [[nodiscard]] virtual Status RemoveFile(const std::string& path) = 0;
+  [[nodiscard]] virtual Status RemoveDirectory(const std::string& path) = 0;
+  [[nodiscard]] virtual uint64_t NowMicros() = 0;
+};
+
+}  // namespace quarry
