@@ -1,0 +1,81 @@
+// Mutex, MutexLock and CondVar: std's, with annotations that clang checks (-Wthread-safety).
+// Thread-safety: Mutex and CondVar are internally synchronised; a MutexLock belongs to one thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "base/thread_annotations.h"
+
+namespace quarry {
+
+class QUARRY_CAPABILITY("mutex") Mutex {
+ public:
+  Mutex() = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void Lock() QUARRY_ACQUIRE() { mutex_.lock(); }
+  void Unlock() QUARRY_RELEASE() { mutex_.unlock(); }
+  [[nodiscard]] bool TryLock() QUARRY_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+
+ private:
+  friend class CondVar;
+  std::mutex mutex_;
+};
+
+/// Holds a Mutex for its scope. May be released early and taken again.
+class QUARRY_SCOPED_CAPABILITY MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) QUARRY_ACQUIRE(mutex) : mutex_(mutex) { mutex_.Lock(); }
+  ~MutexLock() QUARRY_RELEASE() {
+    if (held_) mutex_.Unlock();
+  }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+  void Unlock() QUARRY_RELEASE() {
+    mutex_.Unlock();
+    held_ = false;
+  }
+  void Lock() QUARRY_ACQUIRE() {
+    mutex_.Lock();
+    held_ = true;
+  }
+
+ private:
+  Mutex& mutex_;
+  bool held_ = true;
+};
+
+/// A condition variable. Waits may wake for nothing: callers loop over their condition.
+class CondVar {
+ public:
+  CondVar() = default;
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
+  void Wait(Mutex& mutex) QUARRY_REQUIRES(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait(lock);
+    lock.release();
+  }
+
+  /// False when `timeout` passed without a notification.
+  bool WaitFor(Mutex& mutex, std::chrono::microseconds timeout) QUARRY_REQUIRES(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    // A deadline on the system clock: pthread_cond_timedwait, which every thread sanitizer knows.
+    const std::cv_status status = condition_.wait_until(lock, std::chrono::system_clock::now() + timeout);
+    lock.release();
+    return status == std::cv_status::no_timeout;
+  }
+
+  void NotifyOne() { condition_.notify_one(); }
+  void NotifyAll() { condition_.notify_all(); }
+
+ private:
+  std::condition_variable condition_;
+};
+
+}  // namespace quarry

@@ -1,0 +1,51 @@
+// DIRECTORY (one per home) and PATH (one per data path). Normative layout: docs/format.md.
+//
+//   DIRECTORY body: installation id 16 bytes | created micros u64 | next store id u64 | next path number u32
+//                   | path count u32 | { path number u32, path (u32 size, bytes) } ...
+//   PATH body:      installation id 16 bytes | path number u32 | created micros u64
+//
+// Invariants: path number 0 is the home itself and is not listed; listed numbers rise strictly, start at 1, and are
+// never given to another path again. Every store id below the next store id may be in use; none at or above it is.
+// Thread-safety: pure functions and values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/segment_header.h"
+#include "quarry/status.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+struct DataPath {
+  uint32_t number = 0;
+  std::string path;  ///< as configured; at most kNameMaxBytes
+  bool operator==(const DataPath&) const = default;
+};
+
+struct DirectoryFile {
+  InstallationId installation{};
+  uint64_t created_micros = 0;
+  StoreId next_store{1};  ///< high-water mark: ids are handed out only below what is durable here
+  uint32_t next_path_number = 1;
+  std::vector<DataPath> paths;
+  bool operator==(const DirectoryFile&) const = default;
+};
+
+struct PathMarker {
+  InstallationId installation{};
+  uint32_t path_number = 0;
+  uint64_t created_micros = 0;
+  bool operator==(const PathMarker&) const = default;
+};
+
+[[nodiscard]] std::vector<uint8_t> EncodeDirectoryFile(const DirectoryFile& directory);
+[[nodiscard]] Result<DirectoryFile> DecodeDirectoryFile(std::span<const uint8_t> file);
+
+[[nodiscard]] std::vector<uint8_t> EncodePathMarker(const PathMarker& marker);
+[[nodiscard]] Result<PathMarker> DecodePathMarker(std::span<const uint8_t> file);
+
+}  // namespace quarry

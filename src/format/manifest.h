@@ -1,0 +1,65 @@
+// MANIFEST of one store: what it is bound to and which segments it has. Normative layout: docs/format.md.
+//
+//   body:    store id u64 | sequence u64 | created micros u64 | discarded at LSN u64 | next segment number u32
+//            | flags u32 (1 rebinding, 2 discarded) | table name (u32 size, bytes) | table count u32 | table id u64 ...
+//            | segment count u32 | segment ...
+//   segment: number u32 | path number u32 | state u32 | size u64 | extents u64 | live bytes u64 | dead bytes u64
+//            | checkpoint position u64
+//
+// Invariants: segment numbers rise strictly and stay below the next segment number; counters are hints.
+// Thread-safety: pure functions and values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quarry/status.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+enum class SegmentState : uint8_t {
+  kActive = 0,    ///< may have grown since: recovery scans it from the checkpoint position and seals it
+  kSealed = 1,    ///< never written again
+  kPoisoned = 2,  ///< sealed after a failed flush: bytes that no flush vouched for may be wrong
+};
+
+/// "active", "sealed", "poisoned".
+[[nodiscard]] const char* SegmentStateName(SegmentState state);
+
+struct ManifestSegment {
+  SegmentNumber segment;
+  uint32_t path_number = 0;
+  SegmentState state = SegmentState::kActive;
+  uint64_t size_bytes = 0;                 ///< of the file when the manifest was written
+  uint64_t extents = 0;                    ///< appended below the checkpoint position and not released (a hint)
+  uint64_t live_bytes = 0;                 ///< a hint
+  uint64_t dead_bytes = 0;                 ///< a hint
+  uint64_t checkpoint_position_bytes = 0;  ///< the counters cover everything below; recovery scans from here
+  bool operator==(const ManifestSegment&) const = default;
+};
+
+struct Manifest {
+  StoreId store;
+  uint64_t sequence = 0;  ///< one higher at each rewrite
+  uint64_t created_micros = 0;
+  SegmentNumber next_segment{1};
+  bool rebinding = false;         ///< a rebuild began and neither committed nor rolled back
+  bool discarded = false;         ///< in the trash
+  uint64_t discarded_at_lsn = 0;  ///< InnoDB's LSN of the discard; 0 unless discarded
+  std::string table_name;         ///< at the last binding; for people only; at most kNameMaxBytes
+  std::vector<TableId> tables;    ///< InnoDB table ids that the store is bound to; the last is the newest
+  std::vector<ManifestSegment> segments;
+  bool operator==(const Manifest&) const = default;
+};
+
+/// `manifest` must satisfy the invariants above (a programming error otherwise).
+[[nodiscard]] std::vector<uint8_t> EncodeManifest(const Manifest& manifest);
+
+/// `expected` is the store that the folder's name says; a manifest of another one is kCorruption. {0}: any.
+/// Errors: kCorruption, kNotSupported (newer version).
+[[nodiscard]] Result<Manifest> DecodeManifest(std::span<const uint8_t> file, StoreId expected);
+
+}  // namespace quarry

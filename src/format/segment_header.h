@@ -1,0 +1,50 @@
+// The first block of every segment. Normative layout: docs/format.md.
+//
+//   +0    magic             u64
+//   +8    version           u16, then u16 0
+//   +12   segment number    u32
+//   +16   store id          u64
+//   +24   path number       u32, then u32 0
+//   +32   installation id   16 bytes
+//   +48   table id          u64   InnoDB's, at creation; for people only
+//   +56   created           u64   microseconds since 1970, UTC
+//   +64   zeros
+//   +4088 checksum          u64   XXH3-64 of bytes 0..4087
+//
+// Thread-safety: pure functions and values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "quarry/status.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+inline constexpr size_t kSegmentHeaderSizeBytes = 4096;
+
+/// Drawn once at random for one home directory; tells its segments and paths from anybody else's.
+using InstallationId = std::array<uint8_t, 16>;
+
+struct SegmentHeader {
+  StoreId store;
+  SegmentNumber segment;
+  uint32_t path_number = 0;
+  InstallationId installation{};
+  TableId table;
+  uint64_t created_micros = 0;
+  bool operator==(const SegmentHeader&) const = default;
+};
+
+void EncodeSegmentHeader(const SegmentHeader& header, std::span<uint8_t, kSegmentHeaderSizeBytes> out);
+
+/// Verifies and decodes the block, whoever it belongs to. Errors: kCorruption, kNotSupported (newer version).
+[[nodiscard]] Result<SegmentHeader> DecodeSegmentHeader(std::span<const uint8_t> block);
+
+/// Also wants it to be segment `segment` of `store`, whose numbers the errors name.
+[[nodiscard]] Result<SegmentHeader> DecodeSegmentHeader(std::span<const uint8_t> block, StoreId store,
+                                                        SegmentNumber segment);
+
+}  // namespace quarry

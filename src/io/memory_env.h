@@ -1,0 +1,63 @@
+// MemoryEnv: files and directories in memory, with a model of what a power cut leaves. For tests.
+//
+// The model: a write is volatile until a Sync of its file that started after it returned. A creation, rename or
+// removal is volatile until SyncDirectory of its parent (a rename until that of both). PowerCut keeps everything
+// durable and, of the rest, any subset that a disk could have kept: each 512-byte sector of each volatile write on its
+// own, each file's size change on its own, each volatile directory operation on its own as long as the result is a
+// tree.
+//
+// Invariants: alignment is asserted as O_DIRECT would refuse it; open handles of before a power cut only give kIoError.
+// Thread-safety: internally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "io/env.h"
+
+namespace quarry {
+
+class MemoryEnv : public Env {
+ public:
+  MemoryEnv();
+  ~MemoryEnv() override;
+
+  /// Drops a subset of what is volatile, drawn from `seed` (the same calls and seed give the same subset), and makes
+  /// the rest durable. seed 0 drops all of it, seed UINT64_MAX keeps all of it.
+  void PowerCut(uint64_t seed);
+
+  /// Flips bit `bit` of the byte at `offset_bytes` of a file, durably, behind everybody's back. False: no such byte.
+  [[nodiscard]] bool FlipBit(const std::string& path, uint64_t offset_bytes, int bit);
+
+  /// Total bytes that all files may allocate; a write beyond is ENOSPC. Default: no limit.
+  void SetCapacityBytes(uint64_t capacity_bytes);
+
+  /// Virtual time in microseconds, which only tests move.
+  void AdvanceMicros(uint64_t micros);
+
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override;
+  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) override;
+  [[nodiscard]] Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) override;
+  [[nodiscard]] Result<std::vector<uint8_t>> ReadSmallFile(const std::string& path, uint64_t limit_bytes) override;
+  [[nodiscard]] Result<bool> FileExists(const std::string& path) override;
+  [[nodiscard]] Status CreateDirectory(const std::string& path) override;
+  [[nodiscard]] Status SyncDirectory(const std::string& path) override;
+  [[nodiscard]] Result<std::vector<std::string>> ListDirectory(const std::string& path) override;
+  [[nodiscard]] Status Rename(const std::string& from, const std::string& to) override;
+  [[nodiscard]] Status RemoveFile(const std::string& path) override;
+  [[nodiscard]] Status RemoveDirectory(const std::string& path) override;
+  [[nodiscard]] uint64_t NowMicros() override;
+
+ private:
+  class Model;
+  class WriteHandle;
+  class ReadHandle;
+  std::shared_ptr<Model> model_;  ///< shared with the handles, which may outlive the Env
+};
+
+}  // namespace quarry
