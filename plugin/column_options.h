@@ -1,0 +1,122 @@
+// What every BLOB, TEXT and JSON column of a Quarry table is: managed (long values live in segments) or left whole
+// in InnoDB, and with which sizes and codec.
+//
+// The answer is a pure function of the table's definition (options, comments, keys, virtual columns), so it is the
+// same whenever the table is opened, and nothing but the .frm has to persist it. Precedence of each setting:
+//   column option > NDB column comment > table option > system variable, fixed as a table option at CREATE.
+//
+// Invariants:
+//  - prefix_size <= inline_size, and prefix_size >= the longest index prefix on the column.
+//  - guaranteed_prefix_bytes: every head in the table holds at least so many raw bytes. An ALTER is in place only
+//    when it asks for no more (CompareForAlter), so the definition in force always gives a true figure.
+//  - A setting that CREATE refused, but that reached the table all the same (sql_mode IGNORE_BAD_TABLE_OPTIONS, the
+//    replication applier), counts as the nearest allowed value. Opening a table never fails for an option.
+//
+// Thread-safety: ColumnLayout is immutable after ResolveColumns; the functions need the TABLE to be the caller's own.
+#pragma once
+
+#include "mariadb_compat.h"
+#include "quarry/options.h"
+
+namespace quarry {
+
+/// InnoDB's table options and, behind them, Quarry's: InnoDB casts TABLE_SHARE::option_struct to its own type.
+/// Quarry's are kept as text, so that an error can say what is allowed; nullptr: not given.
+struct TableOptions {
+  ha_table_option_struct innodb;
+  char* inline_size;
+  char* prefix_size;
+  char* part_size;
+  char* codec;
+};
+
+/// Options of one column; nullptr: not given.
+struct FieldOptions {
+  char* inline_size;
+  char* prefix_size;
+  char* part_size;
+  char* codec;
+};
+
+/// For handlerton::table_options and field_options, at plugin init.
+ha_create_table_option* TableOptionRules();
+ha_create_table_option* FieldOptionRules();
+
+/// Adds InnoDB's own table options (all but the variables behind them) to `quarry_hton`'s. Call once when InnoDB's
+/// handlerton exists; harmless when called again. Externally synchronised: no table may be opened meanwhile.
+void AdoptInnodbTableOptions(handlerton* quarry_hton, const handlerton* innodb_hton);
+
+enum class UnmanagedReason : uint8_t {
+  kNone = 0,           ///< managed
+  kTinyBlob,           ///< TINYBLOB, TINYTEXT: at most 255 bytes
+  kGeometry,           ///< a spatial type
+  kCompressedColumn,   ///< column attribute COMPRESSED
+  kVirtualColumnBase,  ///< an indexed VIRTUAL column is computed from it: InnoDB computes it from its own row
+  kFulltextKey,
+  kSpatialKey,
+  kUniqueHashKey,   ///< UNIQUE over the whole BLOB: the server hashes what InnoDB holds
+  kVirtualColumn,   ///< the column itself is VIRTUAL: it has no bytes
+  kTemporaryTable,  ///< CREATE TEMPORARY TABLE: InnoDB's ids of such tables are not unique over time
+};
+/// "managed", "TINYBLOB or TINYTEXT", ...
+const char* UnmanagedReasonText(UnmanagedReason reason);
+
+enum class OptionSource : uint8_t { kDefault = 0, kTableOption, kColumnComment, kColumnOption };
+/// "default", "table option", "column comment", "column option".
+const char* OptionSourceName(OptionSource source);
+
+/// One BLOB/TEXT/JSON column.
+struct ColumnPlan {
+  uint field_index = 0;  ///< TABLE::field[field_index]
+  UnmanagedReason reason = UnmanagedReason::kNone;
+  uint32_t inline_size_bytes = 0;        ///< values up to this stay whole in the row
+  uint32_t prefix_size_bytes = 0;        ///< raw bytes at the start of a head
+  uint32_t guaranteed_prefix_bytes = 0;  ///< what every head written so far holds at least
+  uint32_t index_prefix_bytes = 0;       ///< longest index prefix on the column, 0: none
+  uint32_t part_size_bytes = 0;
+  Codec codec = Codec::kNone;
+  bool json = false;                 ///< LONGTEXT that a JSON_VALID check makes a JSON column
+  bool head_may_leave_page = false;  ///< the longest head, or raw value, may land in InnoDB's overflow pages
+  OptionSource inline_size_source = OptionSource::kDefault;
+  OptionSource prefix_size_source = OptionSource::kDefault;
+  OptionSource part_size_source = OptionSource::kDefault;
+  OptionSource codec_source = OptionSource::kDefault;
+
+  [[nodiscard]] bool managed() const { return reason == UnmanagedReason::kNone; }
+  [[nodiscard]] AppendOptions append_options(uint32_t write_batch_bytes) const {
+    return AppendOptions{part_size_bytes, codec, write_batch_bytes};
+  }
+};
+
+/// Every BLOB-like column of a table, managed or not, in field order.
+struct ColumnLayout {
+  std::vector<ColumnPlan> columns;
+
+  [[nodiscard]] bool any_managed() const;
+  /// The plan of TABLE::field[field_index], or nullptr when that is no BLOB-like column.
+  [[nodiscard]] const ColumnPlan* Find(uint field_index) const;
+};
+
+/// The layout of an open TABLE, also of the one that handler::create gets and of the altered one of an in-place
+/// ALTER. `user_temporary`: a user's CREATE TEMPORARY TABLE (see InnerTableIsTemporary; in create():
+/// create_info->options & HA_LEX_CREATE_TMP_TABLE), which leaves every column unmanaged.
+ColumnLayout ResolveColumns(TABLE* table, bool user_temporary);
+
+/// Checks every option and comment of a table being created. On a bad one reports the error (column, option, value,
+/// what is allowed) and returns true. When all is well, pushes a note for each column whose head may leave the page.
+bool CheckCreateOptions(THD* thd, TABLE* form, const HA_CREATE_INFO* create_info);
+
+/// True, with the error reported, when the table would be encrypted (ENCRYPTED=YES, or innodb_encrypt_tables is on
+/// and ENCRYPTED is not NO): parts would be plain text.
+bool RefuseEncryption(THD* thd, const TABLE* form, const HA_CREATE_INFO* create_info);
+
+/// Whether an ALTER may be done in place: same managed set, same options, no index that needs a longer prefix than
+/// every head has. Otherwise `reason` (a constant text for HA_ALTER unsupported_reason) says why a copy is needed.
+struct AlterVerdict {
+  bool in_place = true;
+  const char* reason = nullptr;
+};
+AlterVerdict CompareForAlter(TABLE* old_table, TABLE* altered_table, const Alter_inplace_info* alter_info,
+                             bool user_temporary);
+
+}  // namespace quarry

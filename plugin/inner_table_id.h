@@ -1,0 +1,44 @@
+// InnoDB's own id of the table behind a child handler: what a store is bound to.
+//
+// InnoDB exports no function for it. The id is read from memory: ha_innobase::m_prebuilt -> row_prebuilt_t {magic,
+// table} -> dict_table_t {id, ..., name, ..., space_id}; the layout of the first two is mirrored in the .cc file.
+// Invariants:
+//  - The magic is checked at every read: a child that is closed or of another layout gives kNotSupported, not garbage.
+//  - Once per server start the id, name and space so read are compared with INFORMATION_SCHEMA.INNODB_SYS_TABLES, by
+//    a background thread. A difference means that the mirror is wrong for this server: every append is refused from
+//    then on (the message says so); reads go on, for they follow locators only.
+// Thread-safety: internally synchronised.
+#pragma once
+
+#include "mariadb_compat.h"
+#include "quarry/status.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+struct InnerTable {
+  TableId id;
+  uint32_t space_id = 0;
+  std::string name;        ///< InnoDB's: "db/t", "db/t#P#p0", in the file system's character set
+  bool temporary = false;  ///< lives in InnoDB's temporary tablespace: its id may equal a persistent table's
+};
+
+/// Of an open child (InnoDB) handler. Errors: kNotSupported when the memory does not look as expected, or when the
+/// self-check found a difference.
+Result<InnerTable> ReadInnerTable(const handler* child);
+
+/// Whether a child belongs to a user's CREATE TEMPORARY TABLE, by InnoDB's own word. False when it cannot be told.
+bool InnerTableIsTemporary(const handler* child);
+
+/// Notes a table for the self-check: cheap, does nothing after the check has run.
+void OfferForSelfCheck(const InnerTable& table);
+
+/// Starts the thread of the self-check: after signal_ddl_recovery_done, never in plugin init under its lock.
+void StartSelfCheck();
+/// Stops and joins it: in handlerton::pre_shutdown and in plugin deinit.
+void StopSelfCheck();
+
+enum class SelfCheckState : uint8_t { kPending, kPassed, kFailed };
+SelfCheckState GetSelfCheckState();
+
+}  // namespace quarry

@@ -1,0 +1,38 @@
+// Quarry's system variables: `quarry_<name>`. docs/operations.md lists them with ranges and effects.
+// Thread-safety: the getters read the server's variables; global ones may be set at any time (aligned words).
+#pragma once
+
+#include "mariadb_compat.h"
+#include "quarry/options.h"
+
+namespace quarry {
+
+/// For st_maria_plugin::system_vars.
+extern struct st_mysql_sys_var* system_variables[];
+
+/// quarry_write_batch_bytes of the session, or quarry_replica_write_batch_bytes in a replication applier thread.
+uint32_t WriteBatchBytes(THD* thd);
+/// quarry_read_batch_bytes of the session.
+uint32_t ReadBatchBytes(THD* thd);
+/// quarry_autoincrement_prefetch_sz of the session, 1-65536.
+uint32_t AutoincrementPrefetch(THD* thd);
+
+/// The core's options from the read-only variables. Errors: kInvalidArgument or kUnavailable name the data path that
+/// is relative, repeated, missing, not a directory, not writable or inside another one.
+Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_path);
+
+/// The rules of the table options take their defaults from these variables (create_options.h, HA_*OPTION_SYSVAR).
+struct OptionVariables {
+  struct st_mysql_sys_var* inline_size;
+  struct st_mysql_sys_var* prefix_size;
+  struct st_mysql_sys_var* part_size;
+  struct st_mysql_sys_var* codec;
+};
+OptionVariables GetOptionVariables();
+
+inline constexpr uint32_t kInlineSizeDefaultBytes = 4096;
+inline constexpr uint32_t kInlineSizeMaxBytes = 65535;
+inline constexpr uint32_t kPrefixSizeDefaultBytes = 0;
+inline constexpr uint32_t kPrefixSizeMaxBytes = 65535;
+
+}  // namespace quarry
