@@ -44,6 +44,8 @@ struct dict_table_t;
 struct dict_index_t;
 struct dict_v_col_t;
 struct dict_s_col_t;
+struct dict_vcol_templ_t;
+struct dict_add_v_col_t;
 struct fts_result_t;
 enum dberr_t : int;
 enum dict_err_ignore_t : int;
