@@ -1,0 +1,76 @@
+# One verb for each thing to do; every verb does its own set-up (packages and downloads only when missing).
+# CMake does the building (CMakePresets.json); this file only says in which order.
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := core
+.PHONY: help core setup fetch build plugin test demo server stop status shell bench lab tidy format ci install clean distclean
+
+JOBS ?= $(shell nproc)
+EXP ?= e1
+SCALE ?= normal
+STAGES ?=
+LAB := build/venv/bin/python -m quarry_lab
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+core: setup ## (what plain `make` does) build the core and run its unit tests: seconds
+	@cmake --preset release >build/configure.log || { cat build/configure.log; exit 1; }
+	@cmake --build build/release -j $(JOBS) --target quarry_core_test
+	@build/release/quarry_core_test --gtest_brief=1
+
+setup: ## install the packages and Python modules that are missing
+	@scripts/setup
+
+fetch: setup ## get a private MariaDB server and its headers into build/mariadb
+	@scripts/fetch-mariadb
+
+build: fetch ## build everything: core, tests, tools, plugin
+	@cmake --preset release -DQUARRY_MARIADB_ROOT=$(CURDIR)/build/mariadb >build/configure.log || { cat build/configure.log; exit 1; }
+	@cmake --build build/release -j $(JOBS)
+
+plugin: fetch ## build the engine: build/release/plugin/ha_quarry.so
+	@cmake --preset release -DQUARRY_MARIADB_ROOT=$(CURDIR)/build/mariadb >build/configure.log || { cat build/configure.log; exit 1; }
+	@cmake --build build/release -j $(JOBS) --target ha_quarry
+	@ls -l build/release/plugin/ha_quarry.so
+
+test: fetch ## run every test, with counts at the end (STAGES="core sql": only these)
+	@scripts/run-tests --jobs $(JOBS) $(STAGES)
+
+demo: build ## load real files into InnoDB and Quarry side by side, compare, kill -9, draw build/report/index.html
+	@$(LAB) demo
+
+server: plugin ## start a private server with ENGINE=QUARRY in build/server
+	@scripts/server start
+
+stop: ## stop it
+	@scripts/server stop
+
+status: ## is it running, and how to connect
+	@scripts/server status
+
+shell: server ## open an SQL shell on it (starts it if needed)
+	@scripts/server shell
+
+bench: build ## run one experiment: make bench EXP=e1
+	@$(LAB) bench --exp $(EXP)
+
+lab: build ## run all experiments: make lab SCALE=quick|normal|full
+	@$(LAB) lab --scale $(SCALE)
+
+tidy: fetch ## clang-tidy over core, tools and plugin
+	@scripts/tidy $(JOBS)
+
+format: setup ## clang-format all C++ files in place
+	@scripts/check-style --fix
+
+ci: ## what continuous integration runs
+	@.ci/run
+
+install: setup ## build the engine for the MariaDB server installed on this machine and load it there
+	@scripts/install
+
+clean: stop ## remove what was built (downloads, the private MariaDB and build/venv stay)
+	@find build -mindepth 1 -maxdepth 1 ! -name downloads ! -name apt ! -name mariadb ! -name venv ! -name '.*.lock' -exec rm -rf {} +
+
+distclean: stop ## remove build/ altogether
+	@rm -rf build
