@@ -41,6 +41,8 @@ inline constexpr size_t kExtentHeaderSizeBytes = 72;
 inline constexpr size_t kIndexEntrySizeBytes = 12;
 inline constexpr size_t kIndexChecksumSizeBytes = 8;
 inline constexpr uint64_t kExtentAlignmentBytes = 8;
+/// Segments are written, padded and punched in blocks of this size (io/env.h has the same number for I/O).
+inline constexpr uint64_t kSegmentBlockSizeBytes = 4096;
 /// A LONGBLOB holds less than 4 GiB.
 inline constexpr uint64_t kValueSizeMaxBytes = (1ULL << 32) - 1;
 
@@ -116,9 +118,10 @@ struct PartRange {
 
 // ---- decoding ----
 
-/// How many bytes of the extent a reader asks for first, from its start: the whole extent when it fits in
-/// `batch_bytes`, else enough for the header and the index of parts of the default size, at least one block. Never
-/// beyond the extent.
+/// How many bytes of the extent a reader asks for first, from its start: `batch_bytes`, but at least enough for the
+/// header and the index of parts of the default size, and one block; never beyond the extent. So a small extent comes
+/// in one go, a long one starts with its index and first parts, and a range read (batch_bytes 0) asks for the index
+/// alone.
 [[nodiscard]] uint64_t FirstReadSizeBytes(const Locator& locator, uint64_t batch_bytes);
 
 /// Verifies the header alone, at the front of `bytes` (at least kExtentHeaderSizeBytes of them), and that it is the one

@@ -31,6 +31,13 @@ class WritableFile {
   /// fdatasync: everything whose WriteAt returned before this call is durable, the file's size included.
   [[nodiscard]] virtual Status Sync() = 0;
   [[nodiscard]] virtual Status Truncate(uint64_t size_bytes) = 0;
+  /// Allocates (unwritten) blocks ahead and lets the file's size grow over them, so that parallel writes need not take
+  /// the inode's lock one by one. A hint: an Env that cannot does nothing; ENOSPC is kNoSpace and changes nothing.
+  [[nodiscard]] virtual Status Allocate(uint64_t offset_bytes, uint64_t size_bytes) {
+    (void)offset_bytes;
+    (void)size_bytes;
+    return Status::Ok();
+  }
   /// Deallocates whole blocks; the file's size stays.
   [[nodiscard]] virtual Status PunchHole(uint64_t offset_bytes, uint64_t size_bytes) = 0;
   /// Close errors are reported; the destructor closes too but cannot.
@@ -66,7 +73,8 @@ class Env {
   /// Opens an existing file for writing (hole punching, truncation at clean close).
   [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
-  /// Replaces `path` atomically and durably with `contents` (write beside, fsync, rename, fsync directory).
+  /// Replaces `path` atomically and durably with `contents` (write `path`.new, fsync, rename, fsync directory). Calls
+  /// for one path must not overlap; a crash may leave a `path`.new that the next call for `path` replaces.
   [[nodiscard]] virtual Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) = 0;
   /// The whole of a small file; refuses one larger than `limit_bytes` before allocating.
   [[nodiscard]] virtual Result<std::vector<uint8_t>> ReadSmallFile(const std::string& path, uint64_t limit_bytes) = 0;

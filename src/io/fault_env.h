@@ -4,14 +4,12 @@
 // Thread-safety: internally synchronised. The hook runs on the calling thread with no lock held.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "io/env.h"
 
 namespace quarry {

@@ -1,22 +1,22 @@
 // MemoryEnv: files and directories in memory, with a model of what a power cut leaves. For tests.
 //
-// The model: a write is volatile until a Sync of its file that started after it returned. A creation, rename or
-// removal is volatile until SyncDirectory of its parent (a rename until that of both). PowerCut keeps everything
-// durable and, of the rest, any subset that a disk could have kept: each 512-byte sector of each volatile write on its
-// own, each file's size change on its own, each volatile directory operation on its own as long as the result is a
-// tree.
+// The model: a write is volatile until a Sync of its file that started after it returned. A creation or removal is
+// volatile until SyncDirectory of its parent, a rename until that of both parents. PowerCut keeps everything durable
+// and, of the rest, any subset that a disk could have kept: each 512-byte sector of each volatile write on its own,
+// size changes, truncations and holes of a file up to some point in their order, each volatile directory operation on
+// its own unless an earlier one on the same name was dropped. What lies in a directory whose creation was dropped is
+// gone.
 //
-// Invariants: alignment is asserted as O_DIRECT would refuse it; open handles of before a power cut only give kIoError.
-// Thread-safety: internally synchronised.
+// Invariants: a write that O_DIRECT would refuse for its alignment is refused (EINVAL); handles opened before a power
+// cut give kIoError after it; paths are compared as text after collapsing slashes. Thread-safety: internally
+// synchronised.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "io/env.h"
 
 namespace quarry {

@@ -1,0 +1,130 @@
+#include "format/manifest.h"
+
+#include <cassert>
+#include <string>
+
+#include "base/coding.h"
+#include "format/small_file.h"
+
+namespace quarry {
+
+namespace {
+
+constexpr uint64_t kManifestMagic = 0x0a0d666e614d5851ULL;  // "QXManf\r\n" as bytes on disk
+constexpr uint16_t kManifestVersion = 1;
+constexpr uint32_t kRebindingFlag = 1;
+constexpr uint32_t kDiscardedFlag = 2;
+constexpr size_t kSegmentSize = 3 * 4 + 5 * 8;
+
+ManifestSegment ReadSegment(ByteReader* reader, uint32_t* state) {
+  ManifestSegment segment;
+  segment.segment = SegmentNumber{reader->U32()};
+  segment.path_number = reader->U32();
+  *state = reader->U32();
+  segment.size_bytes = reader->U64();
+  segment.extents = reader->U64();
+  segment.live_bytes = reader->U64();
+  segment.dead_bytes = reader->U64();
+  segment.checkpoint_position_bytes = reader->U64();
+  return segment;
+}
+
+// Empty when the manifest is possible, else what is wrong with it.
+std::string FindFault(const Manifest& manifest) {
+  if (manifest.store.value == 0) return "names no store";
+  if (manifest.discarded_at_lsn != 0 && !manifest.discarded) return "has a discard LSN but is not discarded";
+  if (manifest.table_name.size() > kNameMaxBytes) return "has a table name that is too long";
+  uint32_t previous = 0;
+  for (const ManifestSegment& segment : manifest.segments) {
+    if (segment.segment.value <= previous) return "lists segments out of order";
+    previous = segment.segment.value;
+    if (segment.state > SegmentState::kPoisoned) return "has a segment of unknown state";
+    if (segment.checkpoint_position_bytes > segment.size_bytes) {
+      return "has segment " + std::to_string(previous) + " checkpointed beyond its size";
+    }
+  }
+  if (previous >= manifest.next_segment.value) {
+    return "lists segment " + std::to_string(previous) + ", the next would be " +
+           std::to_string(manifest.next_segment.value);
+  }
+  return {};
+}
+
+}  // namespace
+
+const char* SegmentStateName(SegmentState state) {
+  switch (state) {
+    case SegmentState::kActive:
+      return "active";
+    case SegmentState::kSealed:
+      return "sealed";
+    case SegmentState::kPoisoned:
+      return "poisoned";
+  }
+  return "unknown";
+}
+
+std::vector<uint8_t> EncodeManifest(const Manifest& manifest) {
+  assert(FindFault(manifest).empty());
+  ByteWriter body;
+  body.U64(manifest.store.value);
+  body.U64(manifest.sequence);
+  body.U64(manifest.created_micros);
+  body.U64(manifest.discarded_at_lsn);
+  body.U32(manifest.next_segment.value);
+  body.U32((manifest.rebinding ? kRebindingFlag : 0) | (manifest.discarded ? kDiscardedFlag : 0));
+  body.String(manifest.table_name);
+  body.U32(static_cast<uint32_t>(manifest.tables.size()));
+  for (const TableId& table : manifest.tables) body.U64(table.value);
+  body.U32(static_cast<uint32_t>(manifest.segments.size()));
+  for (const ManifestSegment& segment : manifest.segments) {
+    body.U32(segment.segment.value);
+    body.U32(segment.path_number);
+    body.U32(static_cast<uint32_t>(segment.state));
+    body.U64(segment.size_bytes);
+    body.U64(segment.extents);
+    body.U64(segment.live_bytes);
+    body.U64(segment.dead_bytes);
+    body.U64(segment.checkpoint_position_bytes);
+  }
+  return WrapSmallFile(kManifestMagic, kManifestVersion, body.bytes());
+}
+
+Result<Manifest> DecodeManifest(std::span<const uint8_t> file, StoreId expected) {
+  const auto corruption = [&](const std::string& what) {
+    return Status::Corruption(expected.value, 0, 0, "MANIFEST " + what);
+  };
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> body,
+                    UnwrapSmallFile(file, kManifestMagic, kManifestVersion, "MANIFEST", expected.value));
+  ByteReader reader(body);
+  Manifest manifest;
+  manifest.store = StoreId{reader.U64()};
+  manifest.sequence = reader.U64();
+  manifest.created_micros = reader.U64();
+  manifest.discarded_at_lsn = reader.U64();
+  manifest.next_segment = SegmentNumber{reader.U32()};
+  const uint32_t flags = reader.U32();
+  manifest.rebinding = (flags & kRebindingFlag) != 0;
+  manifest.discarded = (flags & kDiscardedFlag) != 0;
+  manifest.table_name = reader.String(kNameMaxBytes);
+  const uint32_t table_count = reader.Count(sizeof(uint64_t));
+  manifest.tables.reserve(table_count);
+  for (uint32_t i = 0; i < table_count; ++i) manifest.tables.push_back(TableId{reader.U64()});
+  const uint32_t segment_count = reader.Count(kSegmentSize);
+  manifest.segments.reserve(segment_count);
+  for (uint32_t i = 0; i < segment_count; ++i) {
+    uint32_t state = 0;
+    manifest.segments.push_back(ReadSegment(&reader, &state));
+    if (state > static_cast<uint32_t>(SegmentState::kPoisoned)) return corruption("has a segment of unknown state");
+    manifest.segments.back().state = static_cast<SegmentState>(state);
+  }
+  if (!reader.ok() || reader.remaining() != 0) return corruption("body has the wrong length");
+  if ((flags & ~(kRebindingFlag | kDiscardedFlag)) != 0) return corruption("has unknown flags");
+  if (const std::string fault = FindFault(manifest); !fault.empty()) return corruption(fault);
+  if (expected.value != 0 && manifest.store != expected) {
+    return corruption("belongs to store " + std::to_string(manifest.store.value));
+  }
+  return manifest;
+}
+
+}  // namespace quarry

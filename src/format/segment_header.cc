@@ -1,0 +1,83 @@
+#include "format/segment_header.h"
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+
+#include "base/checksum.h"
+#include "base/coding.h"
+
+namespace quarry {
+
+namespace {
+
+constexpr uint64_t kSegmentMagic = 0x0a0d6d6765535851ULL;  // "QXSegm\r\n" as bytes on disk
+constexpr uint16_t kSegmentVersion = 1;
+constexpr size_t kUsedSize = 64;
+constexpr size_t kChecksumOffset = kSegmentHeaderSizeBytes - 8;
+
+Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, SegmentNumber segment) {
+  const auto corruption = [&](const std::string& what) {
+    return Status::Corruption(store.value, segment.value, 0, "segment header " + what);
+  };
+  if (block.size() < kSegmentHeaderSizeBytes) return corruption("is cut off");
+  block = block.first(kSegmentHeaderSizeBytes);
+  ByteReader reader(block);
+  if (reader.U64() != kSegmentMagic) return corruption("magic mismatch: not a segment");
+  const uint16_t version = reader.U16();
+  const uint16_t zero_after_version = reader.U16();
+  SegmentHeader header;
+  header.segment = SegmentNumber{reader.U32()};
+  header.store = StoreId{reader.U64()};
+  header.path_number = reader.U32();
+  const uint32_t zero_after_path = reader.U32();
+  const std::span<const uint8_t> installation = reader.Bytes(header.installation.size());
+  std::copy(installation.begin(), installation.end(), header.installation.begin());
+  header.table = TableId{reader.U64()};
+  header.created_micros = reader.U64();
+  if (LoadLittleEndian<uint64_t>(block, kChecksumOffset) != Checksum64(block.first(kChecksumOffset))) {
+    return corruption("checksum mismatch");
+  }
+  if (version > kSegmentVersion) {
+    return Status::NotSupported("segment " + std::to_string(header.segment.value) + " of store " +
+                                std::to_string(header.store.value) + " has version " + std::to_string(version) +
+                                ", written by a newer Quarry; this one reads up to " + std::to_string(kSegmentVersion));
+  }
+  const auto rest = block.subspan(kUsedSize, kChecksumOffset - kUsedSize);
+  if (version == 0 || zero_after_version != 0 || zero_after_path != 0 ||
+      std::any_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte != 0; })) {
+    return corruption("has an impossible version or reserved bytes");
+  }
+  if (header.store.value == 0 || header.segment.value == 0) return corruption("names no segment");
+  return header;
+}
+
+}  // namespace
+
+void EncodeSegmentHeader(const SegmentHeader& header, std::span<uint8_t, kSegmentHeaderSizeBytes> out) {
+  assert(header.store.value != 0 && header.segment.value != 0);
+  std::fill(out.begin(), out.end(), uint8_t{0});
+  StoreLittleEndian(out, 0, kSegmentMagic);
+  StoreLittleEndian(out, 8, kSegmentVersion);
+  StoreLittleEndian(out, 12, header.segment.value);
+  StoreLittleEndian(out, 16, header.store.value);
+  StoreLittleEndian(out, 24, header.path_number);
+  std::copy(header.installation.begin(), header.installation.end(), out.begin() + 32);
+  StoreLittleEndian(out, 48, header.table.value);
+  StoreLittleEndian(out, 56, header.created_micros);
+  StoreLittleEndian(out, kChecksumOffset, Checksum64(out.first(kChecksumOffset)));
+}
+
+Result<SegmentHeader> DecodeSegmentHeader(std::span<const uint8_t> block) { return Decode(block, {}, {}); }
+
+Result<SegmentHeader> DecodeSegmentHeader(std::span<const uint8_t> block, StoreId store, SegmentNumber segment) {
+  QUARRY_TRY_ASSIGN(SegmentHeader header, Decode(block, store, segment));
+  if (header.store != store || header.segment != segment) {
+    return Status::Corruption(store.value, segment.value, 0,
+                              "segment header belongs to segment " + std::to_string(header.segment.value) +
+                                  " of store " + std::to_string(header.store.value));
+  }
+  return header;
+}
+
+}  // namespace quarry

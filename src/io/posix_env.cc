@@ -1,0 +1,165 @@
+// PosixEnv: Env on a POSIX file system. One instance for the process, without state.
+//
+// Invariants: descriptors are close-on-exec and follow no symbolic link in the last place; interrupted calls are
+// repeated, failed flushes never are. Thread-safety: immutable.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+
+#include "base/unique_fd.h"
+#include "io/env.h"
+#include "io/path.h"
+#include "io/posix_file.h"
+
+namespace quarry {
+
+namespace {
+
+constexpr mode_t kFileMode = 0660;
+constexpr mode_t kDirectoryMode = 0770;
+constexpr const char* kTemporarySuffix = ".new";
+
+Result<unique_fd> Open(const std::string& path, int flags, const char* operation) {
+  while (true) {
+    unique_fd fd(::open(path.c_str(), flags | O_CLOEXEC, kFileMode));
+    if (fd.valid()) return fd;
+    if (errno != EINTR) return Status::FromErrno(errno, operation, path);
+  }
+}
+
+Status WriteWhole(int fd, std::span<const uint8_t> contents, const std::string& path) {
+  while (!contents.empty()) {
+    const ssize_t result = ::write(fd, contents.data(), contents.size());
+    if (result < 0 && errno == EINTR) continue;
+    if (result <= 0) return Status::FromErrno(result < 0 ? errno : EIO, "write", path);
+    contents = contents.subspan(static_cast<size_t>(result));
+  }
+  return Status::Ok();
+}
+
+// A new file with `contents`, flushed.
+Status WriteTemporary(const std::string& path, std::span<const uint8_t> contents) {
+  // What a crash left of an earlier try is in nobody's use.
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Status::FromErrno(errno, "remove", path);
+  QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create"));
+  QUARRY_TRY(WriteWhole(fd.get(), contents, path));
+  if (::fsync(fd.get()) != 0) return Status::FromErrno(errno, "fsync", path);
+  if (const int system_errno = fd.Close(); system_errno != 0) return Status::FromErrno(system_errno, "close", path);
+  return Status::Ok();
+}
+
+class PosixEnv : public Env {
+ public:
+  Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
+    QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create"));
+    return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(path, std::move(fd)));
+  }
+
+  Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override {
+    QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_WRONLY | O_NOFOLLOW, "open"));
+    return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(path, std::move(fd)));
+  }
+
+  Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) override {
+    QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_RDONLY | O_NOFOLLOW, "open"));
+    return std::unique_ptr<ReadableFile>(std::make_unique<PosixReadableFile>(path, std::move(fd)));
+  }
+
+  Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) override {
+    const std::string temporary = path + kTemporarySuffix;
+    Status status = WriteTemporary(temporary, contents);
+    if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+      status = Status::FromErrno(errno, "rename", path);
+    if (!status.ok()) {
+      (void)::unlink(temporary.c_str());  // the first error is the one to report
+      return status;
+    }
+    return SyncDirectory(ParentPath(path));
+  }
+
+  Result<std::vector<uint8_t>> ReadSmallFile(const std::string& path, uint64_t limit_bytes) override {
+    QUARRY_TRY_ASSIGN(auto file, OpenForRead(path));
+    QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
+    if (size > limit_bytes) {
+      return Status::Corruption(
+          0, 0, 0,
+          path + " has " + std::to_string(size) + " bytes, at most " + std::to_string(limit_bytes) + " are possible");
+    }
+    std::vector<uint8_t> contents(size);
+    QUARRY_TRY_ASSIGN(const size_t read, file->ReadAt(0, contents));
+    contents.resize(read);
+    return contents;
+  }
+
+  Result<bool> FileExists(const std::string& path) override {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) == 0) return true;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    return Status::FromErrno(errno, "stat", path);
+  }
+
+  Status CreateDirectory(const std::string& path) override {
+    if (::mkdir(path.c_str(), kDirectoryMode) == 0) return Status::Ok();
+    const int system_errno = errno;
+    struct stat info {};
+    if (system_errno == EEXIST && ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return Status::Ok();
+    return Status::FromErrno(system_errno, "create directory", path);
+  }
+
+  Status SyncDirectory(const std::string& path) override {
+    QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_RDONLY | O_DIRECTORY, "open directory"));
+    if (::fsync(fd.get()) != 0) return Status::FromErrno(errno, "fsync directory", path);
+    return Status::Ok();
+  }
+
+  Result<std::vector<std::string>> ListDirectory(const std::string& path) override {
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+    if (directory == nullptr) return Status::FromErrno(errno, "list", path);
+    std::vector<std::string> names;
+    while (true) {
+      errno = 0;
+      const dirent* const entry = ::readdir(directory.get());
+      if (entry == nullptr && errno != 0) return Status::FromErrno(errno, "list", path);
+      if (entry == nullptr) break;
+      std::string name = entry->d_name;
+      if (name != "." && name != "..") names.push_back(std::move(name));
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  Status Rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) return Status::FromErrno(errno, "rename " + from + " to", to);
+    return Status::Ok();
+  }
+
+  Status RemoveFile(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0) return Status::FromErrno(errno, "remove", path);
+    return Status::Ok();
+  }
+
+  Status RemoveDirectory(const std::string& path) override {
+    if (::rmdir(path.c_str()) != 0) return Status::FromErrno(errno, "remove directory", path);
+    return Status::Ok();
+  }
+
+  uint64_t NowMicros() override {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+  }
+};
+
+}  // namespace
+
+Env* Env::Posix() {
+  static PosixEnv env;
+  return &env;
+}
+
+}  // namespace quarry

@@ -1,0 +1,182 @@
+#include "io/posix_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+#include "io/uring_reader.h"
+
+namespace quarry {
+
+namespace {
+
+constexpr size_t kStatBlockSize = 512;  // the unit of st_blocks, whatever the file system's block is
+constexpr size_t kVectorMax = 64;       // pieces of one preadv; below IOV_MAX, small enough for the stack
+
+bool IsBlockAligned(uint64_t value) { return value % kBlockSizeBytes == 0; }
+
+// True when each request continues the one before it in the file, as the parts of an extent do.
+bool IsContiguous(std::span<const ReadRequest> requests) {
+  for (size_t i = 1; i < requests.size(); ++i) {
+    if (requests[i - 1].offset_bytes + requests[i - 1].out.size() != requests[i].offset_bytes) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PosixWritableFile::PosixWritableFile(std::string path, unique_fd fd) : path_(std::move(path)), fd_(std::move(fd)) {
+  // Not at open: a file system without O_DIRECT would refuse the open after it had created the file.
+  const int flags = ::fcntl(fd_.get(), F_GETFL);
+  direct_.store(flags >= 0 && ::fcntl(fd_.get(), F_SETFL, flags | O_DIRECT) == 0, std::memory_order_relaxed);
+}
+
+// Some file systems take O_DIRECT and refuse the write.
+bool PosixWritableFile::LeaveDirect() {
+  direct_.store(false, std::memory_order_relaxed);
+  const int flags = ::fcntl(fd_.get(), F_GETFL);
+  return flags >= 0 && ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) == 0;
+}
+
+Status PosixWritableFile::WriteAt(uint64_t offset_bytes, std::span<const uint8_t> data) {
+  assert(IsBlockAligned(offset_bytes) && IsBlockAligned(data.size()));
+  assert(IsBlockAligned(reinterpret_cast<uintptr_t>(data.data())));
+  bool may_leave_direct = true;
+  while (!data.empty()) {
+    const ssize_t result = ::pwrite(fd_.get(), data.data(), data.size(), static_cast<off_t>(offset_bytes));
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0 && errno == EINVAL && std::exchange(may_leave_direct, false) && LeaveDirect()) continue;
+    if (result < 0) return Status::FromErrno(errno, "write", path_);
+    // A short direct write may end inside a block; what is written twice is the same bytes.
+    const uint64_t written = static_cast<uint64_t>(result) / kBlockSizeBytes * kBlockSizeBytes;
+    // No progress and no reason: the next try would say ENOSPC if that were it, so this is a device that refuses.
+    if (written == 0) return Status::FromErrno(EIO, "write (nothing written)", path_);
+    data = data.subspan(written);
+    offset_bytes += written;
+  }
+  return Status::Ok();
+}
+
+Status PosixWritableFile::Sync() {
+  if (::fdatasync(fd_.get()) != 0) return Status::FromErrno(errno, "fdatasync", path_);
+  return Status::Ok();
+}
+
+Status PosixWritableFile::Truncate(uint64_t size_bytes) {
+  while (::ftruncate(fd_.get(), static_cast<off_t>(size_bytes)) != 0) {
+    if (errno != EINTR) return Status::FromErrno(errno, "truncate", path_);
+  }
+  return Status::Ok();
+}
+
+Status PosixWritableFile::PunchHole(uint64_t offset_bytes, uint64_t size_bytes) {
+  assert(IsBlockAligned(offset_bytes) && IsBlockAligned(size_bytes));
+  if (size_bytes == 0) return Status::Ok();
+  while (::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_bytes),
+                     static_cast<off_t>(size_bytes)) != 0) {
+    if (errno != EINTR) return Status::FromErrno(errno, "punch hole", path_);
+  }
+  return Status::Ok();
+}
+
+Status PosixWritableFile::Close() {
+  if (const int system_errno = fd_.Close(); system_errno != 0) return Status::FromErrno(system_errno, "close", path_);
+  return Status::Ok();
+}
+
+PosixReadableFile::PosixReadableFile(std::string path, unique_fd fd) : path_(std::move(path)), fd_(std::move(fd)) {
+  // Advice only: values are read whole at random places, so the kernel's read-ahead would fetch what nobody asked for.
+  (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM);
+}
+
+Result<size_t> PosixReadableFile::ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t result =
+        ::pread(fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset_bytes + done));
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0) return Status::FromErrno(errno, "read", path_);
+    if (result == 0) break;
+    done += static_cast<size_t>(result);
+  }
+  return done;
+}
+
+// The rest of a request of which the first `done_bytes` are there.
+Status PosixReadableFile::ReadWhole(const ReadRequest& request, size_t done_bytes) {
+  QUARRY_TRY_ASSIGN(const size_t size, ReadAt(request.offset_bytes + done_bytes, request.out.subspan(done_bytes)));
+  if (size + done_bytes == request.out.size()) return Status::Ok();
+  return Status::FromErrno(EIO,
+                           "short read of " + std::to_string(size + done_bytes) + " of " +
+                               std::to_string(request.out.size()) + " bytes at " +
+                               std::to_string(request.offset_bytes) + " of",
+                           path_);
+}
+
+// One preadv; whatever it left out is read on its own.
+Status PosixReadableFile::ReadContiguous(std::span<const ReadRequest> requests) {
+  assert(requests.size() <= kVectorMax);
+  std::array<iovec, kVectorMax> pieces{};
+  std::transform(requests.begin(), requests.end(), pieces.begin(), [](const ReadRequest& request) {
+    return iovec{request.out.data(), request.out.size()};
+  });
+  const ssize_t result = ::preadv(fd_.get(), pieces.data(), static_cast<int>(requests.size()),
+                                  static_cast<off_t>(requests.front().offset_bytes));
+  if (result < 0 && errno != EINTR) return Status::FromErrno(errno, "read", path_);
+  size_t left = result < 0 ? 0 : static_cast<size_t>(result);
+  for (const ReadRequest& request : requests) {
+    const size_t done = std::min(left, request.out.size());
+    left -= done;
+    if (done < request.out.size()) QUARRY_TRY(ReadWhole(request, done));
+  }
+  return Status::Ok();
+}
+
+Status PosixReadableFile::ReadBatch(std::span<const ReadRequest> requests) {
+  while (!requests.empty()) {
+    const auto group = requests.first(std::min(requests.size(), kVectorMax));
+    requests = requests.subspan(group.size());
+    if (group.size() == 1) {
+      QUARRY_TRY(ReadWhole(group.front(), 0));
+      continue;
+    }
+    if (IsContiguous(group)) {
+      QUARRY_TRY(ReadContiguous(group));
+      continue;
+    }
+    std::array<int, kVectorMax> results;
+    results.fill(-EAGAIN);
+    static_assert(kVectorMax <= UringReader::kEntries);
+    if (UringReader* const ring = UringReader::ForThisThread(); ring != nullptr) {
+      ring->Read(fd_.get(), group, std::span<int>(results).first(group.size()));
+    }
+    for (size_t i = 0; i < group.size(); ++i) {
+      const int result = results[i];
+      if (result < 0 && result != -EAGAIN && result != -EINTR) return Status::FromErrno(-result, "read", path_);
+      const size_t done = result < 0 ? 0 : static_cast<size_t>(result);
+      if (done < group[i].out.size()) QUARRY_TRY(ReadWhole(group[i], done));
+    }
+  }
+  return Status::Ok();
+}
+
+Result<uint64_t> PosixReadableFile::SizeBytes() {
+  struct stat info {};
+  if (::fstat(fd_.get(), &info) != 0) return Status::FromErrno(errno, "stat", path_);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+Result<uint64_t> PosixReadableFile::AllocatedBytes() {
+  struct stat info {};
+  if (::fstat(fd_.get(), &info) != 0) return Status::FromErrno(errno, "stat", path_);
+  return static_cast<uint64_t>(info.st_blocks) * kStatBlockSize;
+}
+
+}  // namespace quarry
