@@ -375,7 +375,7 @@ def data_directory_template(install_options):
     with tempfile.TemporaryDirectory(dir=template.parent, prefix="new-") as scratch:
         # A small redo log: it is copied for every server, and each server resizes it to its own setting when it starts.
         command = [tool("mariadb-install-db"), "--no-defaults", f"--basedir={MARIADB}/usr", f"--datadir={scratch}/data",
-                   "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
+                   "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--force",
                    "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=64M", *install_options]
         if os.geteuid() == 0:
             command.append("--user=root")
