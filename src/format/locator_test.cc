@@ -1,0 +1,131 @@
+// Trailer and field: what is written comes back, raw values never pass for heads, and damage is an error.
+#include "quarry/locator.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/checksum.h"
+#include "base/coding.h"
+#include "format/extent.h"
+
+namespace quarry {
+namespace {
+
+Locator SomeLocator() {
+  Locator locator;
+  locator.store = StoreId{0x1122334455667788};
+  locator.segment = SegmentNumber{9};
+  locator.offset_bytes = 4096;
+  locator.extent_size_bytes = 50000;
+  locator.value_size_bytes = 100000;
+  locator.index_checksum = 0xdeadbeef;
+  return locator;
+}
+
+std::vector<uint8_t> Head(const std::string& prefix, const Locator& locator) {
+  std::vector<uint8_t> head(prefix.begin(), prefix.end());
+  std::array<uint8_t, kTrailerSizeBytes> trailer{};
+  EncodeTrailer(locator, trailer);
+  head.insert(head.end(), trailer.begin(), trailer.end());
+  return head;
+}
+
+// A trailer with its 48 checked bytes changed and the checksum made right again.
+std::vector<uint8_t> Resealed(std::vector<uint8_t> head, size_t offset, uint8_t byte) {
+  const std::span<uint8_t> trailer = std::span<uint8_t>(head).last(kTrailerSizeBytes);
+  trailer[offset] = byte;
+  StoreLittleEndian(trailer, 48, Checksum64(trailer.first(48)));
+  return head;
+}
+
+TEST(LocatorTest, RoundTripsWithAndWithoutPrefix) {
+  for (const std::string prefix : {"", "raw prefix"}) {
+    const std::vector<uint8_t> head = Head(prefix, SomeLocator());
+    EXPECT_TRUE(EndsLikeHead(head));
+    const DecodedField field = DecodeField(head).value();
+    EXPECT_TRUE(field.is_head);
+    EXPECT_EQ(field.locator, SomeLocator());
+    EXPECT_EQ(std::string(field.prefix.begin(), field.prefix.end()), prefix);
+  }
+}
+
+TEST(LocatorTest, RawValuesStayRaw) {
+  const std::vector<std::string> values = {"", "a", "short text", std::string(1000, 'x'), std::string(64, '\0')};
+  for (const std::string& value : values) {
+    const std::vector<uint8_t> raw(value.begin(), value.end());
+    EXPECT_FALSE(EndsLikeHead(raw));
+    const DecodedField field = DecodeField(raw).value();
+    EXPECT_FALSE(field.is_head);
+    EXPECT_EQ(std::vector<uint8_t>(field.prefix.begin(), field.prefix.end()), raw);
+  }
+}
+
+TEST(LocatorTest, EveryFlippedBitIsNoticed) {
+  const std::vector<uint8_t> head = Head("p", SomeLocator());
+  for (size_t bit = 8; bit < head.size() * 8; ++bit) {
+    std::vector<uint8_t> damaged = head;
+    damaged[bit / 8] = static_cast<uint8_t>(damaged[bit / 8] ^ (1U << (bit % 8)));
+    const Result<DecodedField> field = DecodeField(damaged);
+    // A flip in the magic makes it a raw value, which the caller's schema can't tell: anything else is an error.
+    if (bit / 8 >= 1 + 56) {
+      EXPECT_TRUE(field.ok() && !field->is_head) << bit;
+    } else {
+      EXPECT_EQ(field.status().code(), StatusCode::kCorruption) << bit;
+    }
+  }
+}
+
+TEST(LocatorTest, ACutOffHeadIsCorruption) {
+  const std::vector<uint8_t> head = Head("", SomeLocator());
+  for (size_t size = 8; size < kTrailerSizeBytes; ++size) {
+    const std::span<const uint8_t> tail = std::span<const uint8_t>(head).last(size);
+    EXPECT_TRUE(EndsLikeHead(tail));
+    EXPECT_EQ(DecodeField(tail).status().code(), StatusCode::kCorruption) << size;
+  }
+  EXPECT_FALSE(EndsLikeHead(std::span<const uint8_t>(head).last(7)));
+}
+
+TEST(LocatorTest, ANewerVersionIsNamed) {
+  const Status status = DecodeField(Resealed(Head("", SomeLocator()), 40, 2)).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotSupported);
+  EXPECT_NE(status.message().find("version 2"), std::string::npos) << status.message();
+  EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 40, 0)).status().code(), StatusCode::kCorruption);
+  EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 47, 1)).status().code(), StatusCode::kCorruption);
+}
+
+TEST(LocatorTest, ImpossibleLocatorsAreRefusedThoughTheChecksumHolds) {
+  const auto code = [](const Locator& locator) { return DecodeField(Head("", locator)).status().code(); };
+  Locator locator = SomeLocator();
+  locator.store = StoreId{0};
+  EXPECT_EQ(code(locator), StatusCode::kCorruption);
+  locator = SomeLocator();
+  locator.segment = SegmentNumber{0};
+  EXPECT_EQ(code(locator), StatusCode::kCorruption);
+  locator = SomeLocator();
+  locator.offset_bytes = 4097;
+  EXPECT_EQ(code(locator), StatusCode::kCorruption);
+  locator = SomeLocator();
+  locator.value_size_bytes = kValueSizeMaxBytes + 1;
+  EXPECT_EQ(code(locator), StatusCode::kCorruption);
+  locator = SomeLocator();
+  locator.extent_size_bytes = ExtentSizeMaxBytes(locator.value_size_bytes, kPartSizeMinBytes);
+  EXPECT_EQ(code(locator), StatusCode::kOk);
+  ++locator.extent_size_bytes;
+  EXPECT_EQ(code(locator), StatusCode::kCorruption);
+  locator.extent_size_bytes = HeaderAndIndexSizeBytes(0) - 1;
+  EXPECT_EQ(code(locator), StatusCode::kCorruption);
+}
+
+TEST(LocatorTest, TextThatEndsInTheMagicIsRecognised) {
+  const std::vector<uint8_t> head = Head("", SomeLocator());
+  std::vector<uint8_t> raw(1000, 'x');
+  std::copy(head.end() - 8, head.end(), raw.end() - 8);
+  EXPECT_TRUE(EndsLikeHead(raw)) << "such a value must go out of line, since it would not decode";
+  EXPECT_EQ(DecodeField(raw).status().code(), StatusCode::kCorruption);
+}
+
+}  // namespace
+}  // namespace quarry

@@ -1,0 +1,134 @@
+// What is particular to PosixEnv: direct I/O and its fall-back, symbolic links, io_uring and its fall-back.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "io/env.h"
+#include "io/posix_file.h"
+#include "io/uring_reader.h"
+
+namespace quarry {
+namespace {
+
+class PosixEnvTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "quarry_posix_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  std::string Path(const std::string& name) const { return root_ + "/" + name; }
+  std::string root_;
+};
+
+unique_fd OpenFd(const std::string& path, int flags) {
+  return unique_fd(::open(path.c_str(), flags | O_CLOEXEC, 0600));
+}
+
+TEST_F(PosixEnvTest, FilesAreForTheServerAlone) {
+  const mode_t old_mask = ::umask(0);
+  EXPECT_TRUE(Env::Posix()->CreateFile(Path("f")).ok());
+  EXPECT_TRUE(Env::Posix()->CreateDirectory(Path("d")).ok());
+  EXPECT_TRUE(Env::Posix()->ReplaceFile(Path("m"), {}).ok());
+  ::umask(old_mask);
+  struct stat info {};
+  ASSERT_EQ(::stat(Path("f").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0660U);
+  ASSERT_EQ(::stat(Path("m").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0660U);
+  ASSERT_EQ(::stat(Path("d").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0770U);
+}
+
+TEST_F(PosixEnvTest, NoSymbolicLinkIsFollowed) {
+  ASSERT_TRUE(Env::Posix()->CreateFile(Path("target")).ok());
+  ASSERT_EQ(::symlink(Path("target").c_str(), Path("link").c_str()), 0);
+  EXPECT_EQ(Env::Posix()->OpenForRead(Path("link")).status().system_errno(), ELOOP);
+  EXPECT_EQ(Env::Posix()->OpenForWrite(Path("link")).status().system_errno(), ELOOP);
+  EXPECT_EQ(Env::Posix()->CreateFile(Path("link")).status().code(), StatusCode::kAlreadyExists);
+}
+
+TEST_F(PosixEnvTest, ALeftoverOfACrashIsReplaced) {
+  ASSERT_TRUE(Env::Posix()->CreateFile(Path("m.new")).ok());
+  const std::vector<uint8_t> contents = {1, 2, 3};
+  ASSERT_TRUE(Env::Posix()->ReplaceFile(Path("m"), contents).ok());
+  EXPECT_EQ(Env::Posix()->ListDirectory(root_).value(), std::vector<std::string>{"m"});
+}
+
+TEST_F(PosixEnvTest, WritesWorkWithAndWithoutDirectIo) {
+  // A descriptor that refuses O_DIRECT for good is hard to come by; one that is not direct takes the same path after.
+  AlignedBuffer buffer(8192);
+  std::fill(buffer.span().begin(), buffer.span().end(), uint8_t{5});
+  std::vector<std::string> paths = {Path("f")};
+  struct statfs info {};
+  const bool has_shm = ::statfs("/dev/shm", &info) == 0 && ::access("/dev/shm", W_OK) == 0;
+  if (has_shm) paths.push_back("/dev/shm/quarry_posix_test_" + std::to_string(::getpid()));
+  for (const std::string& path : paths) {
+    PosixWritableFile file(path, OpenFd(path, O_WRONLY | O_CREAT | O_EXCL));
+    std::cout << path << (file.direct() ? " is" : " is not") << " written with O_DIRECT\n";
+    EXPECT_TRUE(file.WriteAt(4096, buffer.span()).ok());
+    EXPECT_TRUE(file.Sync().ok());
+    EXPECT_EQ(Env::Posix()->OpenForRead(path).value()->SizeBytes().value(), 12288U);
+    EXPECT_TRUE(file.Close().ok());
+    EXPECT_EQ(file.WriteAt(0, buffer.span()).system_errno(), EBADF) << "errors of the system come through";
+    EXPECT_EQ(file.Sync().system_errno(), EBADF);
+    ::unlink(path.c_str());
+  }
+}
+
+TEST_F(PosixEnvTest, ErrorsNameOperationAndPath) {
+  const Status status = Env::Posix()->OpenForRead(Path("none")).status();
+  EXPECT_EQ(status.message(), "open " + Path("none") + ": No such file or directory (errno 2)");
+  EXPECT_EQ(Env::Posix()->ReadSmallFile(root_, 100).status().code(), StatusCode::kCorruption)
+      << "a directory is larger than the limit";
+  EXPECT_EQ(Env::Posix()->ReadSmallFile(root_, 1 << 20).status().system_errno(), EISDIR);
+}
+
+TEST_F(PosixEnvTest, AFullDeviceIsNoSpace) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "this machine has no /dev/full";
+  PosixWritableFile file("/dev/full", OpenFd("/dev/full", O_WRONLY));
+  EXPECT_FALSE(file.direct()) << "a device without O_DIRECT is written all the same";
+  EXPECT_EQ(file.WriteAt(0, AlignedBuffer(4096).span()).code(), StatusCode::kNoSpace);
+}
+
+TEST_F(PosixEnvTest, UringReadsAndReportsEachRequest) {
+  UringReader* const ring = UringReader::ForThisThread();
+  if (ring == nullptr) GTEST_SKIP() << "io_uring is not permitted here: batches are read with pread";
+  AlignedBuffer buffer(1 << 20);
+  for (size_t i = 0; i < buffer.size(); ++i) buffer.data()[i] = static_cast<uint8_t>(i / 4096);
+  ASSERT_TRUE(Env::Posix()->CreateFile(Path("f")).value()->WriteAt(0, buffer.span()).ok());
+  const unique_fd fd = OpenFd(Path("f"), O_RDONLY);
+  std::vector<std::vector<uint8_t>> out(UringReader::kEntries, std::vector<uint8_t>(100));
+  std::vector<ReadRequest> requests;
+  for (size_t i = 0; i < out.size(); ++i) requests.push_back({(i * 37 % 256) * 4096, out[i]});
+  requests.back().offset_bytes = (1 << 20) - 10;
+  std::vector<int> results(requests.size());
+  for (int round = 0; round < 3; ++round) {
+    ring->Read(fd.get(), requests, results);
+    for (size_t i = 0; i + 1 < out.size(); ++i) {
+      ASSERT_EQ(results[i], 100);
+      ASSERT_EQ(out[i], std::vector<uint8_t>(100, static_cast<uint8_t>(i * 37 % 256)));
+    }
+    ASSERT_EQ(results.back(), 10) << "the end of the file";
+  }
+  ring->Read(-1, requests, results);
+  EXPECT_EQ(results, std::vector<int>(requests.size(), -EBADF));
+  ring->Read(fd.get(), std::span<const ReadRequest>(requests).first(1), std::span<int>(results).first(1));
+  EXPECT_EQ(results.front(), 100) << "the ring is as good as new after errors";
+}
+
+}  // namespace
+}  // namespace quarry
