@@ -24,7 +24,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = REPOSITORY / "build"
 MARIADB = Path(os.environ.get("QUARRY_MARIADB_SERVER", BUILD / "mariadb" / "server"))
-PLUGIN = Path(os.environ.get("QUARRY_PLUGIN", BUILD / "release" / "plugin" / "ha_quarry.so"))
+PLUGIN = Path(os.environ.get("QUARRY_PLUGIN") or BUILD / "release" / "plugin" / "ha_quarry.so")
+if PLUGIN.name == "none":
+    PLUGIN = None  # QUARRY_PLUGIN=none: plain servers, for control runs
 
 SOCKET_PATH_BYTES_MAX = 107  # sun_path of struct sockaddr_un, less the final zero
 READY_TIMEOUT_S = 120
@@ -48,7 +50,7 @@ class PrivateServer:
 
     options   mariadbd options, e.g. ["--innodb-buffer-pool-size=1G"]; later ones win, also over those made here
     plugin    the plugin file to load as ha_quarry.so, or None for a server without Quarry (default: the release build;
-              the environment variable QUARRY_PLUGIN names another one)
+              the environment variable QUARRY_PLUGIN names another one, or none)
     rocksdb   load MyRocks too
     user      account that a server started by root runs under (default root)
     cgroup    a cgroup directory, made by the caller: the server enters it before it allocates anything
