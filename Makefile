@@ -5,8 +5,9 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help core setup fetch build plugin test demo server stop status shell bench lab tidy format ci install clean distclean
 
 JOBS ?= $(shell nproc)
-EXP ?= e1
-SCALE ?= normal
+# Variables of the verbs below; unset ones leave the choice to the program.
+EXP ?=
+SCALE ?=
 STAGES ?=
 LAB := build/venv/bin/python -m quarry_lab
 
@@ -51,11 +52,11 @@ status: ## is it running, and how to connect
 shell: server ## open an SQL shell on it (starts it if needed)
 	@scripts/server shell
 
-bench: build ## run one experiment: make bench EXP=e1
-	@$(LAB) bench --exp $(EXP)
+bench: build ## run one experiment: make bench EXP=e1 (without EXP: the core comparison with InnoDB)
+	@$(LAB) bench $(if $(EXP),--exp $(EXP))
 
-lab: build ## run all experiments: make lab SCALE=quick|normal|full
-	@$(LAB) lab --scale $(SCALE)
+lab: build ## run every experiment there is and write one report: make lab SCALE=quick|full
+	@$(LAB) lab $(if $(SCALE),--scale $(SCALE))
 
 tidy: fetch ## clang-tidy over core, tools and plugin
 	@scripts/tidy $(JOBS)
