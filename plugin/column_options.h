@@ -16,6 +16,8 @@
 #pragma once
 
 #include "mariadb_compat.h"
+
+#include "column_settings.h"
 #include "quarry/options.h"
 
 namespace quarry {
@@ -61,10 +63,6 @@ enum class UnmanagedReason : uint8_t {
 /// "managed", "TINYBLOB or TINYTEXT", ...
 const char* UnmanagedReasonText(UnmanagedReason reason);
 
-enum class OptionSource : uint8_t { kDefault = 0, kTableOption, kColumnComment, kColumnOption };
-/// "default", "table option", "column comment", "column option".
-const char* OptionSourceName(OptionSource source);
-
 /// One BLOB/TEXT/JSON column.
 struct ColumnPlan {
   uint field_index = 0;  ///< TABLE::field[field_index]
@@ -72,7 +70,9 @@ struct ColumnPlan {
   uint32_t inline_size_bytes = 0;        ///< values up to this stay whole in the row
   uint32_t prefix_size_bytes = 0;        ///< raw bytes at the start of a head
   uint32_t guaranteed_prefix_bytes = 0;  ///< what every head written so far holds at least
-  uint32_t index_prefix_bytes = 0;       ///< longest index prefix on the column, 0: none
+  uint32_t asked_inline_size_bytes = 0;  ///< by the options, before an index prefix raised it
+  uint32_t asked_prefix_size_bytes = 0;
+  uint32_t index_prefix_bytes = 0;  ///< longest index prefix on the column, 0: none
   uint32_t part_size_bytes = 0;
   Codec codec = Codec::kNone;
   bool json = false;                 ///< LONGTEXT that a JSON_VALID check makes a JSON column
@@ -110,8 +110,9 @@ bool CheckCreateOptions(THD* thd, TABLE* form, const HA_CREATE_INFO* create_info
 /// and ENCRYPTED is not NO): parts would be plain text.
 bool RefuseEncryption(THD* thd, const TABLE* form, const HA_CREATE_INFO* create_info);
 
-/// Whether an ALTER may be done in place: same managed set, same options, no index that needs a longer prefix than
-/// every head has. Otherwise `reason` (a constant text for HA_ALTER unsupported_reason) says why a copy is needed.
+/// Whether an ALTER may be done in place: same managed set, same INLINE_SIZE and PREFIX_SIZE, no index that needs a
+/// longer prefix than every head has. PART_SIZE and CODEC may change: they count for values written from then on.
+/// Otherwise `reason` (a constant text for HA_ALTER unsupported_reason) says why a copy is needed.
 struct AlterVerdict {
   bool in_place = true;
   const char* reason = nullptr;

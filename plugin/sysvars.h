@@ -30,9 +30,4 @@ struct OptionVariables {
 };
 OptionVariables GetOptionVariables();
 
-inline constexpr uint32_t kInlineSizeDefaultBytes = 4096;
-inline constexpr uint32_t kInlineSizeMaxBytes = 65535;
-inline constexpr uint32_t kPrefixSizeDefaultBytes = 0;
-inline constexpr uint32_t kPrefixSizeMaxBytes = 65535;
-
 }  // namespace quarry

@@ -1,0 +1,175 @@
+// The checks of column_options.h: what CREATE refuses, and what an ALTER may do in place.
+#include "column_options.h"
+
+#include "quarry/locator.h"
+
+#include <set_var.h>
+#include <sql_alter.h>
+#include <sql_error.h>
+
+namespace quarry {
+namespace {
+
+/// Sends what is wrong, or warns of it where the server itself would only warn. True: the statement must fail.
+bool Refuse(THD* thd, const std::string& where, const Status& status) {
+  const std::string message = where + ": " + status.message();
+  if (thd->slave_thread || (thd->variables.sql_mode & MODE_IGNORE_BAD_TABLE_OPTIONS) != 0) {
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_BAD_OPTION_VALUE, "%s", message.c_str());
+    return false;
+  }
+  my_printf_error(ER_BAD_OPTION_VALUE, "%s", MYF(0), message.c_str());
+  return true;
+}
+
+std::string Name(const Field* field) {
+  return "Column '" + std::string(field->field_name.str, field->field_name.length) + "'";
+}
+
+OptionTexts Texts(const TableOptions* options) {
+  if (options == nullptr) return OptionTexts();
+  return OptionTexts{options->inline_size, options->prefix_size, options->part_size, options->codec};
+}
+
+const TableOptions* OptionsOf(const TABLE_SHARE* share) {
+  return reinterpret_cast<const TableOptions*>(share->option_struct);
+}
+
+bool CheckColumn(THD* thd, const TABLE* form, const Field* field) {
+  ColumnSettingsInput input;
+  if (const auto* options = reinterpret_cast<const FieldOptions*>(field->option_struct)) {
+    input.column = {options->inline_size, options->prefix_size, options->part_size, options->codec};
+  }
+  input.comment = std::string_view(field->comment.str != nullptr ? field->comment.str : "", field->comment.length);
+  input.table = Texts(OptionsOf(form->s));
+  const Status status = CheckSettings(input);
+  if (!status.ok() && Refuse(thd, Name(field), status)) return true;
+  const bool has_option = input.column.inline_size != nullptr || input.column.prefix_size != nullptr ||
+                          input.column.part_size != nullptr || input.column.codec != nullptr;
+  if ((field->flags & BLOB_FLAG) == 0 && has_option) {
+    return Refuse(thd, Name(field),
+                  Status::InvalidArgument("INLINE_SIZE, PREFIX_SIZE, PART_SIZE and CODEC are allowed for BLOB, TEXT "
+                                          "and JSON columns only"));
+  }
+  return false;
+}
+
+/// CREATE of a partitioned table comes here once for each partition: the client wants to read a note once.
+bool AlreadySaid(THD* thd, const std::string& message) {
+  Diagnostics_area::Sql_condition_iterator conditions = thd->get_stmt_da()->sql_conditions();
+  while (const Sql_condition* condition = conditions++) {
+    if (message == condition->get_message_text()) return true;
+  }
+  return false;
+}
+
+void PushNote(THD* thd, const std::string& message) {
+  if (AlreadySaid(thd, message)) return;
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_UNKNOWN_ERROR, "%s", message.c_str());
+}
+
+void PushNotes(THD* thd, TABLE* form, bool user_temporary) {
+  for (const ColumnPlan& plan : ResolveColumns(form, user_temporary).columns) {
+    const Field* const field = form->field[plan.field_index];
+    if (!plan.managed()) {
+      if (plan.inline_size_source >= OptionSource::kColumnComment) {
+        PushNote(thd, Name(field) + " is left whole in InnoDB (" + UnmanagedReasonText(plan.reason) +
+                          "): its options have no effect");
+      }
+    } else if (plan.head_may_leave_page) {
+      const size_t longest = std::max<size_t>(plan.inline_size_bytes, plan.prefix_size_bytes + kTrailerSizeBytes);
+      PushNote(thd, Name(field) + ": up to " + std::to_string(longest) +
+                        " bytes of it stay in the row; a row over half an InnoDB page takes InnoDB's own BLOB path");
+    }
+  }
+}
+
+bool EncryptTablesByDefault(THD* thd) {
+  sys_var* const variable = find_sys_var(thd, "innodb_encrypt_tables", 0, false);
+  if (variable == nullptr) return false;
+  StringBuffer<16> buffer(system_charset_info);
+  const String* const text = variable->val_str(&buffer, thd, OPT_GLOBAL, &null_clex_str);
+  return text != nullptr && std::string_view(text->ptr(), text->length()) != "OFF";
+}
+
+/// Values of InnoDB's table option ENCRYPTED, in the order of its declaration: DEFAULT,YES,NO.
+constexpr uint kEncryptionDefault = 0;
+constexpr uint kEncryptionYes = 1;
+
+bool WouldBeEncrypted(THD* thd, const TABLE_SHARE* share) {
+  const TableOptions* const options = OptionsOf(share);
+  const uint encryption = options == nullptr ? kEncryptionDefault : options->innodb.encryption;
+  if (encryption == kEncryptionYes) return true;
+  return encryption == kEncryptionDefault && EncryptTablesByDefault(thd);
+}
+
+bool IsUserTemporary(const HA_CREATE_INFO* create_info) {
+  return (create_info->options & HA_LEX_CREATE_TMP_TABLE) != 0;
+}
+
+/// Why `altered` needs a copy for one column that both tables have, or nullptr.
+const char* CompareColumn(const ColumnPlan* old_plan, const ColumnPlan* new_plan) {
+  const bool was_managed = old_plan != nullptr && old_plan->managed();
+  const bool is_managed = new_plan != nullptr && new_plan->managed();
+  if (was_managed != is_managed) return "a column's values move into or out of Quarry's segments";
+  if (!is_managed) return nullptr;
+  if (new_plan->prefix_size_bytes > old_plan->guaranteed_prefix_bytes) {
+    return "existing heads hold a shorter prefix than PREFIX_SIZE or an index asks for";
+  }
+  if (new_plan->asked_inline_size_bytes != old_plan->asked_inline_size_bytes) return "INLINE_SIZE of a column changes";
+  if (new_plan->asked_prefix_size_bytes != old_plan->asked_prefix_size_bytes) return "PREFIX_SIZE of a column changes";
+  return nullptr;
+}
+
+}  // namespace
+
+bool CheckCreateOptions(THD* thd, TABLE* form, const HA_CREATE_INFO* create_info) {
+  if (const Status status = CheckTableSettings(Texts(OptionsOf(form->s))); !status.ok()) {
+    if (Refuse(thd, "Table '" + std::string(form->s->table_name.str, form->s->table_name.length) + "'", status)) {
+      return true;
+    }
+  }
+  for (Field** field = form->field; *field != nullptr; field++) {
+    if (CheckColumn(thd, form, *field)) return true;
+  }
+  PushNotes(thd, form, IsUserTemporary(create_info));
+  return false;
+}
+
+bool RefuseEncryption(THD* thd, const TABLE* form, const HA_CREATE_INFO* create_info) {
+  if (!WouldBeEncrypted(thd, form->s)) return false;
+  if (!ResolveColumns(const_cast<TABLE*>(form), IsUserTemporary(create_info)).any_managed()) return false;
+  my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION,
+                  "Quarry cannot encrypt table '%s': its segments would hold plain text (allowed: ENCRYPTED=NO, or "
+                  "ENCRYPTED=DEFAULT while innodb_encrypt_tables is OFF)",
+                  MYF(0), form->s->table_name.str);
+  return true;
+}
+
+AlterVerdict CompareForAlter(TABLE* old_table, TABLE* altered_table, const Alter_inplace_info* alter_info,
+                             bool user_temporary) {
+  const ColumnLayout old_layout = ResolveColumns(old_table, user_temporary);
+  const ColumnLayout new_layout = ResolveColumns(altered_table, user_temporary);
+  // The copy's CREATE then says that this is refused.
+  if (new_layout.any_managed() && WouldBeEncrypted(current_thd, altered_table->s) &&
+      (!old_layout.any_managed() || !WouldBeEncrypted(current_thd, old_table->s))) {
+    return {false, "the table would be encrypted"};
+  }
+  List_iterator_fast<Create_field> definitions(alter_info->alter_info->create_list);
+  uint new_index = 0;
+  while (const Create_field* definition = definitions++) {
+    const ColumnPlan* const new_plan = new_layout.Find(new_index++);
+    if (definition->field == nullptr) {
+      // InnoDB would give the default, as it stands, to every existing row.
+      const bool has_default = definition->default_value != nullptr;
+      if (new_plan != nullptr && new_plan->managed() && has_default) {
+        return {false, "a new BLOB, TEXT or JSON column has a DEFAULT"};
+      }
+      continue;
+    }
+    const ColumnPlan* const old_plan = old_layout.Find(definition->field->field_index);
+    if (const char* reason = CompareColumn(old_plan, new_plan)) return {false, reason};
+  }
+  return {};
+}
+
+}  // namespace quarry

@@ -1,0 +1,157 @@
+// See column_settings.h.
+#include "column_settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "ndb_comment.h"
+
+namespace quarry {
+namespace {
+
+struct Range {
+  const char* name;
+  uint32_t min;
+  uint32_t max;
+};
+constexpr Range kInlineRange{"INLINE_SIZE", 0, kInlineSizeMaxBytes};
+constexpr Range kPrefixRange{"PREFIX_SIZE", 0, kPrefixSizeMaxBytes};
+constexpr Range kPartRange{"PART_SIZE", kPartSizeMinBytes, kPartSizeMaxBytes};
+
+struct ParsedSize {
+  bool is_number = false;
+  bool in_range = false;
+  uint32_t nearest = 0;  ///< the value, or the end of the range that is nearest to it
+};
+
+ParsedSize ParseSize(std::string_view text, const Range& range) {
+  ParsedSize parsed;
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) return parsed;
+  parsed.is_number = true;
+  uint64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc()) value = UINT64_MAX;
+  parsed.in_range = value >= range.min && value <= range.max;
+  parsed.nearest = static_cast<uint32_t>(std::clamp<uint64_t>(value, range.min, range.max));
+  return parsed;
+}
+
+Status CheckSize(const char* text, const Range& range) {
+  if (text == nullptr || ParseSize(text, range).in_range) return Status::Ok();
+  return Status::InvalidArgument("Incorrect value '" + std::string(text) + "' for option '" + range.name +
+                                 "' (allowed: a whole number of bytes from " + std::to_string(range.min) + " to " +
+                                 std::to_string(range.max) + ")");
+}
+
+Status CheckCodec(const char* text) {
+  if (text == nullptr || ParseCodec(text).ok()) return Status::Ok();
+  return Status::InvalidArgument("Incorrect value '" + std::string(text) +
+                                 "' for option 'CODEC' (allowed: none, lz4, zstd)");
+}
+
+Status CheckTexts(const OptionTexts& texts) {
+  QUARRY_TRY(CheckSize(texts.inline_size, kInlineRange));
+  QUARRY_TRY(CheckSize(texts.prefix_size, kPrefixRange));
+  QUARRY_TRY(CheckSize(texts.part_size, kPartRange));
+  return CheckCodec(texts.codec);
+}
+
+/// Overwrites `value` when `text` says something.
+void Apply(const char* text, const Range& range, OptionSource level, uint32_t* value, OptionSource* source) {
+  if (text == nullptr) return;
+  const ParsedSize parsed = ParseSize(text, range);
+  if (!parsed.is_number) return;
+  *value = parsed.nearest;
+  *source = level;
+}
+
+void ApplyTexts(const OptionTexts& texts, OptionSource level, ColumnSettings* settings) {
+  Apply(texts.inline_size, kInlineRange, level, &settings->inline_size_bytes, &settings->inline_size_source);
+  Apply(texts.prefix_size, kPrefixRange, level, &settings->prefix_size_bytes, &settings->prefix_size_source);
+  Apply(texts.part_size, kPartRange, level, &settings->part_size_bytes, &settings->part_size_source);
+  if (texts.codec == nullptr) return;
+  if (const Result<Codec> codec = ParseCodec(texts.codec); codec.ok()) {
+    settings->codec = *codec;
+    settings->codec_source = level;
+  }
+}
+
+void ApplyComment(std::string_view text, ColumnSettings* settings) {
+  const Result<NdbComment> comment = ParseNdbComment(text);
+  if (!comment.ok()) return;
+  if (comment->inline_size_bytes) {
+    settings->inline_size_bytes = settings->prefix_size_bytes = *comment->inline_size_bytes;
+    settings->inline_size_source = settings->prefix_size_source = OptionSource::kColumnComment;
+  }
+  if (comment->max_part_size) {
+    settings->part_size_bytes = kPartSizeNdbMaxBytes;
+    settings->part_size_source = OptionSource::kColumnComment;
+  }
+}
+
+/// What the levels say, before the index prefix and before the two sizes are made to agree.
+ColumnSettings Layered(const ColumnSettingsInput& input) {
+  ColumnSettings settings;
+  ApplyTexts(input.table, OptionSource::kTableOption, &settings);
+  ApplyComment(input.comment, &settings);
+  ApplyTexts(input.column, OptionSource::kColumnOption, &settings);
+  return settings;
+}
+
+/// Two sizes of one level contradict each other; of two levels the stronger one wins.
+Status CheckAgreement(const ColumnSettings& settings) {
+  if (settings.prefix_size_bytes <= settings.inline_size_bytes) return Status::Ok();
+  if (settings.prefix_size_source != settings.inline_size_source) return Status::Ok();
+  return Status::InvalidArgument("Incorrect value '" + std::to_string(settings.prefix_size_bytes) +
+                                 "' for option 'PREFIX_SIZE' (allowed: up to INLINE_SIZE, which is " +
+                                 std::to_string(settings.inline_size_bytes) + " here)");
+}
+
+}  // namespace
+
+const char* OptionSourceName(OptionSource source) {
+  switch (source) {
+    case OptionSource::kDefault:
+      return "default";
+    case OptionSource::kTableOption:
+      return "table option";
+    case OptionSource::kColumnComment:
+      return "column comment";
+    case OptionSource::kColumnOption:
+      return "column option";
+  }
+  return "unknown";
+}
+
+ColumnSettings ResolveSettings(const ColumnSettingsInput& input) {
+  ColumnSettings settings = Layered(input);
+  if (settings.prefix_size_bytes > settings.inline_size_bytes) {
+    if (settings.prefix_size_source > settings.inline_size_source) {
+      settings.inline_size_bytes = settings.prefix_size_bytes;
+    } else {
+      settings.prefix_size_bytes = settings.inline_size_bytes;
+    }
+  }
+  settings.asked_inline_size_bytes = settings.inline_size_bytes;
+  settings.asked_prefix_size_bytes = settings.prefix_size_bytes;
+  settings.prefix_size_bytes = std::max(settings.prefix_size_bytes, input.index_prefix_bytes);
+  settings.inline_size_bytes = std::max(settings.inline_size_bytes, settings.prefix_size_bytes);
+  return settings;
+}
+
+Status CheckSettings(const ColumnSettingsInput& input) {
+  QUARRY_TRY(CheckTexts(input.column));
+  if (const Result<NdbComment> comment = ParseNdbComment(input.comment); !comment.ok()) return comment.status();
+  QUARRY_TRY(CheckTexts(input.table));
+  return CheckAgreement(Layered(input));
+}
+
+Status CheckTableSettings(const OptionTexts& table) {
+  QUARRY_TRY(CheckTexts(table));
+  ColumnSettingsInput input;
+  input.table = table;
+  return CheckAgreement(Layered(input));
+}
+
+}  // namespace quarry

@@ -1,0 +1,68 @@
+// From option texts to the settings of one column: precedence, ranges, the NDB comment. The pure half of
+// column_options.h, free of MariaDB's headers, so that it is tested with the core.
+//
+//   column option > NDB column comment > table option > default
+//
+// Invariants of what Resolve returns:
+//  - index_prefix_bytes <= prefix_size_bytes <= inline_size_bytes; every value inside its range of options.h.
+//  - The defaults are compile-time constants. The system variables never count here: CREATE writes them into the table
+//    as table options. Else a variable set later would change what existing heads are taken to hold.
+// Thread-safety: pure functions and values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "quarry/options.h"
+#include "quarry/status.h"
+
+namespace quarry {
+
+inline constexpr uint32_t kInlineSizeDefaultBytes = 4096;
+inline constexpr uint32_t kInlineSizeMaxBytes = 65535;
+/// Must never grow: tables without a PREFIX_SIZE of their own hold heads of so many raw bytes.
+inline constexpr uint32_t kPrefixSizeDefaultBytes = 0;
+inline constexpr uint32_t kPrefixSizeMaxBytes = 65535;
+
+enum class OptionSource : uint8_t { kDefault = 0, kTableOption, kColumnComment, kColumnOption };
+/// "default", "table option", "column comment", "column option".
+const char* OptionSourceName(OptionSource source);
+
+/// Option values as the user wrote them; nullptr: not given.
+struct OptionTexts {
+  const char* inline_size = nullptr;
+  const char* prefix_size = nullptr;
+  const char* part_size = nullptr;
+  const char* codec = nullptr;
+};
+
+struct ColumnSettingsInput {
+  OptionTexts column;
+  std::string_view comment;
+  OptionTexts table;
+  uint32_t index_prefix_bytes = 0;  ///< longest index prefix on the column
+};
+
+struct ColumnSettings {
+  uint32_t asked_inline_size_bytes = kInlineSizeDefaultBytes;  ///< before an index prefix raised it
+  uint32_t asked_prefix_size_bytes = kPrefixSizeDefaultBytes;
+  uint32_t inline_size_bytes = kInlineSizeDefaultBytes;
+  uint32_t prefix_size_bytes = kPrefixSizeDefaultBytes;
+  uint32_t part_size_bytes = kPartSizeDefaultBytes;
+  Codec codec = Codec::kNone;
+  OptionSource inline_size_source = OptionSource::kDefault;
+  OptionSource prefix_size_source = OptionSource::kDefault;
+  OptionSource part_size_source = OptionSource::kDefault;
+  OptionSource codec_source = OptionSource::kDefault;
+};
+
+/// The settings. Never fails: what CheckSettings would refuse counts as the nearest allowed value or, when it is no
+/// number, codec or NDB list at all, as not given.
+ColumnSettings ResolveSettings(const ColumnSettingsInput& input);
+
+/// kInvalidArgument that names option, value and what is allowed, when something in `input` is not.
+Status CheckSettings(const ColumnSettingsInput& input);
+/// The same for the table's own options alone.
+Status CheckTableSettings(const OptionTexts& table);
+
+}  // namespace quarry

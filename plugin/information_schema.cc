@@ -1,0 +1,257 @@
+// See information_schema.h.
+//
+// QUARRY_COLUMNS goes through the server's own get_all_tables(), as COLUMNS does: it visits only what the user may see
+// and what the WHERE clause can match, and opens each table's definition (not the table) under a metadata lock.
+// QUARRY_TABLES lists the stores; a row is shown to who holds PROCESS or any privilege on the table.
+#include "information_schema.h"
+
+#include <sql_acl.h>
+#include <sql_i_s.h>
+#include <sql_parse.h>
+#include <sql_show.h>
+#include <unireg.h>
+
+#include "column_options.h"
+#include "hton.h"
+#include "quarry/store.h"
+
+namespace quarry {
+namespace {
+
+constexpr uint kReasonLength = 64;
+constexpr uint kSourceLength = 16;
+constexpr uint kCodecLength = 8;
+constexpr uint kYesNoLength = 3;
+
+namespace columns {
+
+enum Index : uint {
+  kSchema,
+  kTable,
+  kColumn,
+  kManaged,
+  kReason,
+  kInlineSize,
+  kPrefixSize,
+  kGuaranteedPrefix,
+  kPartSize,
+  kCodec,
+  kInlineSizeSource,
+  kPrefixSizeSource,
+  kPartSizeSource,
+  kCodecSource,
+  kIsJson,
+  kHeadMayLeavePage,
+};
+
+ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL, OPEN_FRM_ONLY),
+                          Show::Column("TABLE_NAME", Show::Name(), NOT_NULL, OPEN_FRM_ONLY),
+                          Show::Column("COLUMN_NAME", Show::Name(), NOT_NULL, OPEN_FRM_ONLY),
+                          Show::Column("MANAGED", Show::Varchar(kYesNoLength), NOT_NULL, OPEN_FRM_ONLY),
+                          Show::Column("REASON", Show::Varchar(kReasonLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("INLINE_SIZE", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("PREFIX_SIZE", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("GUARANTEED_PREFIX", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("PART_SIZE", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("CODEC", Show::Varchar(kCodecLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("INLINE_SIZE_FROM", Show::Varchar(kSourceLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("PREFIX_SIZE_FROM", Show::Varchar(kSourceLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("PART_SIZE_FROM", Show::Varchar(kSourceLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("CODEC_FROM", Show::Varchar(kSourceLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("IS_JSON", Show::Varchar(kYesNoLength), NOT_NULL, OPEN_FRM_ONLY),
+                          Show::Column("HEAD_MAY_LEAVE_PAGE", Show::Varchar(kYesNoLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::CEnd()};
+
+}  // namespace columns
+
+namespace tables {
+
+enum Index : uint {
+  kSchema,
+  kTable,
+  kPartition,
+  kTableId,
+  kStoreId,
+  kSegments,
+  kExtents,
+  kLiveBytes,
+  kDeadBytes,
+  kRealBytes,
+  kRebinding,
+  kPath,
+};
+
+constexpr uint kPathLength = 512;
+
+ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
+                          Show::Column("TABLE_NAME", Show::Name(), NOT_NULL),
+                          Show::Column("PARTITION_NAME", Show::Varchar(2 * NAME_CHAR_LEN), NULLABLE),
+                          Show::Column("TABLE_ID", Show::ULonglong(), NOT_NULL),
+                          Show::Column("STORE_ID", Show::ULonglong(), NOT_NULL),
+                          Show::Column("SEGMENTS", Show::ULonglong(), NOT_NULL),
+                          Show::Column("EXTENTS", Show::ULonglong(), NOT_NULL),
+                          Show::Column("LIVE_BYTES", Show::ULonglong(), NOT_NULL),
+                          Show::Column("DEAD_BYTES", Show::ULonglong(), NOT_NULL),
+                          Show::Column("REAL_BYTES", Show::ULonglong(), NOT_NULL),
+                          Show::Column("REBINDING", Show::Varchar(kYesNoLength), NOT_NULL),
+                          Show::Column("STORE_PATH", Show::Varchar(kPathLength), NOT_NULL),
+                          Show::CEnd()};
+
+}  // namespace tables
+
+void StoreText(Field* field, std::string_view text) {
+  field->set_notnull();
+  field->store(text.data(), text.size(), system_charset_info);
+}
+
+void StoreNumber(Field* field, uint64_t number) {
+  field->set_notnull();
+  field->store(static_cast<longlong>(number), true);
+}
+
+void StoreYesNo(Field* field, bool yes) { StoreText(field, yes ? "YES" : "NO"); }
+
+/// The engine that holds the rows: of a partitioned table, that of its partitions.
+const handlerton* EngineOf(const TABLE_SHARE* share) {
+  if (share->default_part_plugin != nullptr) return plugin_hton(share->default_part_plugin);
+  return share->db_type();
+}
+
+void StoreSettings(const ColumnPlan& plan, Field** fields) {
+  StoreNumber(fields[columns::kInlineSize], plan.inline_size_bytes);
+  StoreNumber(fields[columns::kPrefixSize], plan.prefix_size_bytes);
+  StoreNumber(fields[columns::kGuaranteedPrefix], plan.guaranteed_prefix_bytes);
+  StoreNumber(fields[columns::kPartSize], plan.part_size_bytes);
+  StoreText(fields[columns::kCodec], CodecName(plan.codec));
+  StoreText(fields[columns::kInlineSizeSource], OptionSourceName(plan.inline_size_source));
+  StoreText(fields[columns::kPrefixSizeSource], OptionSourceName(plan.prefix_size_source));
+  StoreText(fields[columns::kPartSizeSource], OptionSourceName(plan.part_size_source));
+  StoreText(fields[columns::kCodecSource], OptionSourceName(plan.codec_source));
+  StoreYesNo(fields[columns::kHeadMayLeavePage], plan.head_may_leave_page);
+}
+
+/// Called by get_all_tables() for each table; `open_failed` when its definition could not be opened.
+int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed, const LEX_CSTRING* database,
+                 const LEX_CSTRING* name) {
+  TABLE* const table = visited->table;
+  if (open_failed || table == nullptr || visited->view != nullptr || EngineOf(table->s) != QuarryHandlerton()) {
+    if (open_failed && thd->is_error()) {
+      push_warning(thd, Sql_condition::WARN_LEVEL_WARN, thd->get_stmt_da()->sql_errno(), thd->get_stmt_da()->message());
+      thd->clear_error();
+    }
+    return 0;
+  }
+  for (const ColumnPlan& plan : ResolveColumns(table, false).columns) {
+    const Field* const column = table->field[plan.field_index];
+    if (column->invisible > INVISIBLE_USER) continue;
+    restore_record(target, s->default_values);
+    Field** const fields = target->field;
+    StoreText(fields[columns::kSchema], {database->str, database->length});
+    StoreText(fields[columns::kTable], {name->str, name->length});
+    StoreText(fields[columns::kColumn], {column->field_name.str, column->field_name.length});
+    StoreYesNo(fields[columns::kManaged], plan.managed());
+    StoreYesNo(fields[columns::kIsJson], plan.json);
+    if (plan.managed()) {
+      StoreSettings(plan, fields);
+    } else {
+      StoreText(fields[columns::kReason], UnmanagedReasonText(plan.reason));
+    }
+    if (schema_table_store_record(thd, target)) return 1;
+  }
+  return 0;
+}
+
+struct TableName {
+  std::string database;
+  std::string table;
+  std::string partition;  ///< "p0" or "p0,sub0"; empty: not partitioned
+};
+
+std::string Decoded(const std::string& file_name) {
+  char buffer[NAME_LEN + 1];
+  const uint length = filename_to_tablename(file_name.c_str(), buffer, sizeof(buffer), true);
+  return std::string(buffer, length);
+}
+
+/// "db/t#P#p0#SP#sub0", in the file system's character set.
+TableName Split(const std::string& path) {
+  TableName name;
+  const size_t slash = path.rfind('/');
+  const std::string table = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (slash != std::string::npos) {
+    const std::string database = path.substr(0, slash);
+    const size_t parent = database.rfind('/');
+    name.database = Decoded(parent == std::string::npos ? database : database.substr(parent + 1));
+  }
+  constexpr std::string_view kPartitionMark = "#P#";
+  constexpr std::string_view kSubpartitionMark = "#SP#";
+  const size_t partition = table.find(kPartitionMark);
+  name.table = Decoded(table.substr(0, partition));
+  if (partition == std::string::npos) return name;
+  const std::string parts = table.substr(partition + kPartitionMark.size());
+  const size_t subpartition = parts.find(kSubpartitionMark);
+  name.partition = Decoded(parts.substr(0, subpartition));
+  if (subpartition != std::string::npos) {
+    name.partition += "," + Decoded(parts.substr(subpartition + kSubpartitionMark.size()));
+  }
+  return name;
+}
+
+bool MaySee(THD* thd, const TableName& name) {
+  if ((thd->security_ctx->master_access & PROCESS_ACL) != NO_ACL) return true;
+  TABLE_LIST table;
+  const LEX_CSTRING database = {name.database.c_str(), name.database.size()};
+  const LEX_CSTRING table_name = {name.table.c_str(), name.table.size()};
+  table.init_one_table(&database, &table_name, nullptr, TL_READ);
+  return !check_table_access(thd, TABLE_ACLS, &table, true, 1, true);
+}
+
+int FillTables(THD* thd, TABLE_LIST* list, COND*) {
+  TABLE* const target = list->table;
+  for (const StoreStats& stats : Directory()->ListStores()) {
+    const TableName name = Split(stats.table_name);
+    if (!MaySee(thd, name)) continue;
+    restore_record(target, s->default_values);
+    Field** const fields = target->field;
+    char path[64];
+    snprintf(path, sizeof(path), "stores/%016llx", static_cast<unsigned long long>(stats.store.value));
+    StoreText(fields[tables::kSchema], name.database);
+    StoreText(fields[tables::kTable], name.table);
+    if (!name.partition.empty()) StoreText(fields[tables::kPartition], name.partition);
+    StoreNumber(fields[tables::kTableId], stats.table.value);
+    StoreNumber(fields[tables::kStoreId], stats.store.value);
+    StoreNumber(fields[tables::kSegments], stats.segments);
+    StoreNumber(fields[tables::kExtents], stats.extents);
+    StoreNumber(fields[tables::kLiveBytes], stats.live_bytes);
+    StoreNumber(fields[tables::kDeadBytes], stats.dead_bytes);
+    StoreNumber(fields[tables::kRealBytes], stats.real_bytes);
+    StoreYesNo(fields[tables::kRebinding], stats.rebinding);
+    StoreText(fields[tables::kPath], path);
+    if (schema_table_store_record(thd, target)) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+st_mysql_information_schema information_schema_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
+
+int InitQuarryColumns(void* raw_schema_table) {
+  auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
+  schema_table->fields_info = columns::fields;
+  schema_table->fill_table = get_all_tables;
+  schema_table->process_table = ProcessTable;
+  schema_table->idx_field1 = columns::kSchema;
+  schema_table->idx_field2 = columns::kTable;
+  schema_table->i_s_requested_object = OPTIMIZE_I_S_TABLE | OPEN_TABLE_ONLY;
+  return 0;
+}
+
+int InitQuarryTables(void* raw_schema_table) {
+  auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
+  schema_table->fields_info = tables::fields;
+  schema_table->fill_table = FillTables;
+  return 0;
+}
+
+}  // namespace quarry

@@ -1,0 +1,204 @@
+// See inner_table_id.h.
+//
+//   ha_innobase::m_prebuilt --> | magic_n | table | ...        row_prebuilt_t, storage/innobase/include/row0mysql.h
+//                                            |
+//                                            v
+//                               | id | id_hash | name | name_hash | heap | data_dir_path | space | space_id | ...
+//                               dict_table_t, storage/innobase/include/dict0mem.h
+#include "inner_table_id.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+
+#include <log.h>
+#include <mysql.h>
+#include <mysql/service_sql.h>
+
+namespace quarry {
+namespace {
+
+/// The start of dict_table_t. `name` is a table_name_t, which is one pointer.
+struct DictTablePrefix {
+  uint64_t id;
+  const void* id_hash;
+  const char* name;
+  const void* name_hash;
+  const void* heap;
+  const char* data_dir_path;
+  const void* space;
+  uint32_t space_id;
+};
+
+/// The start of row_prebuilt_t.
+struct PrebuiltPrefix {
+  ulint magic_n;
+  const DictTablePrefix* table;
+};
+
+constexpr ulint kPrebuiltAllocated = 78540783;       // ROW_PREBUILT_ALLOCATED
+constexpr uint32_t kTemporarySpaceId = 0xFFFFFFFEU;  // SRV_TMP_SPACE_ID
+
+// ha_innobase::m_prebuilt is protected. The rules of C++ let an explicit instantiation name it all the same.
+template <row_prebuilt_t* ha_innobase::*kMember>
+struct PrebuiltMember {
+  friend row_prebuilt_t* PrebuiltOf(const ha_innobase& child) { return child.*kMember; }
+};
+row_prebuilt_t* PrebuiltOf(const ha_innobase& child);
+template struct PrebuiltMember<&ha_innobase::m_prebuilt>;
+
+const DictTablePrefix* DictTableOf(const handler* child) {
+  const auto* const prebuilt =
+      reinterpret_cast<const PrebuiltPrefix*>(PrebuiltOf(*static_cast<const ha_innobase*>(child)));
+  if (prebuilt == nullptr || prebuilt->magic_n != kPrebuiltAllocated) return nullptr;
+  return prebuilt->table;
+}
+
+/// One thread that waits until a table was opened, compares, and ends.
+class SelfCheck {
+ public:
+  ~SelfCheck() { Stop(); }
+
+  void Start() {
+    const std::lock_guard lock(mutex_);
+    if (thread_.joinable() || state_ != SelfCheckState::kPending) return;
+    stopping_ = false;
+    thread_ = std::thread([this] { Run(); });
+  }
+
+  void Stop() {
+    std::thread finished;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      finished.swap(thread_);
+    }
+    wake_.notify_all();
+    if (finished.joinable()) finished.join();
+  }
+
+  void Offer(const InnerTable& table) {
+    if (state_.load(std::memory_order_relaxed) != SelfCheckState::kPending || table.temporary) return;
+    {
+      const std::lock_guard lock(mutex_);
+      offered_ = table;
+    }
+    wake_.notify_all();
+  }
+
+  [[nodiscard]] SelfCheckState state() const { return state_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class Answer : uint8_t { kSame, kDifferent, kUnknown };
+
+  // A table may be renamed or dropped between the offer and the question, so one difference proves nothing.
+  static constexpr int kDifferencesToFail = 3;
+  static constexpr auto kPause = std::chrono::milliseconds(100);
+
+  void Run() {
+    if (my_thread_init() != 0) return;
+    int differences = 0;
+    while (state_ == SelfCheckState::kPending) {
+      const std::optional<InnerTable> table = NextOffer();
+      if (!table) break;
+      const Answer answer = Ask(*table);
+      if (answer == Answer::kSame) state_ = SelfCheckState::kPassed;
+      if (answer == Answer::kDifferent && ++differences == kDifferencesToFail) Fail(*table);
+    }
+    my_thread_end();
+  }
+
+  std::optional<InnerTable> NextOffer() {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return stopping_ || offered_.has_value(); });
+    if (stopping_) return std::nullopt;
+    std::optional<InnerTable> table;
+    table.swap(offered_);
+    return table;
+  }
+
+  void Fail(const InnerTable& table) {
+    state_ = SelfCheckState::kFailed;
+    sql_print_error(
+        "Quarry: InnoDB's table ids cannot be read in this server: '%s' seems to have id %llu, which "
+        "INFORMATION_SCHEMA.INNODB_SYS_TABLES denies. Writes to Quarry's segments are refused; use the "
+        "plugin that was built for this very server version",
+        table.name.c_str(), static_cast<unsigned long long>(table.id.value));
+  }
+
+  /// Runs without any lock of ours, as a session of its own: a DDL that it waits for never waits for it.
+  static Answer Ask(const InnerTable& table) {
+    MYSQL* const connection = mysql_init(nullptr);
+    if (connection == nullptr) return Answer::kUnknown;
+    Answer answer = Answer::kUnknown;
+    if (mysql_real_connect_local(connection) != nullptr) {
+      const std::string query = "SELECT NAME, SPACE FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES WHERE TABLE_ID = " +
+                                std::to_string(table.id.value);
+      if (mysql_real_query(connection, query.c_str(), query.size()) == 0) answer = Compare(connection, table);
+    }
+    mysql_close(connection);
+    return answer;
+  }
+
+  static Answer Compare(MYSQL* connection, const InnerTable& table) {
+    MYSQL_RES* const result = mysql_store_result(connection);
+    if (result == nullptr) return Answer::kUnknown;
+    Answer answer = Answer::kDifferent;
+    while (MYSQL_ROW row = mysql_fetch_row(result)) {
+      const bool same_name = row[0] != nullptr && table.name == row[0];
+      const bool same_space = row[1] != nullptr && std::to_string(table.space_id) == row[1];
+      if (same_name && same_space) answer = Answer::kSame;
+    }
+    mysql_free_result(result);
+    return answer;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::thread thread_;                 // guarded by mutex_
+  bool stopping_ = false;              // guarded by mutex_
+  std::optional<InnerTable> offered_;  // guarded by mutex_
+  std::atomic<SelfCheckState> state_{SelfCheckState::kPending};
+};
+
+SelfCheck& TheSelfCheck() {
+  static SelfCheck self_check;
+  return self_check;
+}
+
+}  // namespace
+
+Result<InnerTable> ReadInnerTable(const handler* child) {
+  const DictTablePrefix* const dict_table = DictTableOf(child);
+  if (dict_table == nullptr) {
+    return Status::NotSupported(
+        "InnoDB's table id cannot be read: its handler is not open, or is not laid out as in "
+        "the server version that this plugin was built for");
+  }
+  if (TheSelfCheck().state() == SelfCheckState::kFailed) {
+    return Status::NotSupported(
+        "InnoDB's table ids cannot be read in this server (see the error log); use the plugin "
+        "that was built for this very server version");
+  }
+  InnerTable table;
+  table.id = TableId{dict_table->id};
+  table.space_id = dict_table->space_id;
+  table.name = dict_table->name;
+  table.temporary = dict_table->space_id == kTemporarySpaceId;
+  return table;
+}
+
+bool InnerTableIsTemporary(const handler* child) {
+  const DictTablePrefix* const dict_table = DictTableOf(child);
+  return dict_table != nullptr && dict_table->space_id == kTemporarySpaceId;
+}
+
+void OfferForSelfCheck(const InnerTable& table) { TheSelfCheck().Offer(table); }
+
+void StartSelfCheck() { TheSelfCheck().Start(); }
+
+void StopSelfCheck() { TheSelfCheck().Stop(); }
+
+SelfCheckState GetSelfCheckState() { return TheSelfCheck().state(); }
+
+}  // namespace quarry

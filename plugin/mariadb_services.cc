@@ -1,0 +1,13 @@
+// The server's plugin services that Quarry calls. The server finds these symbols when it loads the plugin, compares
+// the version in them with its own, and puts the address of the service's function table in its place.
+// (MariaDB's libmysqlservices.a does the same; defining the few that are used spares the library.)
+#include <my_global.h>
+// my_global.h must be the server's first header.
+#include <mysql/services.h>
+#include <service_versions.h>
+
+extern "C" {
+my_print_error_service_st* my_print_error_service =
+    reinterpret_cast<my_print_error_service_st*>(VERSION_my_print_error);
+sql_service_st* sql_service = reinterpret_cast<sql_service_st*>(VERSION_sql_service);
+}

@@ -1,0 +1,125 @@
+// See status_vars.h. The server hands a buffer to the function of SHOW_FUNC; the whole snapshot, names and values,
+// is built inside it, so that two sessions never see each other's half.
+#include "status_vars.h"
+
+#include "hton.h"
+
+namespace quarry {
+
+PluginCounters plugin_counters;
+
+namespace {
+
+struct Snapshot {
+  Counters core;
+  uint64_t autoincrement_reservations;
+  uint64_t autoincrement_reserved_ids;
+  uint64_t values_inline;
+  uint64_t values_out_of_line;
+  uint64_t heads_kept;
+  uint64_t commit_syncs;
+  uint64_t ddl_syncs;
+  double committers_per_flush;
+};
+
+enum class Kind : uint8_t { kCount, kRatio };
+
+struct Entry {
+  const char* name;
+  size_t offset;
+  Kind kind = Kind::kCount;
+};
+
+#define QUARRY_CORE(name) \
+  { #name, offsetof(Snapshot, core) + offsetof(Counters, name) }
+#define QUARRY_OWN(name) \
+  { #name, offsetof(Snapshot, name) }
+
+/// In alphabetical order, as SHOW STATUS prints them.
+constexpr Entry kEntries[] = {
+    QUARRY_OWN(autoincrement_reservations),
+    QUARRY_OWN(autoincrement_reserved_ids),
+    QUARRY_CORE(checkpoints),
+    QUARRY_OWN(commit_syncs),
+    QUARRY_CORE(committers_flushed),
+    {"committers_per_flush", offsetof(Snapshot, committers_per_flush), Kind::kRatio},
+    QUARRY_CORE(corruptions),
+    QUARRY_OWN(ddl_syncs),
+    QUARRY_CORE(extents_appended),
+    QUARRY_CORE(extents_read),
+    QUARRY_CORE(extents_released),
+    QUARRY_CORE(file_bytes_read),
+    QUARRY_CORE(file_bytes_written),
+    QUARRY_CORE(flush_errors),
+    QUARRY_CORE(flushes),
+    QUARRY_CORE(flushes_zeroed),
+    QUARRY_OWN(heads_kept),
+    QUARRY_CORE(padding_bytes_written),
+    QUARRY_CORE(parts_compressed),
+    QUARRY_CORE(parts_stored_raw),
+    QUARRY_CORE(read_submissions),
+    QUARRY_CORE(recent_cache_bytes),
+    QUARRY_CORE(recent_cache_hits),
+    QUARRY_CORE(recent_cache_misses),
+    QUARRY_CORE(segments_poisoned),
+    QUARRY_CORE(staging_bytes),
+    QUARRY_CORE(stored_bytes_appended),
+    QUARRY_CORE(value_bytes_appended),
+    QUARRY_CORE(value_bytes_read),
+    QUARRY_OWN(values_inline),
+    QUARRY_OWN(values_out_of_line),
+    QUARRY_CORE(write_calls),
+    QUARRY_CORE(zero_bytes_written),
+};
+constexpr size_t kEntryCount = std::size(kEntries);
+
+// A counter added to the core and forgotten here would be invisible.
+constexpr size_t kOwnEntryCount = 8;
+static_assert(sizeof(Counters) == (kEntryCount - kOwnEntryCount) * sizeof(uint64_t));
+
+struct Buffer {
+  Snapshot snapshot;
+  st_mysql_show_var variables[kEntryCount + 1];
+};
+static_assert(sizeof(Buffer) <= SHOW_VAR_FUNC_BUFF_SIZE);
+static_assert(std::is_trivially_destructible_v<Buffer>);
+
+uint64_t Get(const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); }
+
+Snapshot TakeSnapshot() {
+  Snapshot snapshot{};
+  if (StoreDirectory* const directory = Directory()) snapshot.core = directory->GetCounters();
+  snapshot.autoincrement_reservations = Get(plugin_counters.autoincrement_reservations);
+  snapshot.autoincrement_reserved_ids = Get(plugin_counters.autoincrement_reserved_ids);
+  snapshot.values_inline = Get(plugin_counters.values_inline);
+  snapshot.values_out_of_line = Get(plugin_counters.values_out_of_line);
+  snapshot.heads_kept = Get(plugin_counters.heads_kept);
+  snapshot.commit_syncs = Get(plugin_counters.commit_syncs);
+  snapshot.ddl_syncs = Get(plugin_counters.ddl_syncs);
+  const Counters& core = snapshot.core;
+  if (core.flushes > 0) {
+    snapshot.committers_per_flush = static_cast<double>(core.committers_flushed) / static_cast<double>(core.flushes);
+  }
+  return snapshot;
+}
+
+int ShowQuarry(THD*, st_mysql_show_var* variable, void* raw_buffer, system_status_var*, enum_var_type) {
+  auto* const buffer = new (raw_buffer) Buffer{};
+  buffer->snapshot = TakeSnapshot();
+  auto* const base = reinterpret_cast<char*>(&buffer->snapshot);
+  for (size_t i = 0; i < kEntryCount; i++) {
+    buffer->variables[i].name = kEntries[i].name;
+    buffer->variables[i].value = base + kEntries[i].offset;
+    buffer->variables[i].type = kEntries[i].kind == Kind::kRatio ? SHOW_DOUBLE : SHOW_LONGLONG;
+  }
+  buffer->variables[kEntryCount] = {nullptr, nullptr, SHOW_UNDEF};
+  variable->type = SHOW_ARRAY;
+  variable->value = buffer->variables;
+  return 0;
+}
+
+}  // namespace
+
+st_mysql_show_var status_variables[] = {SHOW_FUNC_ENTRY("Quarry", ShowQuarry), {nullptr, nullptr, SHOW_UNDEF}};
+
+}  // namespace quarry

@@ -1,0 +1,165 @@
+// See sysvars.h. Comments of variables must not end in a full stop or a blank: debug builds of later servers assert it.
+#include "sysvars.h"
+
+#include <cerrno>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "column_settings.h"
+
+namespace quarry {
+namespace {
+
+/// In the order of enum class Codec.
+const char* codec_names[] = {"none", "lz4", "zstd", nullptr};
+TYPELIB codec_typelib = {array_elements(codec_names) - 1, "", codec_names, nullptr};
+
+constexpr uint kAutoincrementPrefetchMax = 65536;
+constexpr unsigned long long kSegmentSizeMin = 1ULL << 20;
+constexpr unsigned long long kSegmentSizeMax = 1ULL << 40;
+constexpr unsigned long long kPoolMax = 1ULL << 32;
+constexpr unsigned long long kCacheMax = 1ULL << 40;
+constexpr unsigned long long kCheckpointMin = 1ULL << 20;
+constexpr unsigned long long kCheckpointMax = 1ULL << 40;
+
+uint replica_write_batch_bytes;
+char* data_paths;
+unsigned long long zeroed_pool_bytes;
+unsigned long long recent_cache_bytes;
+unsigned long long segment_size;
+unsigned long long checkpoint_interval;
+
+MYSQL_THDVAR_UINT(inline_size, PLUGIN_VAR_RQCMDARG,
+                  "INLINE_SIZE of tables created without one: values up to this many bytes stay whole in the row",
+                  nullptr, nullptr, kInlineSizeDefaultBytes, 0, kInlineSizeMaxBytes, 0);
+MYSQL_THDVAR_UINT(prefix_size, PLUGIN_VAR_RQCMDARG,
+                  "PREFIX_SIZE of tables created without one: bytes of a longer value that stay in the row", nullptr,
+                  nullptr, kPrefixSizeDefaultBytes, 0, kPrefixSizeMaxBytes, 0);
+MYSQL_THDVAR_UINT(part_size, PLUGIN_VAR_RQCMDARG,
+                  "PART_SIZE of tables created without one: bytes of a value that are compressed and checksummed "
+                  "together",
+                  nullptr, nullptr, kPartSizeDefaultBytes, kPartSizeMinBytes, kPartSizeMaxBytes, 0);
+MYSQL_THDVAR_ENUM(codec, PLUGIN_VAR_RQCMDARG, "CODEC of tables created without one: none, lz4 or zstd", nullptr,
+                  nullptr, static_cast<unsigned long>(Codec::kNone), &codec_typelib);
+MYSQL_THDVAR_UINT(read_batch_bytes, PLUGIN_VAR_RQCMDARG,
+                  "Bytes of stored parts that are asked for in one submission when a value is read", nullptr, nullptr,
+                  kReadBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);
+MYSQL_THDVAR_UINT(write_batch_bytes, PLUGIN_VAR_RQCMDARG,
+                  "Bytes of one write call, and of the buffer behind it, when a value is written", nullptr, nullptr,
+                  kWriteBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);
+MYSQL_THDVAR_UINT(autoincrement_prefetch_sz, PLUGIN_VAR_RQCMDARG,
+                  "AUTO_INCREMENT values that are reserved at once; what a connection does not use becomes a gap",
+                  nullptr, nullptr, 1, 1, kAutoincrementPrefetchMax, 0);
+
+MYSQL_SYSVAR_UINT(replica_write_batch_bytes, replica_write_batch_bytes, PLUGIN_VAR_RQCMDARG,
+                  "quarry_write_batch_bytes of the replication applier", nullptr, nullptr, kWriteBatchDefaultBytes,
+                  kBatchMinBytes, kBatchMaxBytes, 0);
+MYSQL_SYSVAR_STR(data_paths, data_paths, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                 "Absolute paths of existing directories, separated by ';', over which segments are striped. Empty: "
+                 "segments live in the data directory",
+                 nullptr, nullptr, "");
+MYSQL_SYSVAR_ULONGLONG(zeroed_pool_bytes, zeroed_pool_bytes, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                       "Zeroed segment space kept ahead of lone committers, per lane. 0: none", nullptr, nullptr,
+                       DirectoryOptions().zeroed_pool_bytes, 0, kPoolMax, 0);
+MYSQL_SYSVAR_ULONGLONG(recent_cache_bytes, recent_cache_bytes, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                       "Memory for just-written bytes, from which reads are served", nullptr, nullptr,
+                       DirectoryOptions().recent_cache_bytes, 0, kCacheMax, 0);
+MYSQL_SYSVAR_ULONGLONG(segment_size, segment_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                       "Bytes after which a segment is sealed and the next one begun", nullptr, nullptr,
+                       DirectoryOptions().segment_size_bytes, kSegmentSizeMin, kSegmentSizeMax, 0);
+MYSQL_SYSVAR_ULONGLONG(checkpoint_interval, checkpoint_interval, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                       "Appended bytes after which a store's manifest is written: bounds what a restart has to scan",
+                       nullptr, nullptr, DirectoryOptions().checkpoint_interval_bytes, kCheckpointMin, kCheckpointMax,
+                       0);
+
+Status CheckDataPath(const std::string& path) {
+  const std::string subject = "data path '" + path + "' of quarry_data_paths";
+  const std::string allowed = " (allowed: absolute paths of existing, writable directories, separated by ';')";
+  if (path[0] != '/') return Status::InvalidArgument(subject + " is relative" + allowed);
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return Status::Unavailable(subject + " cannot be used: " + strerror(errno) + allowed);
+  }
+  if (!S_ISDIR(info.st_mode)) return Status::Unavailable(subject + " is not a directory" + allowed);
+  if (access(path.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return Status::Unavailable(subject + " is not writable: " + strerror(errno) + allowed);
+  }
+  return Status::Ok();
+}
+
+/// Symbolic links and '..' resolved, so that one directory given twice is found.
+std::string RealPath(const std::string& path) {
+  const std::unique_ptr<char, decltype(&free)> resolved(realpath(path.c_str(), nullptr), &free);
+  return resolved ? std::string(resolved.get()) : path;
+}
+
+Result<std::vector<std::string>> SplitDataPaths(const std::string& list) {
+  std::vector<std::string> paths;
+  std::vector<std::string> real_paths;
+  size_t start = 0;
+  while (start <= list.size() && !list.empty()) {
+    const size_t end = std::min(list.find(';', start), list.size());
+    const std::string path = list.substr(start, end - start);
+    start = end + 1;
+    if (path.empty()) {
+      return Status::InvalidArgument("quarry_data_paths='" + list +
+                                     "' holds an empty path (allowed: absolute paths of existing, writable "
+                                     "directories, separated by ';')");
+    }
+    QUARRY_TRY(CheckDataPath(path));
+    std::string real_path = RealPath(path);
+    if (std::find(real_paths.begin(), real_paths.end(), real_path) != real_paths.end()) {
+      return Status::InvalidArgument("data path '" + path +
+                                     "' stands twice in quarry_data_paths (allowed: each "
+                                     "directory once)");
+    }
+    real_paths.push_back(std::move(real_path));
+    paths.push_back(path);
+  }
+  return paths;
+}
+
+}  // namespace
+
+// The rules of create_options.h want the addresses of these, and the server wants them in one list.
+st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
+                                        MYSQL_SYSVAR(prefix_size),
+                                        MYSQL_SYSVAR(part_size),
+                                        MYSQL_SYSVAR(codec),
+                                        MYSQL_SYSVAR(read_batch_bytes),
+                                        MYSQL_SYSVAR(write_batch_bytes),
+                                        MYSQL_SYSVAR(replica_write_batch_bytes),
+                                        MYSQL_SYSVAR(autoincrement_prefetch_sz),
+                                        MYSQL_SYSVAR(data_paths),
+                                        MYSQL_SYSVAR(zeroed_pool_bytes),
+                                        MYSQL_SYSVAR(recent_cache_bytes),
+                                        MYSQL_SYSVAR(segment_size),
+                                        MYSQL_SYSVAR(checkpoint_interval),
+                                        nullptr};
+
+OptionVariables GetOptionVariables() {
+  return {MYSQL_SYSVAR(inline_size), MYSQL_SYSVAR(prefix_size), MYSQL_SYSVAR(part_size), MYSQL_SYSVAR(codec)};
+}
+
+uint32_t WriteBatchBytes(THD* thd) {
+  if (thd != nullptr && thd->slave_thread) return replica_write_batch_bytes;
+  return THDVAR(thd, write_batch_bytes);
+}
+
+uint32_t ReadBatchBytes(THD* thd) { return THDVAR(thd, read_batch_bytes); }
+
+uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
+
+Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_path) {
+  DirectoryOptions options;
+  options.home_path = home_path;
+  QUARRY_TRY_ASSIGN(options.data_paths, SplitDataPaths(data_paths == nullptr ? "" : data_paths));
+  options.segment_size_bytes = segment_size;
+  options.zeroed_pool_bytes = zeroed_pool_bytes;
+  options.recent_cache_bytes = recent_cache_bytes;
+  options.checkpoint_interval_bytes = checkpoint_interval;
+  return options;
+}
+
+}  // namespace quarry
