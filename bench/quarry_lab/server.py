@@ -1,7 +1,8 @@
-"""Private MariaDB servers: made in a directory of their own, started, stopped, killed, asked; no system service is touched.
+"""Private MariaDB servers: each made in a directory of its own, started, stopped, killed, asked.
 
-A server listens on a unix socket only (options can add a port), reads no option file, runs as whoever starts it (root: as
-root, unless `user` says otherwise) and loads Quarry from the plugin that was built here. Standard library only.
+No system service is touched. A server listens on a unix socket only (options can add a port), reads no option file, runs
+as whoever starts it (root: as root, unless `user` says otherwise) and loads Quarry from the plugin that was built here.
+Standard library only.
 
 Directory layout: data/ (the data directory)  tmp/  plugins/ (links to the unpacked server's plugins and to ours)
                   mysqld.sock  error.log  server.pid (pid that we started)
@@ -10,6 +11,7 @@ Invariants: a process is signalled only after /proc says that it is our mariadbd
 a server started here ends with this Python process, unless start(detach=True) was asked for.
 Thread-safety: a PrivateServer is externally synchronised.
 """
+
 import atexit
 import hashlib
 import os
@@ -33,8 +35,16 @@ READY_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 300
 LOG_LINES_SHOWN = 25
 # Options that are fixed when a data directory is made: they are given to the installation too.
-INSTALL_OPTIONS = ("--innodb-page-size", "--innodb-data-file-path", "--innodb-undo-tablespaces", "--innodb-checksum-algorithm",
-                   "--lower-case-table-names", "--aria-block-size", "--character-set-server", "--collation-server")
+INSTALL_OPTIONS = (
+    "--innodb-page-size",
+    "--innodb-data-file-path",
+    "--innodb-undo-tablespaces",
+    "--innodb-checksum-algorithm",
+    "--lower-case-table-names",
+    "--aria-block-size",
+    "--character-set-server",
+    "--collation-server",
+)
 
 
 class ServerError(Exception):
@@ -91,8 +101,15 @@ class PrivateServer:
         self._log_start = self.error_log.stat().st_size if self.error_log.exists() else 0
         with open(self.error_log, "ab") as log:
             # A session of its own: Ctrl-C in the terminal reaches the caller, who then stops the server cleanly.
-            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
-                                            env={**os.environ, **self.environment}, start_new_session=True)
+            self.process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                env={**os.environ, **self.environment},
+                start_new_session=True,
+            )
         self.pid_file.write_text(f"{self.process.pid}\n", encoding="ascii")
         if not detach:
             self._atexit = atexit.register(self._kill_at_exit, os.getpid())
@@ -115,7 +132,9 @@ class PrivateServer:
             raise ServerError(f"the server (pid {pid}) did not end within {timeout_s} s of SIGTERM\n{self.log_tail()}")
         self._forget()
         if exit_code != 0:
-            raise ServerError(f"the server (pid {pid}) ended with {describe_exit(exit_code)} while stopping\n{self.log_tail()}")
+            raise ServerError(
+                f"the server (pid {pid}) ended with {describe_exit(exit_code)} while stopping\n{self.log_tail()}"
+            )
 
     def kill(self):
         """SIGKILL, as a crash would be; what the server had not made durable is lost."""
@@ -156,17 +175,28 @@ class PrivateServer:
 
     def wait_until_ready(self, timeout_s=READY_TIMEOUT_S):
         deadline = time.monotonic() + timeout_s
-        ping = [tool("mariadb-admin"), "--no-defaults", f"--socket={self.socket}", "--user=root", "--connect-timeout=5", "ping"]
+        ping = [
+            tool("mariadb-admin"),
+            "--no-defaults",
+            f"--socket={self.socket}",
+            "--user=root",
+            "--connect-timeout=5",
+            "ping",
+        ]
         while True:
             if not self.running():
                 code = self.process.returncode if self.process else None
-                raise ServerError(f"the server in {self.directory} did not start ({describe_exit(code)})\n{self.log_tail()}")
+                raise ServerError(
+                    f"the server in {self.directory} did not start ({describe_exit(code)})\n{self.log_tail()}"
+                )
             if self.socket.exists():
                 # ping succeeds as soon as connections are accepted, whatever the account's rights.
                 if subprocess.run(ping, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
                     return
             if time.monotonic() > deadline:
-                raise ServerError(f"the server in {self.directory} was not ready within {timeout_s} s\n{self.log_tail()}")
+                raise ServerError(
+                    f"the server in {self.directory} was not ready within {timeout_s} s\n{self.log_tail()}"
+                )
             time.sleep(0.02)
 
     # --- asking -------------------------------------------------------------------------------------------------------
@@ -174,8 +204,8 @@ class PrivateServer:
         return [tool("mariadb"), "--no-defaults", f"--socket={self.socket}", "--user=root", *arguments]
 
     def sql(self, text, database=None, headers=False, binary=False):
-        """Output of the mariadb client in batch form (tab-separated, values escaped) for the statements in `text` (str or
-        bytes). Stops at the first error: SqlError."""
+        """Output of the mariadb client in batch form (tab-separated, values escaped) for the statements in `text`
+        (str or bytes). Stops at the first error: SqlError."""
         arguments = ["--batch", "--max-allowed-packet=1G"] + ([] if headers else ["--skip-column-names"])
         # The statements' own bytes: a client in utf8mb4 would have the server scan random bytes as characters.
         arguments.append("--default-character-set=" + ("binary" if binary else "utf8mb4"))
@@ -191,7 +221,7 @@ class PrivateServer:
         return done.stdout if binary else done.stdout.decode(errors="replace")
 
     def rows(self, text, database=None):
-        """The result as a list of lists of strings; NULL (and the string NULL: the batch form shows them alike) is None."""
+        """The result as a list of lists of strings; NULL (and the string NULL, shown alike) is None."""
         return [[unescape(field) for field in line.split("\t")] for line in self.sql(text, database).split("\n")[:-1]]
 
     def value(self, text, database=None):
@@ -228,10 +258,20 @@ class PrivateServer:
     def command(self):
         """What is executed; printed by benchmarks, since the configuration belongs to a figure."""
         usr = MARIADB / "usr"
-        command = [str(usr / "sbin" / "mariadbd"), "--no-defaults", f"--basedir={usr}", f"--lc-messages-dir={usr}/share/mysql",
-                   f"--datadir={self.datadir}", f"--tmpdir={self.directory}/tmp", f"--socket={self.socket}",
-                   f"--pid-file={self.directory}/mysqld.pid", f"--log-error={self.error_log}",
-                   f"--plugin-dir={self.plugin_dir}", "--plugin-maturity=unknown", "--skip-name-resolve"]
+        command = [
+            str(usr / "sbin" / "mariadbd"),
+            "--no-defaults",
+            f"--basedir={usr}",
+            f"--lc-messages-dir={usr}/share/mysql",
+            f"--datadir={self.datadir}",
+            f"--tmpdir={self.directory}/tmp",
+            f"--socket={self.socket}",
+            f"--pid-file={self.directory}/mysqld.pid",
+            f"--log-error={self.error_log}",
+            f"--plugin-dir={self.plugin_dir}",
+            "--plugin-maturity=unknown",
+            "--skip-name-resolve",
+        ]
         if not any(option.replace("_", "-").startswith("--port=") for option in self.options):
             command.append("--skip-networking")
         if os.geteuid() == 0:
@@ -268,7 +308,7 @@ class PrivateServer:
                 (self.plugin_dir / name).symlink_to(target)
 
     def _usable_socket(self):
-        """The socket's path; through a short link in the temporary directory when the real one is too long for the kernel."""
+        """The socket's path; through a short link in the temporary directory when the kernel would find it too long."""
         direct = self.directory / "mysqld.sock"
         if len(os.fsencode(direct)) <= SOCKET_PATH_BYTES_MAX:
             return direct
@@ -276,10 +316,15 @@ class PrivateServer:
         link = Path(tempfile.gettempdir()) / f"quarry-{os.geteuid()}-{name}"
         try:
             link.symlink_to(self.directory)
-            print(f"{direct} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket path: using {link}/mysqld.sock", file=sys.stderr)
+            print(
+                f"{direct} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket path: using {link}/mysqld.sock",
+                file=sys.stderr,
+            )
         except FileExistsError as error:
             if not link.is_symlink() or os.readlink(link) != str(self.directory) or link.lstat().st_uid != os.geteuid():
-                raise ServerError(f"{link} is in the way: it should be a link to {self.directory}; remove it") from error
+                raise ServerError(
+                    f"{link} is in the way: it should be a link to {self.directory}; remove it"
+                ) from error
         return link / "mysqld.sock"
 
     def _install(self):
@@ -298,11 +343,14 @@ class PrivateServer:
 
     # --- ending -------------------------------------------------------------------------------------------------------
     def _is_ours(self, pid):
-        """Whether this process really is our mariadbd on our data directory (pids are reused, files outlive processes)."""
+        """Whether this process is our mariadbd on our data directory (pids are reused, files outlive processes)."""
         try:
             executable = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0] == "Z":
+            if (
+                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0]
+                == "Z"
+            ):
                 return False
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             return False
@@ -376,15 +424,36 @@ def data_directory_template(install_options):
     template.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=template.parent, prefix="new-") as scratch:
         # A small redo log: it is copied for every server, and each server resizes it to its own setting when it starts.
-        command = [tool("mariadb-install-db"), "--no-defaults", f"--basedir={MARIADB}/usr", f"--datadir={scratch}/data",
-                   "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--force",
-                   "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=64M", *install_options]
+        command = [
+            tool("mariadb-install-db"),
+            "--no-defaults",
+            f"--basedir={MARIADB}/usr",
+            f"--datadir={scratch}/data",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--skip-name-resolve",
+            "--force",
+            "--innodb-log-file-size=8M",
+            "--innodb-buffer-pool-size=64M",
+            *install_options,
+        ]
         if os.geteuid() == 0:
             command.append("--user=root")
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              cwd=scratch, check=False)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=scratch,
+            check=False,
+        )
         if done.returncode != 0:
-            raise ServerError("mariadb-install-db failed:\n" + "\n".join(f"  {line}" for line in done.stdout.splitlines()[-LOG_LINES_SHOWN:]))
+            raise ServerError(
+                "mariadb-install-db failed:\n"
+                + "\n".join(f"  {line}" for line in done.stdout.splitlines()[-LOG_LINES_SHOWN:])
+            )
         try:
             os.rename(f"{scratch}/data", template)
         except OSError:
