@@ -1,0 +1,78 @@
+"""Fixtures of every test that starts a server. The engine under test: QUARRY_TEST_ENGINE (default QUARRY);
+with InnoDB the twin tests run InnoDB against InnoDB, which checks the tests themselves."""
+import pathlib
+import re
+import sys
+
+import pytest
+
+TESTS = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
+
+from harness.server import ENGINE, Server  # noqa: E402
+from harness.twin import Twin  # noqa: E402
+
+
+@pytest.hookimpl(tryfirst=True, hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    setattr(item, f"report_{call.when}", outcome.get_result())
+
+
+@pytest.fixture(scope="session")
+def shared_server():
+    """One server for every test that neither restarts nor breaks it."""
+    server = Server("shared").start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def server(shared_server):
+    """The shared server, started anew should a test before have brought it down."""
+    if not shared_server.alive():
+        shared_server.start()
+    yield shared_server
+    assert shared_server.alive(), f"the server died:\n{shared_server.error_log()[-6000:]}"
+
+
+@pytest.fixture
+def twin(server, request):
+    """A fresh pair of schemas named after the test; kept for a look when the test fails."""
+    name = re.sub(r"\W", "_", request.node.name)[:50]
+    pair = Twin(server, name)
+    yield pair
+    failed = getattr(request.node, "report_call", None) is not None and request.node.report_call.failed
+    pair.close(drop=not failed)
+
+
+@pytest.fixture
+def own_server(request):
+    """Makes servers that belong to one test: `own_server("name", "--option=1", ...)`."""
+    made = []
+
+    def make(name, *options, start=True):
+        server = Server(name, options)
+        made.append(server)
+        return server.start() if start else server
+
+    yield make
+    for server in made:
+        server.remove()
+
+
+def pytest_collection_modifyitems(items):
+    """What only Quarry has cannot run in the control run."""
+    if ENGINE.upper() == "QUARRY":
+        return
+    for item in items:
+        if item.get_closest_marker("quarry_only"):
+            item.add_marker(pytest.mark.skip(reason=f"the engine under test is {ENGINE}, this tests what only Quarry has"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quarry_only: tests something that only Quarry has")
+
+
+def pytest_report_header():
+    return f"engine under test: {ENGINE}, twin: InnoDB"

@@ -1,0 +1,43 @@
+"""Reads segment files by the letter of docs/format.md, sharing no code with the core: a second opinion on what it wrote."""
+import collections
+import struct
+
+BLOCK_SIZE_BYTES = 4096
+EXTENT_MAGIC = b"QXtent\r\n"
+HEADER = struct.Struct("<8sHBBIQQQQQIIQ")
+INDEX_ENTRY = struct.Struct("<IQ")
+TRAILER_MAGIC = bytes([0xFF, 0x00, ord("q"), ord("H"), ord("e"), ord("a"), ord("d"), 0xFE])
+TRAILER_SIZE_BYTES = 64
+CODECS = {0: "none", 1: "lz4", 2: "zstd"}
+
+Extent = collections.namedtuple("Extent", "path offset size value_size part_size part_count codec stored_total first_part_offset raw_parts")
+
+
+def extents(path):
+    """Every extent of a segment, in order of offset."""
+    data = path.read_bytes()
+    found, position = [], data.find(EXTENT_MAGIC, BLOCK_SIZE_BYTES)
+    while position != -1:
+        (_, version, codec, _, _, _, offset, value_size, stored_total, _, part_size, part_count, _) = HEADER.unpack_from(data, position)
+        if version == 1 and offset == position:
+            first_part = position + HEADER.size + part_count * INDEX_ENTRY.size + 8
+            raw = sum(INDEX_ENTRY.unpack_from(data, position + HEADER.size + part * INDEX_ENTRY.size)[0] >> 31 for part in range(part_count))
+            found.append(Extent(path, offset, first_part - position + stored_total, value_size, part_size, part_count, CODECS.get(codec, codec),
+                                stored_total, first_part, raw))
+            position = data.find(EXTENT_MAGIC, first_part + stored_total)
+        else:
+            position = data.find(EXTENT_MAGIC, position + 8)
+    return found
+
+
+def all_extents(paths):
+    return [extent for path in paths for extent in extents(path)]
+
+
+def flip_bit(path, offset, bit=0):
+    with path.open("r+b") as stream:
+        stream.seek(offset)
+        (byte,) = stream.read(1)
+        stream.seek(offset)
+        stream.write(bytes([byte ^ (1 << bit)]))
+        stream.flush()

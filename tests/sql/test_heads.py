@@ -1,0 +1,71 @@
+"""Values that end as a head ends: they must come back as they were, never be taken for a head."""
+import time
+
+import pytest
+
+from harness.segments import TRAILER_MAGIC, TRAILER_SIZE_BYTES
+from harness.values import payload
+
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, KEY (b(80))) ENGINE={e}"
+
+
+def real_trailers(server, schema, table):
+    """Trailers as they stand in the table's .ibd file, once InnoDB has written its pages."""
+    server.query("SET GLOBAL innodb_max_dirty_pages_pct = 0")
+    try:
+        path = server.datadir / schema / f"{table}.ibd"
+        for _ in range(200):
+            data, found, position = path.read_bytes(), [], -1
+            while (position := data.find(TRAILER_MAGIC, position + 1)) != -1:
+                found.append(data[position + len(TRAILER_MAGIC) - TRAILER_SIZE_BYTES:position + len(TRAILER_MAGIC)])
+            if found:
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"no trailer ever reached {path}")
+    finally:
+        server.query("SET GLOBAL innodb_max_dirty_pages_pct = DEFAULT")
+
+
+def check_values(twin, values):
+    for row, value in enumerate(values):
+        twin.run("INSERT INTO t VALUES (%s, %s)", (row, value))
+        assert twin.value("SELECT b FROM t WHERE id = %s", (row,)) == value, f"value {row} of {len(value)} bytes"
+    for row, value in enumerate(values):
+        twin.run("SELECT id FROM t FORCE INDEX (b) WHERE b = %s", (value,))
+        twin.run("UPDATE t SET b = CONCAT('x', b) WHERE id = %s", (row,))
+        twin.run("UPDATE t SET b = %s WHERE id = %s", (value, row))
+    twin.run("SELECT id, b, LENGTH(b) FROM t ORDER BY b, id")
+    twin.run("INSERT INTO t SELECT id + 1000, CONCAT(b, b) FROM t")
+    twin.run("ALTER TABLE t FORCE, ALGORITHM=COPY")
+    twin.check()
+
+
+def test_values_that_end_in_the_magic(twin):
+    twin.run(TABLE)
+    bodies = [b"", b"x", bytes(55), bytes(56), bytes(57), payload(1, 500), payload(2, 4088), payload(3, 4089), payload(4, 9000), payload(5, 70000)]
+    endings = [TRAILER_MAGIC, TRAILER_MAGIC * 2, TRAILER_MAGIC[1:], TRAILER_MAGIC[:-1], TRAILER_MAGIC + b"\0"]
+    check_values(twin, [body + ending for body in bodies for ending in endings])
+
+
+@pytest.mark.quarry_only
+def test_values_that_end_in_real_trailers(twin):
+    """A trailer that is valid in this very store, as the end of a value of every size."""
+    twin.run("CREATE TABLE source (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}")
+    for row in range(5):
+        twin.run("INSERT INTO source VALUES (%s, %s)", (row, payload(row, 9000 + row)))
+    trailers = real_trailers(twin.server, twin.under_test, "source")[:5]
+    assert all(len(trailer) == TRAILER_SIZE_BYTES for trailer in trailers)
+    twin.run(TABLE)
+    check_values(twin, [payload(length, length) + trailer for trailer in trailers[:3] for length in (0, 1, 100, 4031, 4032, 4033, 9000)]
+                 + [trailers[0][cut:] for cut in (1, 8, 48, 55, 56, 57)] + [trailers[0] * 2, trailers[-1] + trailers[0]])
+
+
+@pytest.mark.quarry_only
+def test_text_that_cannot_hold_the_magic(twin):
+    """In text the magic is no valid utf8mb4; in latin1 every byte is valid."""
+    twin.run("CREATE TABLE t (id INT PRIMARY KEY, b LONGTEXT CHARACTER SET latin1, KEY (b(80))) ENGINE={e}")
+    for row, size in enumerate((0, 10, 4088, 9000)):
+        value = b"a" * size + TRAILER_MAGIC
+        twin.run("INSERT INTO t VALUES (%s, CONVERT(%s USING latin1))", (row, value))
+    twin.run("SELECT id, HEX(b) FROM t")
+    twin.check()
