@@ -1,0 +1,72 @@
+"""Raw points grouped into cells, and the figures of a cell. Nothing here measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import stats
+from .stats import Summary
+
+
+@dataclass(frozen=True, order=True)
+class CellKey:
+    operation: str
+    size_bytes: int
+    threads: int
+
+
+def throughput(point: dict) -> float:
+    """Events per second."""
+    return point["result"]["events_per_second"]
+
+
+def p95_ms(point: dict) -> float:
+    return point["result"]["latency_p95_ms"]
+
+
+def bytes_written_ratio(point: dict) -> float | None:
+    """Bytes that the server's process wrote per payload byte, deferred work included."""
+    return point["written"]["server_bytes_per_payload_byte"]
+
+
+def payload_rate(point: dict) -> float:
+    """Payload bytes written per second in the measured interval."""
+    result = point["result"]
+    return result["writes"] * point["batch_rows"] * point["size_bytes"] / result["interval_seconds"]
+
+
+class Cells:
+    """Points by cell, variant and round. Immutable."""
+
+    def __init__(self, points: list[dict]):
+        self._points: dict[CellKey, dict[str, dict[int, dict]]] = {}
+        for point in points:
+            key = CellKey(point["operation"], point["size_bytes"], point["threads"])
+            self._points.setdefault(key, {}).setdefault(point["variant"], {})[point["round"]] = point
+
+    def keys(self) -> list[CellKey]:
+        return sorted(self._points)
+
+    def variants(self) -> list[str]:
+        return list(dict.fromkeys(v for by_variant in self._points.values() for v in by_variant))
+
+    def rounds(self, key: CellKey, variant: str) -> dict[int, dict]:
+        return self._points.get(key, {}).get(variant, {})
+
+    def values(self, key: CellKey, variant: str, figure: Callable[[dict], float | None]) -> dict[int, float]:
+        found = {number: figure(point) for number, point in self.rounds(key, variant).items()}
+        return {number: value for number, value in found.items() if value is not None}
+
+    def summary(self, key: CellKey, variant: str, figure: Callable[[dict], float | None]) -> Summary | None:
+        values = self.values(key, variant, figure)
+        return stats.summarize(list(values.values())) if values else None
+
+    def ratio(self, key: CellKey, variant: str, reference: str, figure: Callable[[dict], float | None] = throughput) -> Summary | None:
+        return stats.paired_ratio(self.values(key, variant, figure), self.values(key, reference, figure))
+
+    def noisy_rounds(self, key: CellKey, variant: str) -> int:
+        return sum(point["cpu"]["noisy"] for point in self.rounds(key, variant).values())
+
+    def unsettled_rounds(self, key: CellKey, variant: str) -> int:
+        return sum(not (p["settle_before"]["settled"] and p["settle_after"]["settled"]) for p in self.rounds(key, variant).values())

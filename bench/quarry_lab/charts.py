@@ -1,0 +1,180 @@
+"""
+Charts of the lab and the demo, drawn with matplotlib without a display.
+
+Every function takes medians with their ranges (stats.Summary) and returns a Figure; `svg`, `png_data_uri` and `save_png` turn it into
+what a page or a directory needs and close it. One colour and one marker per variant, the same in every chart.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)
+from matplotlib.figure import Figure  # noqa: E402
+
+from .stats import Summary  # noqa: E402
+
+# Okabe and Ito's palette: told apart by colour-blind eyes and in grey. InnoDB orange, Quarry blue, MyRocks green, in shades by variant.
+COLORS = {
+    "innodb": "#E69F00",
+    "innodb-varbinary": "#D55E00",
+    "innodb-page-compressed": "#F0E442",
+    "rocksdb": "#009E73",
+    "quarry": "#0072B2",
+    "quarry-default": "#56B4E9",
+    "quarry-head": "#56B4E9",
+    "quarry-inline": "#0072B2",
+    "quarry-head-4m": "#88CCEE",
+    "quarry-inline-4m": "#332288",
+    "quarry-varbinary": "#882255",
+    "quarry-prefetch-1": "#56B4E9",
+    "quarry-prefetch-256": "#0072B2",
+    "quarry-prefetch-1024": "#332288",
+    "quarry-lz4": "#CC79A7",
+    "quarry-baseline": "#7F7F7F",
+}
+_FALLBACK = ("#332288", "#117733", "#AA4499", "#888888")
+_MARKERS = "osD^vP*X"
+
+STYLE = {
+    "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold", "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "axes.grid.axis": "y", "grid.color": "#E4E4E4", "grid.linewidth": 0.8, "axes.axisbelow": True,
+    "axes.edgecolor": "#888888", "legend.frameon": False, "figure.facecolor": "white", "svg.fonttype": "none",
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """One variant's figures over the x values of a chart; None where there is none."""
+
+    key: str
+    label: str
+    points: list[Summary | None]
+
+
+def color_of(key: str, index: int = 0) -> str:
+    return COLORS.get(key, _FALLBACK[index % len(_FALLBACK)])
+
+
+def _thousands(value: float, _position: int) -> str:
+    if value >= 10_000:
+        return f"{value / 1000:,.0f}k"
+    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
+
+
+def _error_bars(summaries: list[Summary]) -> list[list[float]]:
+    return [[s.median - s.low for s in summaries], [s.high - s.median for s in summaries]]
+
+
+def draw_lines(axes, x_values: list, series: list[Series]) -> None:
+    """Median as a line, range as error bars; x values are evenly spaced categories (1, 8, 32 threads)."""
+    for index, one in enumerate(series):
+        present = [(i, s) for i, s in enumerate(one.points) if s is not None]
+        if not present:
+            continue
+        summaries = [s for _i, s in present]
+        axes.errorbar([i for i, _s in present], [s.median for s in summaries], yerr=_error_bars(summaries), label=one.label,
+                      color=color_of(one.key, index), marker=_MARKERS[index % len(_MARKERS)], markersize=5, linewidth=1.8, capsize=3)
+    axes.set_xticks(range(len(x_values)), [str(x) for x in x_values])
+    axes.set_xlim(-0.3, len(x_values) - 0.7)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(_thousands)
+
+
+def draw_bars(axes, groups: list[str], series: list[Series], value_labels: bool = True) -> None:
+    """One group of bars per x value, range as error bars, the median written above."""
+    width = 0.8 / max(1, len(series))
+    for index, one in enumerate(series):
+        present = [(i, s) for i, s in enumerate(one.points) if s is not None]
+        if not present:
+            continue
+        summaries = [s for _i, s in present]
+        positions = [i - 0.4 + width * (index + 0.5) for i, _s in present]
+        axes.bar(positions, [s.median for s in summaries], width * 0.92, yerr=_error_bars(summaries), label=one.label,
+                 color=color_of(one.key, index), error_kw={"elinewidth": 1, "ecolor": "#444444", "capsize": 2})
+        if value_labels:
+            for position, summary in zip(positions, summaries, strict=True):
+                axes.annotate(short_number(summary.median), (position, summary.high), xytext=(0, 3), textcoords="offset points",
+                              ha="center", va="bottom", fontsize=8, color="#444444")
+    axes.set_xticks(range(len(groups)), groups)
+    axes.set_xlim(-0.5, len(groups) - 0.5)
+    axes.margins(y=0.12)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(_thousands)
+
+
+def short_number(value: float) -> str:
+    if value >= 10_000:
+        return f"{value / 1000:.1f}k"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def lines(title: str, x_label: str, y_label: str, x_values: list, series: list[Series], size: tuple[float, float] = (6.4, 3.8)) -> Figure:
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=size, layout="constrained")
+        draw_lines(axes, x_values, series)
+        axes.set(title=title, xlabel=x_label, ylabel=y_label)
+        axes.legend()
+    return figure
+
+
+def bars(title: str, x_label: str, y_label: str, groups: list[str], series: list[Series], size: tuple[float, float] = (7.2, 3.8)) -> Figure:
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=size, layout="constrained")
+        draw_bars(axes, groups, series)
+        axes.set(title=title, xlabel=x_label, ylabel=y_label)
+        axes.legend()
+    return figure
+
+
+@dataclass(frozen=True)
+class Panel:
+    title: str
+    x_values: list
+    series: list[Series]
+
+
+def line_panels(title: str, x_label: str, y_label: str, panels: list[Panel]) -> Figure:
+    """Panels side by side, each with its own y scale (a 4 KB and a 448 KB value differ a hundredfold), one legend."""
+    with plt.rc_context(STYLE):
+        figure, all_axes = plt.subplots(1, len(panels), figsize=(3.1 * len(panels) + 0.6, 3.6), layout="constrained", squeeze=False)
+        for axes, panel in zip(all_axes[0], panels, strict=True):
+            draw_lines(axes, panel.x_values, panel.series)
+            axes.set(title=panel.title, xlabel=x_label)
+        all_axes[0][0].set_ylabel(y_label)
+        handles: dict = {}
+        for axes in all_axes[0]:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=max(1, len(handles)))
+        figure.suptitle(title, fontweight="bold")
+    return figure
+
+
+def save_png(figure: Figure, path: Path, dots_per_inch: int = 130) -> Path:
+    figure.savefig(path, dpi=dots_per_inch)
+    plt.close(figure)
+    return path
+
+
+def svg(figure: Figure) -> str:
+    """An <svg> element to stand inside an HTML page."""
+    target = io.StringIO()
+    # No date: the same figures give the same bytes.
+    figure.savefig(target, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    text = target.getvalue()
+    return text[text.index("<svg") :]
+
+
+def png_data_uri(figure: Figure, dots_per_inch: int = 130) -> str:
+    target = io.BytesIO()
+    figure.savefig(target, format="png", dpi=dots_per_inch)
+    plt.close(figure)
+    return "data:image/png;base64," + base64.b64encode(target.getvalue()).decode("ascii")

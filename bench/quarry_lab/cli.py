@@ -1,0 +1,162 @@
+"""The command line: `python -m quarry_lab bench ...` and `lab ...`; every other verb belongs to a module of its own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from . import charts, variants
+from .experiments import EXPERIMENTS
+from .lab_server import ConfigurationError, parse_mycnf
+from .payload import KINDS
+from .plan import OPERATIONS
+from .results import RunDirectory, open_run
+from .runner import LabError
+from .server import PLUGIN, ServerError
+from .session import Request, execute
+from .sysbench import SysbenchError
+from .variants import KIB
+
+EXIT_INTERRUPTED = 130
+SCALES = ("quick", "normal", "full")
+# Verbs of other parts of the package, each with a main(arguments) of its own.
+OTHER_VERBS = {"demo": "quarry_lab.demo", "server": "quarry_lab.server"}
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        found = [int(x) for x in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers such as 4,64,448") from None
+    if not found or min(found) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}': every number must be at least 1")
+    return found
+
+
+def _operations(text: str) -> list[str]:
+    found = text.split(",")
+    for name in found:
+        if name not in OPERATIONS:
+            raise argparse.ArgumentTypeError(f"unknown operation '{name}' (allowed: {', '.join(OPERATIONS)})")
+    return found
+
+
+def _engines(text: str) -> list[variants.Variant]:
+    try:
+        return variants.by_keys(text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="quarry_lab", description="Measures Quarry against other engines on private servers.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    bench = verbs.add_parser("bench", help="run one experiment", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    bench.add_argument("--exp", choices=sorted(EXPERIMENTS), default="core", help="; ".join(f"{k}: {m.TITLE}" for k, m in sorted(EXPERIMENTS.items())))
+    bench.add_argument("--sizes", type=_numbers, metavar="KB,...", help="value sizes in KB (default: the experiment's)")
+    bench.add_argument("--threads", type=_numbers, metavar="N,...", help="client threads (default: the experiment's)")
+    bench.add_argument("--ops", type=_operations, metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: the experiment's)")
+    bench.add_argument("--engines", type=_engines, metavar="NAME,...", help=f"of {', '.join(variants.ALL)} (default: the experiment's)")
+    _add_run_options(bench)
+    bench.add_argument("--baseline-plugin", type=Path, metavar="SO", help="also measure this build of the plugin, in a second server")
+    lab = verbs.add_parser("lab", help="run every experiment that is built and write one report",
+                           formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    lab.add_argument("--scale", choices=SCALES, default="quick", help="quick: one short round of everything, for a look; normal: fair rounds; full: five rounds, both payloads")
+    lab.add_argument("--engines", type=_engines, metavar="NAME,...", help="restrict every experiment to these")
+    _add_run_options(lab)
+    for verb in OTHER_VERBS:
+        verbs.add_parser(verb, add_help=False, help=f"see `{verb} --help`")
+    return parser
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=int, metavar="S", help="measured seconds of a point (default: the experiment's; fair: at least 10)")
+    parser.add_argument("--warmup", type=int, metavar="S", help="warm-up seconds of a point (default: the experiment's)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds (default: the experiment's; fair: at least 3)")
+    parser.add_argument("--seed", type=int, help="seed of the order of the points")
+    parser.add_argument("--tables", type=int, metavar="N", help="tables per variant")
+    parser.add_argument("--payload", choices=KINDS, help="random: incompressible; text3: about 3:1")
+    parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting, the same for all engines; repeatable")
+    parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to measure")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="where the results go (default: build/bench/<experiment>)")
+    parser.add_argument("--fresh", action="store_true", help="start anew even when an interrupted run could be resumed")
+
+
+def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
+    """The experiment's own request, with what the command line says instead."""
+    settings = request.settings
+    for option, name in (("seconds", "seconds"), ("warmup", "warmup_seconds"), ("tables", "tables")):
+        value = getattr(arguments, option)
+        if value is not None:
+            if value < (0 if option == "warmup" else 1):
+                raise LabError(f"--{option} must be at least {0 if option == 'warmup' else 1} (got {value})")
+            settings = replace(settings, **{name: value})
+    request.settings = settings
+    if arguments.rounds is not None:
+        if arguments.rounds < 1:
+            raise LabError(f"--rounds must be at least 1 (got {arguments.rounds})")
+        request.rounds = arguments.rounds
+    request.seed = arguments.seed if arguments.seed is not None else request.seed
+    request.payload = arguments.payload or request.payload
+    request.mycnf = parse_mycnf(arguments.mycnf)
+    request.plugin, request.fresh = arguments.plugin, arguments.fresh
+    request.output = arguments.output
+    if arguments.engines:
+        request.variants = arguments.engines
+    if arguments.verb == "bench":
+        request.sizes_bytes = [s * KIB for s in arguments.sizes] if arguments.sizes else request.sizes_bytes
+        request.threads = arguments.threads or request.threads
+        request.operations = arguments.ops or request.operations
+        if arguments.baseline_plugin:
+            request.baseline_plugin = arguments.baseline_plugin
+            if "quarry-baseline" not in [v.key for v in request.variants]:
+                request.variants = [*request.variants, variants.ALL["quarry-baseline"]]
+    return request
+
+
+def run_bench(arguments: argparse.Namespace, console: Console) -> None:
+    experiment = EXPERIMENTS[arguments.exp]
+    request = apply_options(experiment.default_request(), arguments)
+    run_and_report(request, experiment, console)
+
+
+def run_and_report(request: Request, experiment, console: Console) -> RunDirectory:
+    """After an interruption, too, the table of what is there is printed."""
+    try:
+        run = execute(request, console)
+    except KeyboardInterrupt:
+        kept = open_run(request.output_directory)
+        if kept and kept.points:
+            experiment.report(console, kept)
+        console.print(f"[yellow]interrupted[/yellow]: {len(kept.points) if kept else 0} points are kept in {request.output_directory}; "
+                      "the same command resumes")
+        raise
+    experiment.report(console, run)
+    written = [charts.save_png(figure, run.path / f"{name}.png").name for name, figure in experiment.figures(run).items()]
+    console.print(f"raw rounds and charts in {run.path}: {', '.join(['points.jsonl', 'points.csv', 'run.json', *written])}", highlight=False)
+    return run
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments and arguments[0] in OTHER_VERBS:
+        return importlib.import_module(OTHER_VERBS[arguments[0]]).main(arguments[1:]) or 0
+    parsed = build_parser().parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    try:
+        if parsed.verb == "bench":
+            run_bench(parsed, console)
+        else:
+            from . import lab
+            lab.run(parsed, console)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except (LabError, ConfigurationError, SysbenchError, ServerError, OSError) as error:
+        console.print(f"[red]error:[/red] {error}", highlight=False, markup=True)
+        return 1
+    return 0

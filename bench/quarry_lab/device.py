@@ -1,0 +1,177 @@
+"""
+What the device under a directory can do, and what was written to it.
+
+The raw figures are taken on the data directory's own file system, with direct I/O and random bytes, so that the share of the device's
+rate that an engine reaches can be stated. Everything is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import stats
+
+SECTOR_BYTES = 512  # /proc/diskstats counts in these, whatever the device's own sector is
+
+
+def device_of(path: str | Path) -> str | None:
+    """Kernel name (e.g. nvme0n1p1) of the block device under a path; None for file systems without one (overlay, tmpfs)."""
+    number = os.stat(path).st_dev
+    wanted = (str(os.major(number)), str(os.minor(number)))
+    for line in Path("/proc/diskstats").read_text().splitlines():
+        fields = line.split()
+        if (fields[0], fields[1]) == wanted:
+            return fields[2]
+    return None
+
+
+def device_bytes_written(name: str | None) -> int | None:
+    """Since boot, by everyone, the file system's own journal included."""
+    if name is None:
+        return None
+    for line in Path("/proc/diskstats").read_text().splitlines():
+        fields = line.split()
+        if fields[2] == name:
+            return int(fields[9]) * SECTOR_BYTES
+    return None
+
+
+@dataclass(frozen=True)
+class ProcessIo:
+    """/proc/<pid>/io: what the process made the device read and write."""
+
+    read_bytes: int
+    write_bytes: int
+
+
+def process_io(pid: int) -> ProcessIo:
+    fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return ProcessIo(int(fields["read_bytes"]), int(fields["write_bytes"]))
+
+
+def free_bytes(path: str | Path) -> int:
+    info = os.statvfs(path)
+    return info.f_bavail * info.f_frsize
+
+
+def memory_info() -> dict[str, int]:
+    """Bytes of /proc/meminfo that bear on buffered writes."""
+    wanted = ("MemTotal", "MemFree", "MemAvailable", "Cached", "Dirty", "Writeback")
+    found = {}
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, value = line.split(":")
+        if name in wanted:
+            found[name] = int(value.split()[0]) * 1024
+    return found
+
+
+def _aligned_random(size: int) -> mmap.mmap:
+    """Page-aligned memory of random bytes, as direct I/O demands."""
+    buffer = mmap.mmap(-1, size)
+    buffer.write(os.urandom(size))
+    return buffer
+
+
+def _open_direct(path: Path) -> int:
+    return os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_DIRECT, 0o600)
+
+
+def sequential_write_rate(directory: Path, seconds: float = 3.0, writers: int = 4, block_bytes: int = 1 << 20,
+                          bytes_max: int = 8 << 30) -> float:
+    """Bytes per second of `writers` parallel streams, each a growing file of its own, until time or `bytes_max` runs out; fdatasync included."""
+    written = [0] * writers
+    errors: list[OSError] = []
+    paths = [directory / f"quarry-probe-{os.getpid()}-{i}" for i in range(writers)]
+
+    def stream(index: int, deadline: float) -> None:
+        try:
+            fd = _open_direct(paths[index])
+            try:
+                block = memoryview(_aligned_random(block_bytes))
+                offset = 0
+                while time.monotonic() < deadline and offset < bytes_max // writers:
+                    offset += os.pwrite(fd, block, offset)
+                    written[index] = offset
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            errors.append(error)
+
+    started = time.monotonic()
+    threads = [threading.Thread(target=stream, args=(i, started + seconds)) for i in range(writers)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        elapsed = time.monotonic() - started
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+    if errors:
+        raise errors[0]
+    return sum(written) / elapsed
+
+
+def durable_write_latencies(directory: Path, bytes_each: int = 65536, seconds: float = 1.0, overwrite: bool = False) -> list[float]:
+    """
+    Seconds of each single-threaded pwrite + fdatasync of `bytes_each`, one after another.
+    overwrite=False: the file grows (the file system commits its journal each time); True: into space written and flushed before.
+    """
+    path = directory / f"quarry-probe-{os.getpid()}-latency"
+    span = 64 << 20
+    try:
+        fd = _open_direct(path)
+        try:
+            if overwrite:
+                block = memoryview(_aligned_random(1 << 20))
+                for offset in range(0, span, 1 << 20):
+                    os.pwrite(fd, block, offset)
+                os.fdatasync(fd)
+            value = memoryview(_aligned_random(bytes_each))
+            latencies, offset, deadline = [], 0, time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                started = time.monotonic()
+                os.pwrite(fd, value, offset % span if overwrite else offset)
+                os.fdatasync(fd)
+                latencies.append(time.monotonic() - started)
+                offset += bytes_each
+        finally:
+            os.close(fd)
+    finally:
+        path.unlink(missing_ok=True)
+    return latencies
+
+
+def probe(directory: Path, seconds: float = 3.0) -> dict:
+    """The device's own figures, as the results record them. Needs up to 8 GiB of free space for its files, removed at once."""
+    budget = min(8 << 30, free_bytes(directory) // 4)
+    rate = sequential_write_rate(directory, seconds, bytes_max=budget)
+    growing = durable_write_latencies(directory)
+    overwriting = durable_write_latencies(directory, overwrite=True)
+    return {
+        "time": time.time(),
+        "sequential_write_bytes_per_second": rate,
+        "durable_64KB_growing_us_median": stats.summarize(growing).median * 1e6,
+        "durable_64KB_growing_us_p95": stats.percentile(growing, 95) * 1e6,
+        "durable_64KB_overwriting_us_median": stats.summarize(overwriting).median * 1e6,
+        "durable_64KB_overwriting_us_p95": stats.percentile(overwriting, 95) * 1e6,
+    }
+
+
+def sync_file_system(directory: Path) -> None:
+    """syncfs: what the page cache still holds for this file system is written."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if libc.syncfs(fd) != 0:
+            raise OSError(ctypes.get_errno(), "syncfs failed", str(directory))
+    finally:
+        os.close(fd)

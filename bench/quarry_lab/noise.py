@@ -1,0 +1,87 @@
+"""
+Who used the processors during a measurement: the server, the client, kernel threads, others, and time stolen by the hypervisor.
+
+A point is noted as noisy when others, or the hypervisor, took more than NOISE_CPUS_MAX processors on average. Kernel threads (writeback,
+journal, block completion) work for the server and are not noise. Figures come from clock ticks, so they are good to a few percent.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+NOISE_CPUS_MAX = 0.10
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_PF_KTHREAD = 0x00200000
+
+
+@dataclass(frozen=True)
+class _Process:
+    name: str
+    ticks: int
+    kernel: bool
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    time: float
+    busy_ticks: int  # user + nice + system, of all processes
+    steal_ticks: int
+    processes: dict[int, _Process]
+
+
+def _read_process(pid: int) -> _Process | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # it ended meanwhile
+    name = text[text.index("(") + 1 : text.rindex(")")]
+    fields = text[text.rindex(")") + 2 :].split()
+    return _Process(name, int(fields[11]) + int(fields[12]), bool(int(fields[6]) & _PF_KTHREAD))
+
+
+def take_snapshot() -> Snapshot:
+    processes = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            process = _read_process(int(entry))
+            if process:
+                processes[int(entry)] = process
+    fields = [int(x) for x in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    return Snapshot(time.monotonic(), fields[0] + fields[1] + fields[2], fields[7], processes)
+
+
+def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_seconds: float) -> dict:
+    """
+    Processors used on average between two snapshots. own_pids: the servers and this process, alive in both; children_cpu_seconds: what
+    already reaped children (the load generator) used.
+    """
+    seconds = after.time - before.time
+
+    def ticks_of(pid: int) -> int:
+        earlier = before.processes.get(pid)
+        return after.processes[pid].ticks - (earlier.ticks if earlier else 0)
+
+    own = sum(ticks_of(pid) for pid in own_pids if pid in after.processes)
+    kernel = sum(ticks_of(pid) for pid, process in after.processes.items() if process.kernel)
+    others = {pid: ticks_of(pid) for pid, process in after.processes.items() if not process.kernel and pid not in own_pids}
+    children = children_cpu_seconds * _TICKS_PER_SECOND
+    foreign = max(0.0, after.busy_ticks - before.busy_ticks - own - kernel - children)
+    top = sorted(((t, after.processes[pid].name) for pid, t in others.items() if t > 0), reverse=True)[:3]
+
+    def cpus(ticks: float) -> float:
+        return round(ticks / _TICKS_PER_SECOND / seconds, 3)
+
+    result = {
+        "seconds": round(seconds, 3),
+        "server_cpus": cpus(own),
+        "client_cpus": cpus(children),
+        "kernel_cpus": cpus(kernel),
+        "other_cpus": cpus(foreign),
+        "steal_cpus": cpus(after.steal_ticks - before.steal_ticks),
+        "top_others": [f"{name} {cpus(t):.2f}" for t, name in top],
+    }
+    result["noisy"] = result["other_cpus"] > NOISE_CPUS_MAX or result["steal_cpus"] > NOISE_CPUS_MAX
+    return result

@@ -1,0 +1,113 @@
+"""
+The files of one run: run.json (what was run, on what), points.jsonl (one raw round of one cell per line), points.csv (the same, flat).
+
+Invariant: a point is appended and flushed when it is done, so an interrupted run keeps what it has; the same command resumes it. A run
+with other parameters never mixes with it: the old directory is moved aside.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from pathlib import Path
+
+
+class RunDirectory:
+    """Externally synchronised. `points` holds every finished point as it stands in points.jsonl."""
+
+    def __init__(self, path: Path, parameters: dict, fresh: bool = False):
+        self.path = path
+        self.parameters = parameters
+        self.moved_to: Path | None = None
+        if (path / "run.json").exists() and (fresh or not self._may_resume()):
+            self.moved_to = path.with_name(f"{path.name}-{time.strftime('%Y%m%d-%H%M%S', time.localtime((path / 'run.json').stat().st_mtime))}")
+            os.rename(path, self.moved_to)
+        path.mkdir(parents=True, exist_ok=True)
+        self.points = self._read_points()
+        self.run: dict = json.loads((path / "run.json").read_text()) if (path / "run.json").exists() else {
+            "parameters": parameters, "started": time.time(), "finished": None, "sessions": []}
+        self.resumed = bool(self.points)
+        self._write_run()
+
+    def _may_resume(self) -> bool:
+        run = json.loads((self.path / "run.json").read_text())
+        return run["finished"] is None and run["parameters"] == json.loads(json.dumps(self.parameters))
+
+    def _read_points(self) -> list[dict]:
+        """Also cuts off the torn last line of a run that was killed while writing it: that point is measured again."""
+        file = self.path / "points.jsonl"
+        if not file.exists():
+            return []
+        data = file.read_bytes()
+        complete = data[: data.rfind(b"\n") + 1]
+        if len(complete) < len(data):
+            file.write_bytes(complete)
+        return [json.loads(line) for line in complete.splitlines()]
+
+    def _write_run(self) -> None:
+        temporary = self.path / "run.json.new"
+        temporary.write_text(json.dumps(self.run, indent=1) + "\n")
+        temporary.rename(self.path / "run.json")
+
+    def add_session(self, session: dict) -> None:
+        """What was found at each start: machine, server version and variables, plugin checksum, the device's own rate."""
+        self.run["sessions"].append(session)
+        self._write_run()
+
+    def update_session(self, key: str, value) -> None:
+        self.run["sessions"][-1][key] = value
+        self._write_run()
+
+    def add_point(self, point: dict) -> None:
+        with open(self.path / "points.jsonl", "a") as file:
+            file.write(json.dumps(point) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.points.append(point)
+
+    def done_keys(self) -> set[tuple]:
+        return {point_key(p) for p in self.points}
+
+    def finish(self) -> None:
+        self.run["finished"] = time.time()
+        self._write_run()
+
+    def write_csv(self) -> Path:
+        rows = [flatten(p) for p in self.points]
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        target = self.path / "points.csv"
+        with open(target, "w", newline="") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(rows)
+        return target
+
+
+def open_run(path: Path) -> RunDirectory | None:
+    """The run in a directory as it stands, finished or not; None when there is none."""
+    if not (path / "run.json").exists():
+        return None
+    run = RunDirectory.__new__(RunDirectory)
+    run.path, run.moved_to = path, None
+    run.run = json.loads((path / "run.json").read_text())
+    run.parameters = run.run["parameters"]
+    run.points = run._read_points()
+    run.resumed = bool(run.points)
+    return run
+
+
+def point_key(point: dict) -> tuple:
+    return (point["round"], point["operation"], point["size_bytes"], point["threads"], point["variant"])
+
+
+def flatten(value: dict, prefix: str = "") -> dict:
+    """Nested dicts become dotted columns; lists become text."""
+    flat: dict = {}
+    for key, item in value.items():
+        if isinstance(item, dict):
+            flat.update(flatten(item, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = "; ".join(map(str, item)) if isinstance(item, list) else item
+    return flat

@@ -1,0 +1,73 @@
+"""Medians, ranges and ratios of raw rounds. Every figure that the lab prints comes through here, from the rounds themselves."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Median and range of one quantity over the rounds of one cell."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+    @property
+    def spread(self) -> float:
+        """(high - low) / median; 0 when the median is 0."""
+        return (self.high - self.low) / self.median if self.median else 0.0
+
+
+def summarize(values: list[float]) -> Summary:
+    if not values:
+        raise ValueError("no rounds to summarize")
+    return Summary(statistics.median(values), min(values), max(values), len(values))
+
+
+def paired_ratio(numerators: dict[int, float], denominators: dict[int, float]) -> Summary | None:
+    """
+    Ratio round by round (rounds are interleaved, so both sides of a round saw the same machine), then median and range.
+    Rounds that only one side has are left out; None when no round is left.
+    """
+    rounds = sorted(set(numerators) & set(denominators))
+    ratios = [numerators[r] / denominators[r] for r in rounds if denominators[r] > 0]
+    return summarize(ratios) if ratios else None
+
+
+def percentile(values: list[float], percent: float) -> float:
+    """Nearest-rank percentile."""
+    if not values:
+        raise ValueError("no values")
+    ordered = sorted(values)
+    rank = max(1, -(-len(ordered) * percent // 100))
+    return ordered[int(rank) - 1]
+
+
+def human_count(value: float) -> str:
+    """Four significant places for people: 96.7k, 5,210, 12.4."""
+    if value >= 100_000:
+        return f"{value / 1000:,.0f}k"
+    if value >= 10_000:
+        return f"{value / 1000:.1f}k"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def human_bytes(value: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024 or unit == "GiB":
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+def human_seconds(value: float) -> str:
+    minutes, seconds = divmod(int(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

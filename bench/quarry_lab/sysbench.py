@@ -1,0 +1,178 @@
+"""Runs one sysbench process with the scripts of bench/sysbench and reads the JSON lines that they print."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .payload import Payload
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "sysbench"
+OPERATIONS = {"insert": "blob_insert.lua", "read": "blob_read.lua", "mix": "blob_mix.lua"}
+
+
+class SysbenchError(Exception):
+    """sysbench is missing, failed, or printed no report; the message holds the end of what it said."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One load on one server; sizes in bytes, times in seconds."""
+
+    operation: str  # a key of OPERATIONS
+    socket: str
+    database: str
+    user: str
+    password: str
+    value_bytes: int
+    threads: int
+    rows: int = 1
+    tables: int = 1
+    warmup_seconds: int = 2
+    seconds: int = 10
+    read_percent: int = 90
+    batch_rows: int = 1
+    session_sql: str = ""
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """
+    The measured interval (after the warm-up), and the totals of the whole run, which the bytes written belong to.
+    `rows_written_*` counts rows, not statements.
+    """
+
+    interval_seconds: float
+    events: int
+    reads: int
+    writes: int
+    errors: int
+    events_per_second: float
+    latency_avg_ms: float
+    latency_p95_ms: float
+    latency_max_ms: float
+    total_reads: int
+    total_rows_written: int
+    client_cpu_seconds: float
+
+    def as_dict(self) -> dict:
+        return asdict(self)
+
+
+def version() -> str:
+    path = shutil.which("sysbench")
+    if not path:
+        raise SysbenchError("sysbench is not installed (scripts/setup installs it)")
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _command(load: Load, payload: Payload, script: str) -> list[str]:
+    return [
+        "sysbench",
+        f"--mysql-socket={load.socket}", f"--mysql-db={load.database}", f"--mysql-user={load.user}", f"--mysql-password={load.password}",
+        # An ignored error would be retried silently; every error must show.
+        "--mysql-ignore-errors=none",
+        f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95",
+        f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
+        f"--read-percent={load.read_percent}", f"--batch-rows={load.batch_rows}",
+        f"--session-sql={load.session_sql}",
+        f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",
+        str(SCRIPTS / script),
+    ]
+
+
+class RunningLoad:
+    """A started sysbench. `wait` returns what it printed; `stop` ends it early. Not thread-safe."""
+
+    def __init__(self, command: list[str], payload: Payload):
+        # Its own process group: Ctrl-C reaches the lab first, which then decides.
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        pass_fds=[payload.fd], start_new_session=True)
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._lines.append(line)
+
+    def wait(self, timeout_seconds: float) -> str:
+        try:
+            self.process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            raise SysbenchError(f"sysbench did not end within {timeout_seconds:.0f} s; its last words: {self._tail()}") from None
+        except BaseException:
+            self.stop()
+            raise
+        self._reader.join()
+        if self.process.returncode != 0:
+            raise SysbenchError(f"sysbench failed with exit code {self.process.returncode}: {self._tail()}")
+        return "".join(self._lines)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        self._reader.join()
+
+    def _tail(self) -> str:
+        said = [line.strip() for line in self._lines if "FATAL" in line or "error" in line.lower()] or [line.strip() for line in self._lines[-5:]]
+        return "; ".join(said[:5])
+
+
+def _children_cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def reports_of(output: str) -> list[dict]:
+    """The script's report lines, in order."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith('{"quarry_report"')]
+
+
+def combine(reports: list[dict], batch_rows: int, client_cpu_seconds: float) -> LoadResult:
+    """reports: the warm-up's and the measured interval's, or the latter alone when there was no warm-up."""
+    if not reports:
+        raise SysbenchError("sysbench printed no report")
+    measured = reports[-1]
+    if measured["events"] <= 0 or measured["interval_seconds"] <= 0:
+        raise SysbenchError("sysbench finished no event in the measured interval")
+    return LoadResult(
+        interval_seconds=measured["interval_seconds"], events=measured["events"], reads=measured["reads"], writes=measured["writes"],
+        errors=measured["errors"], events_per_second=measured["events"] / measured["interval_seconds"],
+        latency_avg_ms=measured["latency_avg_ms"], latency_p95_ms=measured["latency_p95_ms"], latency_max_ms=measured["latency_max_ms"],
+        total_reads=sum(r["reads"] for r in reports), total_rows_written=sum(r["writes"] for r in reports) * batch_rows,
+        client_cpu_seconds=client_cpu_seconds)
+
+
+def run(load: Load, payload: Payload) -> LoadResult:
+    """One load, warm-up first. Errors: SysbenchError."""
+    command = _command(load, payload, OPERATIONS[load.operation])
+    command[1:1] = [f"--time={load.warmup_seconds + load.seconds}", "--events=0"]
+    if load.warmup_seconds:
+        command.insert(1, f"--report-checkpoints={load.warmup_seconds}")
+    cpu_before = _children_cpu_seconds()
+    running = RunningLoad([*command, "run"], payload)
+    # A last event may wait for a stalled flush; beyond this something hangs.
+    output = running.wait(load.warmup_seconds + load.seconds + 120)
+    reports = reports_of(output)
+    expected = 2 if load.warmup_seconds else 1
+    if len(reports) != expected:
+        raise SysbenchError(f"sysbench printed {len(reports)} reports, {expected} were expected")
+    return combine(reports, load.batch_rows, _children_cpu_seconds() - cpu_before)
+
+
+def fill(load: Load, payload: Payload) -> float:
+    """Fills the tables with rows 1..load.rows; seconds taken. Errors: SysbenchError."""
+    started = time.monotonic()
+    RunningLoad([*_command(load, payload, "blob_read.lua"), "prepare"], payload).wait(1800)
+    return time.monotonic() - started

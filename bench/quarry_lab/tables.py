@@ -1,0 +1,155 @@
+"""
+The table and the charts that experiments share: events per second by operation, size and threads, one column per variant, with ratios.
+
+Everything shown is computed from the raw rounds of one run (cells.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from . import charts, stats
+from .cells import CellKey, Cells, bytes_written_ratio, p95_ms, payload_rate, throughput
+from .noise import NOISE_CPUS_MAX
+from .plan import OPERATION_LABELS, OPERATIONS
+from .variants import ALL, KIB
+
+
+def device_rate(run: dict) -> stats.Summary | None:
+    """The device's raw sequential write rate over all probes of the run, bytes per second."""
+    probes = [p["sequential_write_bytes_per_second"] for session in run["sessions"] for p in session.get("device_probes", [])]
+    return stats.summarize(probes) if probes else None
+
+
+def _range(summary: stats.Summary, form: Callable[[float], str]) -> str:
+    return f"{form(summary.low)}-{form(summary.high)}" if summary.rounds > 1 else ""
+
+
+def _optional(summary: stats.Summary | None, form: Callable[[float], str]) -> str:
+    return "" if summary is None else form(summary.median)
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _ratio(summary: stats.Summary | None) -> str:
+    if summary is None:
+        return ""
+    colour = "green" if summary.median >= 1 else "red"
+    return f"[{colour}]{summary.median:.2f}x[/{colour}] [dim]{_range(summary, _times)}[/dim]"
+
+
+def comparisons(variants: list[str], reference: str) -> dict[str, str]:
+    """variant -> what it is compared with: the experiment's reference; of two builds of the plugin the newer one with the older."""
+    chosen = {v: reference for v in variants if v != reference and reference in variants}
+    if "quarry" in variants and "quarry-baseline" in variants:
+        chosen["quarry"] = "quarry-baseline"
+    return chosen
+
+
+def _notes(cells: Cells, key: CellKey, variant: str) -> str:
+    rounds = len(cells.rounds(key, variant))
+    notes = []
+    if noisy := cells.noisy_rounds(key, variant):
+        notes.append(f"noisy {noisy}/{rounds}")
+    if unsettled := cells.unsettled_rounds(key, variant):
+        notes.append(f"not settled {unsettled}/{rounds}")
+    return f"[yellow]{', '.join(notes)}[/yellow]" if notes else ""
+
+
+def _row(cells: Cells, key: CellKey, variant: str, reference: str | None, rate: stats.Summary | None) -> list[str]:
+    rate_found = cells.summary(key, variant, throughput)
+    assert rate_found  # only variants that have rounds get a row
+    ratio = cells.ratio(key, variant, reference) if reference else None
+    payload = cells.summary(key, variant, payload_rate)
+    share = f"{payload.median / rate.median:.0%}" if rate and payload and payload.median else ""
+    return [
+        ALL[variant].label, f"[bold]{stats.human_count(rate_found.median)}[/bold]", f"[dim]{_range(rate_found, stats.human_count)}[/dim]",
+        _ratio(ratio), _optional(cells.summary(key, variant, p95_ms), _times),
+        _optional(cells.summary(key, variant, bytes_written_ratio), _times), share, _notes(cells, key, variant)]
+
+
+def print_table(console: Console, cells: Cells, run: dict, reference: str) -> None:
+    """One row per cell and variant; ratios are taken round by round (stats.paired_ratio)."""
+    variants, rate = sorted(cells.variants(), key=list(ALL).index), device_rate(run)
+    against = comparisons(variants, reference)
+    parameters = run["parameters"]
+    table = Table(title=f"{parameters['name']}: {parameters['rounds']} round(s) of {parameters['settings']['seconds']} s, payload {parameters['payload']}",
+                  header_style="bold")
+    names = {ALL[r].label for r in against.values()}
+    for heading, left in (("operation", True), ("size", False), ("threads", False), ("engine", True), ("events/s", False), ("range", False),
+                          (f"/ {' or '.join(sorted(names))}" if names else "ratio", False), ("p95 ms", False), ("written B/B", False),
+                          ("of device", False), ("notes", True)):
+        table.add_column(heading, justify="left" if left else "right", no_wrap=heading not in ("notes",))
+    for key in sorted(cells.keys(), key=lambda k: (OPERATIONS.index(k.operation), k.size_bytes, k.threads)):
+        head = [OPERATION_LABELS[key.operation], size_label(key.size_bytes), str(key.threads)]
+        for variant in variants:
+            if cells.rounds(key, variant):
+                table.add_row(*head, *_row(cells, key, variant, against.get(variant), rate))
+                head = ["", "", ""]
+        table.add_section()
+    console.print(table)
+    console.print("[dim]written B/B: bytes that the server's process wrote per payload byte, until settled; noisy: others or the hypervisor "
+                  f"used more than {NOISE_CPUS_MAX} processor[/dim]", highlight=False)
+    if rate:
+        console.print(f"device, raw sequential direct writes: {stats.human_bytes(rate.median)}/s (probes {stats.human_bytes(rate.low)}-"
+                      f"{stats.human_bytes(rate.high)}/s); of device: payload bytes per second over that", highlight=False)
+
+
+def size_label(size_bytes: int) -> str:
+    return f"{size_bytes // KIB} KB"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One statement against this run's figures."""
+
+    statement: str
+    state: str
+    found: str
+
+
+VERDICT_COLOURS = {"met": "green", "not met": "red", "reproduced": "green", "not reproduced": "red"}
+
+
+def print_verdicts(console: Console, title: str, heading: str, found: list[Verdict]) -> None:
+    table = Table(title=title, header_style="bold", show_lines=True)
+    for name, ratio in ((heading, 4), ("verdict", 1), ("found", 4)):
+        table.add_column(name, ratio=ratio)
+    for verdict in found:
+        table.add_row(verdict.statement, f"[{VERDICT_COLOURS.get(verdict.state, 'yellow')}]{verdict.state}[/]", verdict.found)
+    console.print(table)
+
+
+def throughput_figure(cells: Cells, operation: str):
+    """Panels by size: events per second against client threads. None when the operation was not measured."""
+    keys = [k for k in cells.keys() if k.operation == operation]
+    panels = []
+    for size in sorted({k.size_bytes for k in keys}):
+        threads = sorted({k.threads for k in keys if k.size_bytes == size})
+        series = [charts.Series(v, ALL[v].label, [cells.summary(CellKey(operation, size, t), v, throughput) for t in threads])
+                  for v in cells.variants() if any(cells.rounds(CellKey(operation, size, t), v) for t in threads)]
+        panels.append(charts.Panel(size_label(size), threads, series))
+    if not panels:
+        return None
+    return charts.line_panels(OPERATION_LABELS[operation], "client threads", "events per second", panels)
+
+
+def bytes_written_figure(cells: Cells):
+    """Bytes written per payload byte of durable inserts, by size, at the largest thread count. None when not measured."""
+    keys = [k for k in cells.keys() if k.operation == "insert"]
+    if not keys:
+        return None
+    threads = max(k.threads for k in keys)
+    sizes = sorted({k.size_bytes for k in keys if k.threads == threads})
+    series = [charts.Series(v, ALL[v].label, [cells.summary(CellKey("insert", size, threads), v, bytes_written_ratio) for size in sizes])
+              for v in cells.variants()]
+    return charts.bars(f"bytes written per payload byte, durable insert, {threads} threads", "value size", "bytes / byte",
+                       [size_label(size) for size in sizes], series)
+
+

@@ -1,0 +1,112 @@
+"""
+The variants of a table that the experiments compare, and the CREATE TABLE of each.
+
+The tables are those of experiment E1: `(id INT PRIMARY KEY AUTO_INCREMENT, data <type> [COMMENT ...])`. The type follows the size as
+there: BLOB up to 4 KB, MEDIUMBLOB up to 24 KB, LONGBLOB above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIB = 1024
+CORE_SIZES_KIB = (4, 24, 64, 448)
+# BLOB_INLINE_SIZE of the published inline variants (MySQL Cluster 9.4's maximum for 64 and 448 KB).
+E1_INLINE_BYTES = {4: 4096, 24: 24576, 64: 29736, 448: 29736}
+NDB_HEAD_BYTES = 256  # what NDB keeps in the row without a comment; E1's default variant is pinned to it
+VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes and the id
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to store the same values. `inline` is a BLOB_INLINE_SIZE, the word 'e1' (the published one for the size), or None."""
+
+    key: str
+    label: str
+    engine: str
+    column: str = "blob"  # or "varbinary"
+    inline: str | None = None
+    table_options: str = ""
+    session_sql: str = ""  # every client connection runs it first
+    size_min_bytes: int = 0
+    server: str = "main"  # which server of the run it lives on
+
+    def applies_to(self, size_bytes: int) -> bool:
+        return size_bytes >= self.size_min_bytes and (self.column != "varbinary" or size_bytes <= VARBINARY_BYTES_MAX)
+
+    @property
+    def needs_plugin(self) -> bool:
+        return self.engine == "QUARRY"
+
+
+def _core_inline_bytes(size_bytes: int) -> int:
+    """core's Quarry: a 4 KB value stays in the row, of larger ones the 256 bytes that NDB keeps by default."""
+    return 4096 if size_bytes <= 4096 else NDB_HEAD_BYTES
+
+
+def _batches(batch_bytes: int) -> str:
+    return f"SET quarry_read_batch_bytes={batch_bytes}, quarry_write_batch_bytes={batch_bytes}"
+
+
+def _prefetch(size: int) -> Variant:
+    return Variant(f"quarry-prefetch-{size}", f"QUARRY prefetch {size}", "QUARRY", session_sql=f"SET quarry_autoincrement_prefetch_sz={size}")
+
+
+ALL = {
+    v.key: v
+    for v in (
+        Variant("innodb", "InnoDB BLOB", "InnoDB"),
+        Variant("innodb-varbinary", "InnoDB VARBINARY", "InnoDB", column="varbinary"),
+        Variant("innodb-page-compressed", "InnoDB page_compressed", "InnoDB", table_options="PAGE_COMPRESSED=1"),
+        Variant("rocksdb", "MyRocks", "ROCKSDB"),
+        Variant("quarry", "QUARRY", "QUARRY", inline="core"),
+        Variant("quarry-default", "QUARRY default options", "QUARRY"),
+        # E1's: the default head pinned to 256 bytes, the published inline sizes, VARBINARY; batches of 64 KB (there the default) and 4 MB.
+        Variant("quarry-head", "QUARRY head 256", "QUARRY", inline="256", session_sql=_batches(64 * KIB)),
+        Variant("quarry-inline", "QUARRY inline", "QUARRY", inline="e1", session_sql=_batches(64 * KIB)),
+        Variant("quarry-head-4m", "QUARRY head 256, 4 MB batches", "QUARRY", inline="256", session_sql=_batches(4096 * KIB),
+                size_min_bytes=64 * KIB),
+        Variant("quarry-inline-4m", "QUARRY inline, 4 MB batches", "QUARRY", inline="e1", session_sql=_batches(4096 * KIB),
+                size_min_bytes=64 * KIB),
+        Variant("quarry-varbinary", "QUARRY VARBINARY", "QUARRY", column="varbinary"),
+        _prefetch(1), _prefetch(256), _prefetch(1024),
+        Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
+        Variant("quarry-baseline", "QUARRY baseline plugin", "QUARRY", inline="core", server="baseline"),
+    )
+}
+
+
+def by_keys(keys: list[str]) -> list[Variant]:
+    unknown = [key for key in keys if key not in ALL]
+    if unknown:
+        raise ValueError(f"unknown engine '{unknown[0]}' (allowed: {', '.join(ALL)})")
+    return [ALL[key] for key in keys]
+
+
+def inline_bytes(variant: Variant, size_bytes: int) -> int | None:
+    if variant.inline is None:
+        return None
+    if variant.inline == "core":
+        return _core_inline_bytes(size_bytes)
+    if variant.inline == "e1":
+        return E1_INLINE_BYTES.get(size_bytes // KIB, min(size_bytes, E1_INLINE_BYTES[448]))
+    return int(variant.inline)
+
+
+def column_type(variant: Variant, size_bytes: int) -> str:
+    if variant.column == "varbinary":
+        if not variant.applies_to(size_bytes):
+            raise ValueError(f"VARBINARY({size_bytes}) does not fit a row (at most {VARBINARY_BYTES_MAX} bytes)")
+        return f"VARBINARY({size_bytes})"
+    if size_bytes <= 4 * KIB:
+        return "BLOB"
+    return "MEDIUMBLOB" if size_bytes <= 24 * KIB else "LONGBLOB"
+
+
+def create_table(variant: Variant, size_bytes: int, table: str) -> str:
+    """The statement as the published experiment writes it, but for the engine's name."""
+    inline = inline_bytes(variant, size_bytes)
+    comment = f' COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE={inline}"' if inline is not None else ""
+    options = f" {variant.table_options}" if variant.table_options else ""
+    return (f"CREATE TABLE {table} (id INT PRIMARY KEY AUTO_INCREMENT, data {column_type(variant, size_bytes)}{comment}) "
+            f"ENGINE={variant.engine}{options}")

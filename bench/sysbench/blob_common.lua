@@ -1,0 +1,192 @@
+-- Common part of the BLOB workloads for sysbench 1.0.20: options, payloads, prepared statements, and the report in one JSON line.
+-- Tables are sbtest1..sbtestN (id INT PRIMARY KEY AUTO_INCREMENT, data <type>), made by the caller; `prepare` only fills them.
+--
+-- Client cost. The client shares the machine with the server, so it must not copy or escape a value: values are binary
+-- parameters of prepared statements, bound anew for each write to an address inside one big buffer (a bind costs about a
+-- microsecond; the client library then copies the value once, into its packet). docs/benchmarks.md gives the measured difference.
+--
+-- Payloads. The buffer (--payload-path, normally a memfd shared by all threads) holds random or 3:1-compressible bytes. A write
+-- takes the slice at a random BYTE offset and stamps 16 fresh random bytes at its start, in place; so no two values are equal,
+-- no page of one equals a page of another, and the buffer itself changes as the run goes on. Another thread's stamp may land
+-- inside a slice being sent: the value is whatever was sent; nothing here compares it with a local copy.
+
+local ffi = require("ffi")
+
+ffi.cdef[[
+int open(const char *path, int flags);
+int close(int fd);
+void *mmap(void *address, size_t length, int protection, int flags, int fd, long offset);
+]]
+
+local PROT_READ, PROT_WRITE = 1, 2
+local MAP_SHARED = 1
+local O_RDWR = 2
+
+sysbench.cmdline.options = {
+   value_bytes = {"Bytes per value", 65536},
+   rows = {"Rows per table: filled by prepare, selected and updated by run", 1000},
+   tables = {"Number of tables", 1},
+   read_percent = {"blob_mix: percentage of point selects; the rest are updates", 90},
+   rows_per_transaction = {"prepare: rows per transaction", 16},
+   batch_rows = {"blob_insert: rows per INSERT statement", 1},
+   session_sql = {"A statement that every connection runs first, e.g. SET quarry_read_batch_bytes=65536", ""},
+   payload_path = {"File (or /proc/self/fd/N) that holds the payload bytes; empty: made here, at random", ""},
+   payload_bytes = {"Size of the payload buffer", 16 * 1024 * 1024}
+}
+
+local blob = {}
+
+-- The payload buffer as uint8_t*. A standalone run (no --payload-path) makes incompressible bytes of its own, one buffer a thread.
+function blob.payload_open()
+   local size = sysbench.opt.payload_bytes
+   assert(size >= 2 * sysbench.opt.value_bytes, "--payload-bytes must be at least twice --value-bytes")
+   if sysbench.opt.payload_path ~= "" then
+      local fd = ffi.C.open(sysbench.opt.payload_path, O_RDWR)
+      assert(fd >= 0, "cannot open --payload-path " .. sysbench.opt.payload_path)
+      local address = ffi.C.mmap(nil, size, PROT_READ + PROT_WRITE, MAP_SHARED, fd, 0)
+      ffi.C.close(fd)
+      assert(ffi.cast("intptr_t", address) ~= -1, "cannot map --payload-path " .. sysbench.opt.payload_path)
+      return ffi.cast("uint8_t *", address)
+   end
+   blob.own_buffer = ffi.new("uint64_t[?]", size / 8)
+   for i = 0, size / 8 - 1 do
+      blob.own_buffer[i] = sysbench.rand.uniform_uint64()
+   end
+   return ffi.cast("uint8_t *", blob.own_buffer)
+end
+
+local function new_bind(sql_type, buffer, bytes_max)
+   local bind = ffi.new("sql_bind[1]")
+   local length = ffi.new("unsigned long[1]", bytes_max)
+   local is_null = ffi.new("char[1]", 0)
+   bind[0].type, bind[0].buffer, bind[0].data_len, bind[0].max_len, bind[0].is_null = sql_type, buffer, length, bytes_max, is_null
+   return bind, {length, is_null, buffer}
+end
+
+-- A prepared statement whose parameters are binds: 'v' (a value, bound anew by set_values) and 'i' (an id).
+local Statement = {}
+Statement.__index = Statement
+
+function blob.statement(con, text, signature)
+   local self = setmetatable({}, Statement)
+   self.handle = con:prepare(text)
+   self.count = #signature
+   self.binds = ffi.new("sql_bind[?]", self.count)
+   self.values, self.ids, self.kept = {}, {}, {}
+   for i = 1, #signature do
+      local bind, kept
+      if signature:sub(i, i) == "v" then
+         bind, kept = new_bind(sysbench.sql.type.VARCHAR, blob.payload, sysbench.opt.value_bytes)
+         self.values[#self.values + 1] = i - 1
+      else
+         local id = ffi.new("int64_t[1]")
+         bind, kept = new_bind(sysbench.sql.type.BIGINT, id, 8)
+         self.ids[#self.ids + 1] = id
+      end
+      self.binds[i - 1] = bind[0]
+      self.kept[i] = kept -- the C struct holds bare addresses: keep what they point at alive
+   end
+   self:bind()
+   return self
+end
+
+function Statement:bind()
+   assert(ffi.C.db_bind_param(self.handle, self.binds, self.count) == 0, "db_bind_param failed")
+end
+
+-- Points every value parameter at a fresh slice and stamps it.
+function Statement:set_values()
+   local last = sysbench.opt.payload_bytes - sysbench.opt.value_bytes
+   for i = 1, #self.values do
+      local address = blob.payload + sysbench.rand.uniform(0, last)
+      local stamp = ffi.cast("uint64_t *", address)
+      stamp[0] = sysbench.rand.uniform_uint64()
+      stamp[1] = sysbench.rand.uniform_uint64()
+      self.binds[self.values[i]].buffer = address
+   end
+   self:bind()
+end
+
+function Statement:execute()
+   return self.handle:execute()
+end
+
+function blob.connect()
+   local drv = sysbench.sql.driver()
+   local con = drv:connect()
+   con:query("SET NAMES binary")
+   if sysbench.opt.session_sql ~= "" then con:query(sysbench.opt.session_sql) end
+   blob.drv, blob.con = drv, con
+   blob.payload = blob.payload_open()
+   return con
+end
+
+-- Fills the tables with ids 1..rows, all threads at once, each its own residue class of ids.
+function blob.fill()
+   local con = blob.connect()
+   for t = 1, sysbench.opt.tables do
+      local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, data) VALUES (?, ?)", "iv")
+      local pending = 0
+      for id = sysbench.tid % sysbench.opt.threads + 1, sysbench.opt.rows, sysbench.opt.threads do
+         if pending == 0 then con:query("BEGIN") end
+         insert.ids[1][0] = id
+         insert:set_values()
+         insert:execute()
+         pending = pending + 1
+         if pending == sysbench.opt.rows_per_transaction then
+            con:query("COMMIT")
+            pending = 0
+         end
+      end
+      if pending > 0 then con:query("COMMIT") end
+   end
+end
+
+sysbench.cmdline.commands = {prepare = {blob.fill, sysbench.cmdline.PARALLEL_COMMAND}}
+
+-- Point selects and updates over all tables.
+function blob.select_statements(con)
+   local statements = {}
+   for t = 1, sysbench.opt.tables do
+      statements[t] = blob.statement(con, "SELECT data FROM sbtest" .. t .. " WHERE id = ?", "i")
+   end
+   return statements
+end
+
+function blob.update_statements(con)
+   local statements = {}
+   for t = 1, sysbench.opt.tables do
+      statements[t] = blob.statement(con, "UPDATE sbtest" .. t .. " SET data = ? WHERE id = ?", "vi")
+   end
+   return statements
+end
+
+local function any_table()
+   return sysbench.opt.tables == 1 and 1 or sysbench.rand.uniform(1, sysbench.opt.tables)
+end
+
+function blob.select_one(statements)
+   local statement = statements[any_table()]
+   statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
+   local result = statement:execute() -- the whole value is received and stored by the client library
+   assert(result.nrows == 1, "a point select found no row")
+   result:free()
+end
+
+function blob.update_one(statements)
+   local statement = statements[any_table()]
+   statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
+   statement:set_values()
+   statement:execute()
+end
+
+-- One JSON line per report. With --report-checkpoints=W sysbench reports once at W seconds (the warm-up) and once at the end,
+-- each covering only its own interval.
+function sysbench.hooks.report_cumulative(stat)
+   print(string.format('{"quarry_report": 1, "time_total": %.6f, "interval_seconds": %.6f, "threads": %d, "events": %d, "reads": %d, ' ..
+                       '"writes": %d, "errors": %d, "latency_avg_ms": %.4f, "latency_max_ms": %.4f, "latency_p95_ms": %.4f}',
+                       stat.time_total, stat.time_interval, stat.threads_running, stat.events, stat.reads, stat.writes, stat.errors,
+                       stat.latency_avg * 1000, stat.latency_max * 1000, stat.latency_pct * 1000))
+end
+
+return blob

@@ -1,0 +1,20 @@
+-- Durable inserts: each event is one autocommitted INSERT of --batch-rows rows into a table chosen at random.
+package.path = (debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "?.lua;" .. package.path
+local blob = require("blob_common")
+local statements
+
+function thread_init()
+   local con = blob.connect()
+   statements = {}
+   for t = 1, sysbench.opt.tables do
+      local rows = sysbench.opt.batch_rows
+      local text = "INSERT INTO sbtest" .. t .. " (data) VALUES (?)" .. string.rep(", (?)", rows - 1)
+      statements[t] = blob.statement(con, text, string.rep("v", rows))
+   end
+end
+
+function event()
+   local statement = statements[sysbench.opt.tables == 1 and 1 or sysbench.rand.uniform(1, sysbench.opt.tables)]
+   statement:set_values()
+   statement:execute()
+end
