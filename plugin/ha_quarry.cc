@@ -1,0 +1,418 @@
+#include "ha_quarry.h"
+
+#include <partition_info.h>
+#include <sql_partition.h>
+
+#include "ha_error.h"
+#include "hton.h"
+#include "inner_table.h"
+#include "status_vars.h"
+#include "sysvars.h"
+#include "transaction.h"
+
+namespace quarry {
+
+// ---------------------------------------------------------------- life
+
+bool QuarryHandler::Initialise(MEM_ROOT* mem_root) { return AdoptChild(NewInnerHandler(table_share, mem_root)); }
+
+handler::Table_flags QuarryHandler::table_flags() const {
+  // FLUSH TABLES ... FOR EXPORT would export rows without their payload.
+  return ForwardingHandler::table_flags() & ~static_cast<Table_flags>(HA_CAN_EXPORT);
+}
+
+ulong QuarryHandler::index_flags(uint index, uint part, bool all_parts) const {
+  // The child would check a rowid filter with its own members, of which the server knows nothing.
+  return ForwardingHandler::index_flags(index, part, all_parts) & ~static_cast<ulong>(HA_DO_RANGE_FILTER_PUSHDOWN);
+}
+
+handler* QuarryHandler::clone(const char* name, MEM_ROOT* mem_root) {
+  auto* copy = new (mem_root) QuarryHandler(QuarryHandlerton(), table_share);
+  if (copy == nullptr) return nullptr;
+  if (CloneInto(copy, name, mem_root)) return copy;
+  delete copy;
+  return nullptr;
+}
+
+QuarryShare* QuarryHandler::OpenShare() {
+  lock_shared_ha_data();
+  auto* share = static_cast<QuarryShare*>(get_ha_share_ptr());
+  if (share == nullptr) {
+    share = new (std::nothrow) QuarryShare(ResolveColumns(table, user_temporary_));
+    if (share != nullptr) set_ha_share_ptr(share);
+  }
+  unlock_shared_ha_data();
+  return share;
+}
+
+int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
+  if (const int error = ForwardingHandler::open(name, mode, test_if_locked); error != 0) return error;
+  user_temporary_ = InnerTableIsTemporary(child());
+  share_ = OpenShare();
+  if (share_ == nullptr) {
+    ForwardingHandler::close();
+    return HA_ERR_OUT_OF_MEM;
+  }
+  rewriter_.Attach(table, &share_->layout());
+  virtual_on_managed_ = rewriter_.active() && table->vfield != nullptr;
+  store_.reset();
+  if (const Result<InnerTable> inner = ReadInnerTable(child()); inner.ok()) OfferForSelfCheck(*inner);
+  return 0;
+}
+
+int QuarryHandler::close() {
+  rewriter_.ForgetRow();
+  store_.reset();
+  share_ = nullptr;
+  return ForwardingHandler::close();
+}
+
+int QuarryHandler::reset() {
+  const int error = ForwardingHandler::reset();
+  rewriter_.Shrink();
+  child_range_reads_ = false;
+  child_reserved_ids_ = false;
+  ht = QuarryHandlerton();
+  return error;
+}
+
+void QuarryHandler::BeginStatement(THD* thd) {
+  ht = QuarryHandlerton();
+  if (!rewriter_.active()) return;
+  read_options_.read_batch_bytes = ReadBatchBytes(thd);
+  write_batch_bytes_ = WriteBatchBytes(thd);
+}
+
+int QuarryHandler::external_lock(THD* thd, int lock_type) {
+  if (lock_type == F_UNLCK) {
+    const int sync_error = unsynced_copy_ ? SyncForDdl() : 0;
+    const int error = ForwardingHandler::external_lock(thd, lock_type);
+    return error != 0 ? error : sync_error;
+  }
+  BeginStatement(thd);
+  return ForwardingHandler::external_lock(thd, lock_type);
+}
+
+int QuarryHandler::start_stmt(THD* thd, thr_lock_type lock_type) {
+  BeginStatement(thd);
+  return ForwardingHandler::start_stmt(thd, lock_type);
+}
+
+int QuarryHandler::extra(enum ha_extra_function operation) {
+  switch (operation) {
+    case HA_EXTRA_FLUSH:
+      rewriter_.ForgetRow();
+      break;
+    case HA_EXTRA_END_COPY: {
+      // InnoDB makes the copy durable by itself, before any commit. (INSERT ... SELECT comes here too and commits.)
+      const enum_sql_command command = ha_thd()->lex->sql_command;
+      if (command == SQLCOM_INSERT_SELECT || command == SQLCOM_REPLACE_SELECT) break;
+      if (const int error = SyncForDdl(); error != 0) return error;
+      break;
+    }
+    default:
+      break;
+  }
+  return ForwardingHandler::extra(operation);
+}
+
+int QuarryHandler::SyncForDdl() {
+  Transaction* transaction = Transaction::Find(ha_thd());
+  unsynced_copy_ = false;
+  if (transaction == nullptr || transaction->unsynced()->empty()) return 0;
+  if (const Status status = transaction->Sync(); !status.ok()) return Fail(status, Action::kSync);
+  plugin_counters.ddl_syncs.fetch_add(1, std::memory_order_relaxed);
+  transaction->unsynced()->Clear();
+  return 0;
+}
+
+int QuarryHandler::Fail(const Status& status, Action action) { return ReportStatus(status, action, table_share); }
+
+void QuarryHandler::print_error(int error, myf flags) {
+  if (!IsReported(ha_thd(), error)) handler::print_error(error, flags);
+}
+
+// ---------------------------------------------------------------- reading
+
+// InnoDB fills in all columns for a row that may be changed, and the server relies on it when an UPDATE moves a row
+// to another partition: it hands the whole row to that partition's handler.
+bool QuarryHandler::DecodeAll() const {
+  return table->part_info != nullptr && get_lock_type() == F_WRLCK &&
+         bitmap_is_overlapping(&table->part_info->full_part_field_set, table->write_set);
+}
+
+bool QuarryHandler::WholeRow() const { return get_lock_type() == F_WRLCK || table_share->tmp_table != NO_TMP_TABLE; }
+
+template <typename Read>
+inline int QuarryHandler::ReadRow(uchar* buf, Read read) {
+  if (!rewriter_.active()) return read();
+  const bool decode_all = DecodeAll();
+  rewriter_.BeginRead(buf, decode_all);
+  if (const int error = read(); error != 0) {
+    rewriter_.AbandonRead();
+    return error;
+  }
+  const Status status = rewriter_.DecodeRow(buf, decode_all, WholeRow(), read_options_);
+  return status.ok() ? 0 : Fail(status, Action::kRead);
+}
+
+int QuarryHandler::index_read_map(uchar* buf, const uchar* key, key_part_map keypart_map, enum ha_rkey_function flag) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_read_map(buf, key, keypart_map, flag); });
+}
+int QuarryHandler::index_read_last_map(uchar* buf, const uchar* key, key_part_map keypart_map) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_read_last_map(buf, key, keypart_map); });
+}
+int QuarryHandler::index_read(uchar* buf, const uchar* key, uint key_length, enum ha_rkey_function flag) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_read(buf, key, key_length, flag); });
+}
+int QuarryHandler::index_read_last(uchar* buf, const uchar* key, uint key_length) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_read_last(buf, key, key_length); });
+}
+int QuarryHandler::index_next(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_next(buf); });
+}
+int QuarryHandler::index_prev(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_prev(buf); });
+}
+int QuarryHandler::index_first(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_first(buf); });
+}
+int QuarryHandler::index_last(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_last(buf); });
+}
+int QuarryHandler::index_next_same(uchar* buf, const uchar* key, uint key_length) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_next_same(buf, key, key_length); });
+}
+int QuarryHandler::rnd_next(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::rnd_next(buf); });
+}
+int QuarryHandler::rnd_pos(uchar* buf, uchar* position) {
+  return ReadRow(buf, [&] { return ForwardingHandler::rnd_pos(buf, position); });
+}
+int QuarryHandler::ft_read(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::ft_read(buf); });
+}
+
+// Multi-range reads: the child's DS-MRR reads through clones of its own and fills record[0] like any read. But its
+// wrappers compute virtual columns before the row is decoded, so a table where one may depend on a managed column
+// uses the server's default, which goes through this object row by row. So does whatever is no DS-MRR.
+ha_rows QuarryHandler::multi_range_read_info_const(uint key_number, RANGE_SEQ_IF* seq, void* seq_param, uint ranges,
+                                                   uint* buffer_size, uint* mode, Cost_estimate* cost) {
+  if (virtual_on_managed_) {
+    return handler::multi_range_read_info_const(key_number, seq, seq_param, ranges, buffer_size, mode, cost);
+  }
+  return ForwardingHandler::multi_range_read_info_const(key_number, seq, seq_param, ranges, buffer_size, mode, cost);
+}
+ha_rows QuarryHandler::multi_range_read_info(uint key_number, uint ranges, uint keys, uint key_parts, uint* buffer_size,
+                                             uint* mode, Cost_estimate* cost) {
+  if (virtual_on_managed_) {
+    return handler::multi_range_read_info(key_number, ranges, keys, key_parts, buffer_size, mode, cost);
+  }
+  return ForwardingHandler::multi_range_read_info(key_number, ranges, keys, key_parts, buffer_size, mode, cost);
+}
+int QuarryHandler::multi_range_read_init(RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint mode,
+                                         HANDLER_BUFFER* buffer) {
+  child_range_reads_ = !virtual_on_managed_ && (mode & HA_MRR_USE_DEFAULT_IMPL) == 0;
+  if (child_range_reads_) return ForwardingHandler::multi_range_read_init(seq, seq_param, ranges, mode, buffer);
+  return handler::multi_range_read_init(seq, seq_param, ranges, mode, buffer);
+}
+int QuarryHandler::multi_range_read_next(range_id_t* range_info) {
+  if (!child_range_reads_) return handler::multi_range_read_next(range_info);
+  return ReadRow(table->record[0], [&] { return ForwardingHandler::multi_range_read_next(range_info); });
+}
+int QuarryHandler::multi_range_read_explain_info(uint mode, char* text, size_t size) {
+  if (virtual_on_managed_) return handler::multi_range_read_explain_info(mode, text, size);
+  return ForwardingHandler::multi_range_read_explain_info(mode, text, size);
+}
+
+// ---------------------------------------------------------------- writing
+
+Result<Store*> QuarryHandler::OpenStore() {
+  if (store_ == nullptr) {
+    QUARRY_TRY_ASSIGN(const InnerTable inner, ReadInnerTable(child()));
+    QUARRY_TRY_ASSIGN(store_, share_->OpenStore(inner.id, inner.name));
+  }
+  if (table_share->tmp_table != NO_TMP_TABLE) unsynced_copy_ = true;
+  return store_.get();
+}
+
+int QuarryHandler::write_row(const uchar* buf) {
+  THD* thd = ha_thd();
+  if (!rewriter_.active()) {
+    ClearReadWrite(thd, QuarryHandlerton());
+    return WriteChildRow(thd, buf);
+  }
+  Transaction* transaction = Transaction::Of(thd);
+  if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
+  transaction->Join(thd);
+  const Transaction::Mark mark = transaction->SetMark();
+  int error = 0;
+  if (const Status status = rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction); !status.ok()) {
+    error = Fail(status, Action::kAppend);
+  } else {
+    error = WriteChildRow(thd, buf);
+  }
+  rewriter_.Restore();
+  if (error != 0) transaction->RollbackTo(mark);
+  return error;
+}
+
+int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
+  THD* thd = ha_thd();
+  if (!rewriter_.active()) {
+    ClearReadWrite(thd, QuarryHandlerton());
+    return ForwardingHandler::update_row(old_data, new_data);
+  }
+  Transaction* transaction = Transaction::Of(thd);
+  if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
+  transaction->Join(thd);
+  const Transaction::Mark mark = transaction->SetMark();
+  int error = 0;
+  const Status status = rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, transaction);
+  if (!status.ok()) {
+    error = Fail(status, Action::kAppend);
+  } else {
+    error = ForwardingHandler::update_row(old_data, new_data);
+  }
+  if (error == 0) rewriter_.NoteReplaced(old_data, new_data, transaction);
+  rewriter_.Restore();
+  if (error != 0) transaction->RollbackTo(mark);
+  return error;
+}
+
+int QuarryHandler::delete_row(const uchar* buf) {
+  THD* thd = ha_thd();
+  if (!rewriter_.active()) {
+    ClearReadWrite(thd, QuarryHandlerton());
+    return ForwardingHandler::delete_row(buf);
+  }
+  Transaction* transaction = Transaction::Of(thd);
+  if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
+  transaction->Join(thd);
+  // InnoDB deletes the row under its cursor; what the record holds in a managed column does not matter.
+  const int error = ForwardingHandler::delete_row(buf);
+  if (error == 0) rewriter_.NoteDeleted(buf, transaction);
+  return error;
+}
+
+int QuarryHandler::end_bulk_insert() {
+  const int sync_error = unsynced_copy_ ? SyncForDdl() : 0;
+  const int error = ForwardingHandler::end_bulk_insert();
+  // Galera replicates the rows of CREATE TABLE ... SELECT only when select_create::send_eof finds InnoDB's handlerton
+  // here. BeginStatement and reset put ours back.
+  THD* thd = ha_thd();
+  if (thd->lex->sql_command == SQLCOM_CREATE_TABLE && WSREP(thd)) ht = InnodbHandlerton();
+  return error != 0 ? error : sync_error;
+}
+
+int QuarryHandler::truncate() {
+  rewriter_.ForgetRow();
+  const int error = ForwardingHandler::truncate();
+  // The table has a new InnoDB id, hence a new store at the next append.
+  store_.reset();
+  share_->ForgetStore();
+  share_->ForgetIds();
+  return error;
+}
+
+// ---------------------------------------------------------------- ids
+
+bool QuarryHandler::PrefetchesIds(THD* thd) const {
+  if (table->next_number_field == nullptr || table_share->next_number_keypart != 0) return false;
+  if (table_share->tmp_table != NO_TMP_TABLE || thd->lex->sql_command == SQLCOM_ALTER_TABLE) return false;
+  if (AutoincrementPrefetch(thd) <= 1) return false;
+  // Statement-based replication needs the ids of one statement to follow from the table alone.
+  return !mysql_bin_log.is_open() || thd->is_current_stmt_binlog_format_row();
+}
+
+int QuarryHandler::WriteChildRow(THD* thd, const uchar* buf) {
+  if (table->next_number_field == nullptr || buf != table->record[0]) return ForwardingHandler::write_row(buf);
+  int error = 0;
+  if (PrefetchesIds(thd)) {
+    prefetching_ids_ = true;
+    error = update_auto_increment();
+    prefetching_ids_ = false;
+    if (error == 0) error = WriteRowWithId(buf);
+  } else {
+    error = ForwardingHandler::write_row(buf);
+  }
+  if (error == 0) NoteId(table->next_number_field);
+  return error;
+}
+
+void QuarryHandler::NoteId(Field* field) {
+  const longlong value = field->val_int();
+  if (value > 0 || (field->flags & UNSIGNED_FLAG) != 0) share_->NoteId(static_cast<uint64_t>(value));
+}
+
+void QuarryHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
+                                       ulonglong* reserved) {
+  if (!prefetching_ids_) {
+    ForwardingHandler::get_auto_increment(offset, increment, wanted, first, reserved);
+    return;
+  }
+  const ulonglong count = std::max<ulonglong>(wanted, 1);
+  uint64_t id = share_->TakeIds(offset, increment, count);
+  if (id == 0) {
+    const std::lock_guard<std::mutex> guard(share_->reservation_mutex());
+    id = share_->TakeIds(offset, increment, count);
+    if (id == 0 && ReserveIds(offset, increment, count, first, reserved)) {
+      id = share_->TakeIds(offset, increment, count);
+    } else if (id == 0) {
+      return;  // InnoDB's own answer stands
+    }
+  }
+  if (id == 0) {
+    *first = ULONGLONG_MAX;
+    return;
+  }
+  *first = id;
+  *reserved = count;
+}
+
+// Asks InnoDB for a range. False: there is no range to share (InnoDB counts only when the row is inserted, or the
+// column's range is exhausted); *first and *reserved are then InnoDB's own answer for this statement.
+bool QuarryHandler::ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
+                               ulonglong* reserved) {
+  // InnoDB continues the interval of a statement from the value it is handed in *first, when it was asked before in
+  // the same statement by the same handler. A clone has not been asked before.
+  handler* asked = child_reserved_ids_ ? child()->clone(table_share->normalized_path.str, ha_thd()->mem_root) : child();
+  if (asked == nullptr) {
+    *first = ULONGLONG_MAX;
+    return false;
+  }
+  const ulonglong count = std::max<ulonglong>(wanted, AutoincrementPrefetch(ha_thd()));
+  *first = 0;
+  *reserved = 0;
+  asked->get_auto_increment(offset, increment, count, first, reserved);
+  child_reserved_ids_ = true;
+  bool shared = false;
+  if (*first != ULONGLONG_MAX && *reserved > 0 && asked->info(HA_STATUS_AUTO) == 0) {
+    const ulonglong counter = asked->stats.auto_increment_value;
+    const ulonglong span = (*reserved - 1) * increment + 1;
+    const ulonglong end = *first > ULONGLONG_MAX - span ? counter : std::min(counter, *first + span);
+    if (end > *first && (end - 1 - *first) / increment + 1 >= wanted) {
+      share_->AddIds({*first, end});
+      plugin_counters.autoincrement_reservations.fetch_add(1, std::memory_order_relaxed);
+      plugin_counters.autoincrement_reserved_ids.fetch_add((end - 1 - *first) / increment + 1,
+                                                           std::memory_order_relaxed);
+      shared = true;
+    }
+  }
+  if (asked != child()) {
+    asked->ha_close();
+    delete asked;
+  }
+  return shared;
+}
+
+int QuarryHandler::reset_auto_increment(ulonglong value) {
+  share_->ForgetIds();
+  return ForwardingHandler::reset_auto_increment(value);
+}
+
+bool QuarryHandler::autoinc_lock_mode_stmt_unsafe() const {
+  return ForwardingHandler::autoinc_lock_mode_stmt_unsafe() || AutoincrementPrefetch(ha_thd()) > 1;
+}
+
+}  // namespace quarry

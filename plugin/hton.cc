@@ -1,0 +1,181 @@
+// The story of the plugin: at init it opens the stores (or refuses to load, saying why in the server's log) and fills
+// in a handlerton; when the server has finished its DDL recovery the threads start; at pre_shutdown they are joined,
+// and at deinit the stores are checkpointed and closed.
+//
+// Our init may run before InnoDB's, so whatever needs InnoDB's handlerton is finished when the first handler is made.
+#include "hton.h"
+
+#include "ha_quarry.h"
+#include "housekeeping.h"
+#include "information_schema.h"
+#include "inner_table.h"
+#include "status_vars.h"
+#include "sysvars.h"
+#include "transaction.h"
+
+#include <sql_show.h>
+
+// Exported by the server, declared nowhere (MyRocks does the same).
+bool ignore_db_dirs_append(const char* dirname_arg);
+
+namespace quarry {
+
+namespace {
+
+/// Stable over restarts: a partitioned table's .par file names the engine of its partitions by this number.
+constexpr auto kLegacyDbType = static_cast<legacy_db_type>(103);
+
+std::unique_ptr<StoreDirectory> store_directory;
+handlerton* quarry_handlerton = nullptr;
+std::atomic<bool> innodb_adopted{false};
+std::mutex innodb_adopted_mutex;
+
+// InnoDB's table options become ours before the first table is opened or created.
+bool AdoptInnodb() {
+  if (innodb_adopted.load(std::memory_order_acquire)) return true;
+  handlerton* innodb = InnodbHandlerton();
+  if (innodb == nullptr) return false;
+  const std::lock_guard<std::mutex> guard(innodb_adopted_mutex);
+  if (!innodb_adopted.load(std::memory_order_relaxed)) {
+    AdoptInnodbTableOptions(quarry_handlerton, innodb);
+    SetPrepareHook(quarry_handlerton);
+    innodb_adopted.store(true, std::memory_order_release);
+  }
+  return true;
+}
+
+handler* CreateHandler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* mem_root) {
+  if (!AdoptInnodb()) return nullptr;
+  auto* file = new (mem_root) QuarryHandler(hton, share);
+  if (file == nullptr) return nullptr;
+  if (file->Initialise(mem_root)) return file;
+  delete file;
+  return nullptr;
+}
+
+int CheckVersion(handlerton*, const char* path, const LEX_CUSTRING* version, ulonglong create_id) {
+  handlerton* innodb = InnodbHandlerton();
+  return innodb == nullptr || innodb->check_version == nullptr
+             ? 0
+             : innodb->check_version(innodb, path, version, create_id);
+}
+
+int NotifyDefinitionChanged(handlerton*, LEX_CSTRING* db, LEX_CSTRING* table_name, LEX_CUSTRING* frm,
+                            LEX_CUSTRING* version, handler* file) {
+  handlerton* innodb = InnodbHandlerton();
+  if (innodb == nullptr || innodb->notify_tabledef_changed == nullptr) return 0;
+  // InnoDB takes the handler for its own class.
+  handler* child = file == nullptr ? nullptr : static_cast<QuarryHandler*>(file)->child();
+  return innodb->notify_tabledef_changed(innodb, db, table_name, frm, version, child);
+}
+
+int DdlRecoveryDone(handlerton*) {
+  AdoptInnodb();
+  StartHousekeeping();
+  return 0;
+}
+
+void PreShutdown() { StopHousekeeping(); }
+
+void FillHandlerton(handlerton* hton) {
+  hton->db_type = kLegacyDbType;
+  hton->create = CreateHandler;
+  hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS | HTON_WSREP_REPLICATION |
+                HTON_REQUIRES_CLOSE_AFTER_TRUNCATE | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE |
+                HTON_REQUIRES_NOTIFY_TABLEDEF_CHANGED_AFTER_COMMIT;
+  hton->table_options = TableOptionRules();
+  hton->field_options = FieldOptionRules();
+  hton->check_version = CheckVersion;
+  hton->notify_tabledef_changed = NotifyDefinitionChanged;
+  hton->signal_ddl_recovery_done = DdlRecoveryDone;
+  hton->pre_shutdown = PreShutdown;
+  SetTransactionHooks(hton);
+}
+
+int Init(void* argument) {
+  const std::string home = std::string(mysql_real_data_home) + "#quarry";
+  // Else the folder shows up as a database.
+  ignore_db_dirs_append("#quarry");
+  Result<DirectoryOptions> options = DirectoryOptionsFromVariables(home);
+  Status status = options.status();
+  if (status.ok()) {
+    Result<std::unique_ptr<StoreDirectory>> opened = StoreDirectory::Open(*options);
+    status = opened.status();
+    if (status.ok()) store_directory = std::move(*opened);
+  }
+  if (!status.ok()) {
+    sql_print_error("QUARRY: the stores under %s cannot be opened: %s", home.c_str(), status.ToString().c_str());
+    return 1;
+  }
+  quarry_handlerton = static_cast<handlerton*>(argument);
+  FillHandlerton(quarry_handlerton);
+  return 0;
+}
+
+int Deinit(void*) {
+  StopHousekeeping();
+  if (store_directory != nullptr) {
+    if (const Status status = store_directory->Checkpoint(); !status.ok()) {
+      sql_print_warning("QUARRY: the last checkpoint failed, the next start scans more: %s", status.ToString().c_str());
+    }
+    store_directory.reset();
+  }
+  quarry_handlerton = nullptr;
+  return 0;
+}
+
+struct st_mysql_storage_engine engine_descriptor = {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+}  // namespace
+
+StoreDirectory* Directory() { return store_directory.get(); }
+
+handlerton* QuarryHandlerton() { return quarry_handlerton; }
+
+}  // namespace quarry
+
+maria_declare_plugin(quarry){
+    MYSQL_STORAGE_ENGINE_PLUGIN,
+    &quarry::engine_descriptor,
+    "QUARRY",
+    "The Quarry project",
+    "InnoDB rows, with the payload of BLOB, TEXT and JSON columns in append-only segments beside them",
+    PLUGIN_LICENSE_GPL,
+    quarry::Init,
+    quarry::Deinit,
+    0x0001,
+    quarry::status_variables,
+    quarry::system_variables,
+    "0.1",
+    MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+},
+    {
+        MYSQL_INFORMATION_SCHEMA_PLUGIN,
+        &quarry::information_schema_descriptor,
+        "QUARRY_COLUMNS",
+        "The Quarry project",
+        "How each BLOB, TEXT and JSON column of a QUARRY table is kept",
+        PLUGIN_LICENSE_GPL,
+        quarry::InitQuarryColumns,
+        nullptr,
+        0x0001,
+        nullptr,
+        nullptr,
+        "0.1",
+        MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+    },
+    {
+        MYSQL_INFORMATION_SCHEMA_PLUGIN,
+        &quarry::information_schema_descriptor,
+        "QUARRY_TABLES",
+        "The Quarry project",
+        "Segments and bytes of each QUARRY table",
+        PLUGIN_LICENSE_GPL,
+        quarry::InitQuarryTables,
+        nullptr,
+        0x0001,
+        nullptr,
+        nullptr,
+        "0.1",
+        MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+    } maria_declare_plugin_end;

@@ -1,0 +1,262 @@
+#include "row_rewriter.h"
+
+#include "hton.h"
+#include "status_vars.h"
+#include "transaction.h"
+
+namespace quarry {
+
+namespace {
+
+/// Buffers up to this stay with the handler between statements.
+constexpr size_t kKeptBufferBytes = 256U << 10;
+
+bool Reserve(std::unique_ptr<uint8_t[]>* buffer, size_t* capacity, size_t wanted) {
+  if (*capacity >= wanted) return true;
+  // Some slack, so that a scan over growing values does not allocate for each.
+  const size_t rounded = wanted + wanted / 8 + 256;
+  buffer->reset(new (std::nothrow) uint8_t[rounded]);
+  *capacity = *buffer == nullptr ? 0 : rounded;
+  return *buffer != nullptr;
+}
+
+Status OutOfMemory(uint64_t size_bytes) {
+  return Status::NotSupported("no memory for a value of " + std::to_string(size_bytes) + " bytes");
+}
+
+}  // namespace
+
+RowRewriter::Bytes RowRewriter::Column::Get(const uchar* record) const {
+  Bytes bytes;
+  const uchar* field = record + offset;
+  switch (length_size) {
+    case 2:
+      bytes.size = uint2korr(field);
+      break;
+    case 3:
+      bytes.size = uint3korr(field);
+      break;
+    default:
+      bytes.size = uint4korr(field);
+      break;
+  }
+  memcpy(&bytes.data, field + length_size, sizeof bytes.data);
+  return bytes;
+}
+
+void RowRewriter::Column::Set(uchar* record, const Bytes& bytes) const {
+  uchar* field = record + offset;
+  switch (length_size) {
+    case 2:
+      int2store(field, bytes.size);
+      break;
+    case 3:
+      int3store(field, bytes.size);
+      break;
+    default:
+      int4store(field, bytes.size);
+      break;
+  }
+  memcpy(field + length_size, &bytes.data, sizeof bytes.data);
+}
+
+void RowRewriter::Attach(TABLE* table, const ColumnLayout* layout) {
+  table_ = table;
+  columns_.clear();
+  patches_.clear();
+  for (const ColumnPlan& plan : layout->columns) {
+    if (!plan.managed()) continue;
+    const auto* field = static_cast<const Field_blob*>(table->field[plan.field_index]);
+    Column column;
+    column.plan = &plan;
+    column.offset = static_cast<size_t>(field->ptr - table->record[0]);
+    column.length_size = field->pack_length_no_ptr();
+    if (field->null_ptr != nullptr) {
+      column.null_offset = static_cast<size_t>(field->null_ptr - table->record[0]);
+      column.null_bit = field->null_bit;
+    }
+    column.value_size_max = (uint64_t{1} << (8 * column.length_size)) - 1;
+    // An index prefix must see raw bytes only, whatever the options say.
+    const uint32_t raw_min = std::max(plan.index_prefix_bytes, plan.guaranteed_prefix_bytes);
+    column.inline_max = std::max(plan.inline_size_bytes, raw_min);
+    column.prefix_size = std::max(plan.prefix_size_bytes, raw_min);
+    columns_.push_back(std::move(column));
+  }
+  patches_.reserve(2 * columns_.size());
+}
+
+void RowRewriter::BeginRead(uchar* buf, bool decode_all) {
+  patches_.clear();
+  for (Column& column : columns_) {
+    column.known = false;
+    if (decode_all || bitmap_is_set(table_->read_set, column.plan->field_index)) PatchField(column, buf, Bytes());
+  }
+}
+
+void RowRewriter::ForgetRow() {
+  for (Column& column : columns_) column.known = false;
+}
+
+void RowRewriter::Shrink() {
+  for (Column& column : columns_) {
+    column.known = false;
+    if (column.decoded_capacity > kKeptBufferBytes) {
+      column.decoded.reset();
+      column.decoded_capacity = 0;
+    }
+  }
+}
+
+Status RowRewriter::DecodeRow(uchar* buf, bool decode_all, bool whole_row, const ReadOptions& options) {
+  patches_.clear();
+  for (Column& column : columns_) {
+    const bool wanted = decode_all || bitmap_is_set(table_->read_set, column.plan->field_index);
+    column.known = wanted || whole_row;
+    if (!column.known || column.IsNull(buf)) continue;
+    column.raw = column.Get(buf);
+    column.handed = column.raw;
+    if (wanted) QUARRY_TRY(DecodeColumn(&column, buf, options));
+  }
+  return Status::Ok();
+}
+
+Status RowRewriter::DecodeColumn(Column* column, uchar* buf, const ReadOptions& options) {
+  if (column->raw.size < kTrailerSizeBytes) return Status::Ok();
+  QUARRY_TRY_ASSIGN(const DecodedField field, DecodeField(column->raw.span()));
+  if (!field.is_head) return Status::Ok();
+  const Locator& locator = field.locator;
+  if (locator.value_size_bytes > column->value_size_max) {
+    return Status::Corruption(locator.store.value, locator.segment.value, locator.offset_bytes,
+                              "the head claims a value of " + std::to_string(locator.value_size_bytes) +
+                                  " bytes, the column allows " + std::to_string(column->value_size_max));
+  }
+  if (!Reserve(&column->decoded, &column->decoded_capacity, locator.value_size_bytes)) {
+    return OutOfMemory(locator.value_size_bytes);
+  }
+  QUARRY_TRY(Directory()->Read(locator, options, std::span(column->decoded.get(), locator.value_size_bytes)));
+  column->handed = {column->decoded.get(), static_cast<uint32_t>(locator.value_size_bytes)};
+  column->Set(buf, column->handed);
+  return Status::Ok();
+}
+
+// The new value is what was read, by pointer or, when it was decoded and has the same length, by its bytes: comparing
+// costs little beside writing it again.
+bool RowRewriter::SameValue(const Column& column, const Bytes& value) {
+  if (!column.known) return false;
+  if (value == column.handed) return true;
+  const bool decoded = column.handed.data == column.decoded.get() && column.decoded != nullptr;
+  return decoded && value.size == column.handed.size && memcmp(value.data, column.handed.data, value.size) == 0;
+}
+
+void RowRewriter::PatchField(const Column& column, const uchar* record, const Bytes& bytes) {
+  // The server hands its own record buffers as const; what is exchanged here is put back by Restore.
+  auto* writable = const_cast<uchar*>(record);
+  patches_.push_back({&column, writable, column.Get(record)});
+  column.Set(writable, bytes);
+}
+
+void RowRewriter::Restore() {
+  for (const Patch& patch : patches_) patch.column->Set(patch.record, patch.original);
+  patches_.clear();
+}
+
+Result<RowRewriter::Bytes> RowRewriter::EncodeValue(Column* column, const Bytes& value, AppendTarget* target,
+                                                    uint32_t write_batch_bytes, Transaction* transaction) {
+  const bool ambiguous = EndsLikeHead(value.span());
+  // A head longer than the column allows: the value is within a trailer's length of the maximum and stays raw.
+  const bool fits = uint64_t{std::min(value.size, column->prefix_size)} + kTrailerSizeBytes <= column->value_size_max;
+  if (!ambiguous && (value.size <= column->inline_max || !fits)) {
+    plugin_counters.values_inline.fetch_add(1, std::memory_order_relaxed);
+    return value;
+  }
+  const uint32_t raw_min = std::max(column->plan->index_prefix_bytes, column->plan->guaranteed_prefix_bytes);
+  uint32_t prefix = std::min(value.size, column->prefix_size);
+  if (!fits) prefix = static_cast<uint32_t>(column->value_size_max - kTrailerSizeBytes);
+  if (ambiguous && prefix < raw_min) {
+    return Status::NotSupported("a value of " + std::to_string(value.size) +
+                                " bytes ends in the bytes that mark a head; in a column with an index prefix of " +
+                                std::to_string(raw_min) + " bytes such a value must be at least so long");
+  }
+  QUARRY_TRY_ASSIGN(Store * store, target->OpenStore());
+  QUARRY_TRY_ASSIGN(const Locator locator, store->Append(value.span(), column->plan->append_options(write_batch_bytes),
+                                                         transaction->unsynced()));
+  transaction->NoteAppended(locator);
+  if (!Reserve(&column->head, &column->head_capacity, prefix + kTrailerSizeBytes)) return OutOfMemory(prefix);
+  memcpy(column->head.get(), value.data, prefix);
+  EncodeTrailer(locator, std::span<uint8_t, kTrailerSizeBytes>(column->head.get() + prefix, kTrailerSizeBytes));
+  plugin_counters.values_out_of_line.fetch_add(1, std::memory_order_relaxed);
+  return Bytes{column->head.get(), static_cast<uint32_t>(prefix + kTrailerSizeBytes)};
+}
+
+Status RowRewriter::EncodeInsert(const uchar* buf, AppendTarget* target, uint32_t write_batch_bytes,
+                                 Transaction* transaction) {
+  for (Column& column : columns_) {
+    if (column.IsNull(buf)) continue;
+    const Bytes value = column.Get(buf);
+    // A history row of system versioning is written with the pointers of the row just read: it shares its extents.
+    if (column.known && value == column.handed) {
+      if (column.raw != value) PatchField(column, buf, column.raw);
+      continue;
+    }
+    QUARRY_TRY_ASSIGN(const Bytes encoded, EncodeValue(&column, value, target, write_batch_bytes, transaction));
+    if (encoded != value) PatchField(column, buf, encoded);
+  }
+  return Status::Ok();
+}
+
+Status RowRewriter::EncodeUpdate(const uchar* old_data, const uchar* new_data, AppendTarget* target,
+                                 uint32_t write_batch_bytes, Transaction* transaction) {
+  static const uchar kOther[1] = {0};
+  for (Column& column : columns_) {
+    const bool old_null = column.IsNull(old_data);
+    const bool new_null = column.IsNull(new_data);
+    const Bytes old_value = old_null ? Bytes() : column.Get(old_data);
+    const Bytes new_value = new_null ? Bytes() : column.Get(new_data);
+    // InnoDB updates the row it read last; `old_data` is that row, wherever the server moved its bytes to.
+    const bool old_known = column.known && !old_null;
+    const bool unchanged = !old_null && !new_null && (new_value == old_value || SameValue(column, new_value));
+    if (unchanged && !old_known && !bitmap_is_set(table_->read_set, column.plan->field_index)) {
+      return Status::NotSupported("the row being updated was not read through this handler");
+    }
+    Bytes encoded;
+    if (unchanged && old_known) {
+      encoded = column.raw;
+      plugin_counters.heads_kept.fetch_add(1, std::memory_order_relaxed);
+    } else if (!new_null) {
+      QUARRY_TRY_ASSIGN(encoded, EncodeValue(&column, new_value, target, write_batch_bytes, transaction));
+    }
+    if (!new_null && encoded != new_value) PatchField(column, new_data, encoded);
+    if (old_null) continue;
+    if (old_known) {
+      if (column.raw != old_value) PatchField(column, old_data, column.raw);
+    } else {
+      // What InnoDB holds is not known: make it see a change in any case.
+      PatchField(column, old_data, Bytes{kOther, encoded.size == 0 ? 1U : 0U});
+    }
+  }
+  return Status::Ok();
+}
+
+void RowRewriter::NoteReplaced(const uchar* old_data, const uchar* new_data, Transaction* transaction) {
+  if (table_->versioned()) return;
+  for (const Column& column : columns_) {
+    if (!column.known || column.IsNull(old_data)) continue;
+    if (!column.IsNull(new_data) && column.Get(new_data) == column.raw) continue;
+    NoteHead(column.raw, transaction);
+  }
+}
+
+void RowRewriter::NoteDeleted(const uchar* buf, Transaction* transaction) {
+  if (table_->versioned()) return;
+  for (const Column& column : columns_) {
+    if (column.known && !column.IsNull(buf)) NoteHead(column.raw, transaction);
+  }
+}
+
+void RowRewriter::NoteHead(const Bytes& raw, Transaction* transaction) {
+  if (raw.size < kTrailerSizeBytes) return;
+  const Result<DecodedField> field = DecodeField(raw.span());
+  if (field.ok() && field->is_head) transaction->NoteReplaced(field->locator);
+}
+
+}  // namespace quarry

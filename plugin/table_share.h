@@ -1,0 +1,59 @@
+// QuarryShare: what all handlers of one table (or partition) share: its column layout, its store, its reserved ids.
+//
+// Invariants:
+//  - The layout never changes: a new definition is a new TABLE_SHARE, hence a new QuarryShare.
+//  - The store belongs to one InnoDB table id. TRUNCATE gives the table a new id, and the next append a new store.
+//  - An id taken from the reserved range is never given again; an explicit value moves the range past itself.
+// Thread-safety: internally synchronised.
+#pragma once
+
+#include "column_options.h"
+#include "mariadb_compat.h"
+#include "quarry/store.h"
+
+namespace quarry {
+
+class QuarryShare final : public Handler_share {
+ public:
+  explicit QuarryShare(ColumnLayout layout) : layout_(std::move(layout)) {}
+
+  [[nodiscard]] const ColumnLayout& layout() const { return layout_; }
+
+  /// The store that appends to InnoDB table `table` go to; opened at the first call.
+  Result<std::shared_ptr<Store>> OpenStore(TableId table, const std::string& table_name);
+  /// TRUNCATE, a rebuild: the table has another id, or will have.
+  void ForgetStore();
+
+  /// A range of ids [first, end) that InnoDB's counter has already moved past.
+  struct IdRange {
+    uint64_t first = 0;
+    uint64_t end = 0;
+  };
+  /// Takes `wanted` ids congruent to `offset` modulo `increment` from the range; 0 when it does not hold so many.
+  uint64_t TakeIds(uint64_t offset, uint64_t increment, uint64_t wanted);
+  /// Adds a freshly reserved range. What was left of the one before is lost, never given twice.
+  void AddIds(const IdRange& range);
+  /// A row with this id was written: ids up to it are no longer given.
+  void NoteId(uint64_t value);
+  void ForgetIds();
+  /// Held while a new range is reserved, so that waiting sessions share it.
+  std::mutex& reservation_mutex() { return reservation_mutex_; }
+
+ private:
+  // Constant after construction.
+  const ColumnLayout layout_;
+
+  // Guarded by store_mutex_.
+  std::mutex store_mutex_;
+  TableId store_table_;
+  std::shared_ptr<Store> store_;
+
+  // Taken before ids_mutex_.
+  std::mutex reservation_mutex_;
+
+  // Guarded by ids_mutex_.
+  std::mutex ids_mutex_;
+  IdRange ids_;
+};
+
+}  // namespace quarry

@@ -1,0 +1,148 @@
+#include "transaction.h"
+
+#include "ha_error.h"
+#include "hton.h"
+#include "inner_table.h"
+#include "status_vars.h"
+
+namespace quarry {
+
+namespace {
+
+bool InMultiStatementTransaction(THD* thd) {
+  return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) != 0;
+}
+
+// The hook before the commit decision: ULONGLONG_MAX rolls the transaction back. An in-place ALTER calls it too and
+// takes every non-zero value for a transaction id; but ALTER commits what came before it, so nothing is unsynced then.
+ulonglong PrepareCommit(THD* thd, ulonglong*) {
+  Transaction* transaction = Transaction::Find(thd);
+  if (transaction == nullptr || transaction->unsynced()->empty()) return 0;
+  const Status status = transaction->Sync();
+  if (status.ok()) {
+    plugin_counters.commit_syncs.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
+  ReportStatus(status, Action::kSync, static_cast<const TABLE_SHARE*>(nullptr));
+  return ULONGLONG_MAX;
+}
+
+int PrepareXa(handlerton*, THD* thd, bool) {
+  Transaction* transaction = Transaction::Find(thd);
+  if (transaction == nullptr || transaction->unsynced()->empty()) return 0;
+  const Status status = transaction->Sync();
+  if (!status.ok()) return ReportStatus(status, Action::kSync, static_cast<const TABLE_SHARE*>(nullptr));
+  // The prepared transaction may be committed by another session.
+  plugin_counters.ddl_syncs.fetch_add(1, std::memory_order_relaxed);
+  transaction->unsynced()->Clear();
+  return 0;
+}
+
+int Commit(handlerton*, THD* thd, bool all) {
+  if (Transaction* transaction = Transaction::Find(thd); transaction != nullptr) transaction->OnCommit(thd, all);
+  return 0;
+}
+
+int Rollback(handlerton*, THD* thd, bool all) {
+  if (Transaction* transaction = Transaction::Find(thd); transaction != nullptr) transaction->OnRollback(thd, all);
+  return 0;
+}
+
+int SavepointSet(handlerton*, THD* thd, void* savepoint) {
+  Transaction* transaction = Transaction::Find(thd);
+  const Transaction::Mark mark = transaction == nullptr ? Transaction::Mark() : transaction->SetMark();
+  memcpy(savepoint, &mark, sizeof mark);
+  return 0;
+}
+
+int SavepointRollback(handlerton*, THD* thd, void* savepoint) {
+  Transaction::Mark mark;
+  memcpy(&mark, savepoint, sizeof mark);
+  if (Transaction* transaction = Transaction::Find(thd); transaction != nullptr) transaction->RollbackTo(mark);
+  return 0;
+}
+
+int SavepointRelease(handlerton*, THD*, void*) { return 0; }
+
+bool SavepointCanReleaseMdl(handlerton*, THD*) { return true; }
+
+int CloseConnection(handlerton*, THD* thd) {
+  // Nothing is released: the transaction may live on as a prepared one.
+  Transaction::Destroy(thd);
+  return 0;
+}
+
+}  // namespace
+
+Transaction* Transaction::Find(THD* thd) { return static_cast<Transaction*>(thd_get_ha_data(thd, QuarryHandlerton())); }
+
+Transaction* Transaction::Of(THD* thd) {
+  Transaction* transaction = Find(thd);
+  if (transaction != nullptr) return transaction;
+  transaction = new (std::nothrow) Transaction;
+  if (transaction != nullptr) thd_set_ha_data(thd, QuarryHandlerton(), transaction);
+  return transaction;
+}
+
+void Transaction::Destroy(THD* thd) {
+  delete Find(thd);
+  thd_set_ha_data(thd, QuarryHandlerton(), nullptr);
+}
+
+void Transaction::Join(THD* thd) {
+  handlerton* hton = QuarryHandlerton();
+  if (!StatementRegistered(thd, hton)) {
+    statement_ = SetMark();
+    trans_register_ha(thd, false, hton, 0);
+    if (InMultiStatementTransaction(thd)) trans_register_ha(thd, true, hton, 0);
+  }
+  ClearReadWrite(thd, hton);
+}
+
+Status Transaction::Sync() { return unsynced_.empty() ? Status::Ok() : Directory()->Sync(unsynced_); }
+
+void Transaction::OnCommit(THD* thd, bool all) {
+  if (!all && InMultiStatementTransaction(thd)) return;
+  for (const Locator& locator : replaced_) Directory()->Release(locator);
+  Clear();
+}
+
+void Transaction::OnRollback(THD* thd, bool all) {
+  if (!all && InMultiStatementTransaction(thd)) {
+    RollbackTo(statement_);
+    return;
+  }
+  for (const Locator& locator : appended_) Directory()->Release(locator);
+  Clear();
+}
+
+void Transaction::RollbackTo(const Mark& mark) {
+  for (size_t i = mark.appended; i < appended_.size(); ++i) Directory()->Release(appended_[i]);
+  appended_.resize(std::min(mark.appended, appended_.size()));
+  replaced_.resize(std::min(mark.replaced, replaced_.size()));
+}
+
+void Transaction::Clear() {
+  unsynced_.Clear();
+  appended_.clear();
+  replaced_.clear();
+  if (appended_.capacity() > 4096) appended_.shrink_to_fit();
+  if (replaced_.capacity() > 4096) replaced_.shrink_to_fit();
+  statement_ = Mark();
+}
+
+void SetTransactionHooks(handlerton* hton) {
+  hton->savepoint_offset = sizeof(Transaction::Mark);
+  hton->savepoint_set = SavepointSet;
+  hton->savepoint_rollback = SavepointRollback;
+  hton->savepoint_rollback_can_release_mdl = SavepointCanReleaseMdl;
+  hton->savepoint_release = SavepointRelease;
+  hton->commit = Commit;
+  hton->rollback = Rollback;
+  hton->close_connection = CloseConnection;
+  hton->prepare_commit_versioned = PrepareCommit;
+}
+
+void SetPrepareHook(handlerton* hton) { hton->prepare = PrepareXa; }
+
+}  // namespace quarry

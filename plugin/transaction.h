@@ -1,0 +1,68 @@
+// What one session has appended and not yet committed: the bridge between the server's transactions and the store.
+//
+// Invariants:
+//  - Every extent that a committed row may point at was made durable before InnoDB decided to commit:
+//    OnPrepareCommit runs in handlerton::prepare_commit_versioned, before the choice of one or two phases.
+//  - Quarry is registered with the server lazily, at the first row changed, so that it stands before InnoDB in the
+//    server's list (newest first) and its hook is called first. Whether it is registered is never cached: a rollback
+//    to a savepoint or an XA detach may drop the registration silently.
+//  - Extents still noted after a rollback cost one needless sync, nothing else. Release hints are only hints.
+// Thread-safety: a Transaction belongs to its THD and is externally synchronised by it.
+#pragma once
+
+#include "mariadb_compat.h"
+#include "quarry/store.h"
+
+namespace quarry {
+
+class Transaction {
+ public:
+  /// The calling session's, created at need; nullptr when memory is short.
+  static Transaction* Of(THD* thd);
+  /// The session's if it has one.
+  static Transaction* Find(THD* thd);
+  static void Destroy(THD* thd);
+
+  /// Before a row is changed: joins the server's transaction and takes back its read-write mark.
+  void Join(THD* thd);
+
+  [[nodiscard]] UnsyncedExtents* unsynced() { return &unsynced_; }
+  void NoteAppended(const Locator& locator) { Note(&appended_, locator); }
+  void NoteReplaced(const Locator& locator) { Note(&replaced_, locator); }
+
+  /// Makes what was appended durable. Does nothing when nothing was.
+  Status Sync();
+
+  void OnCommit(THD* thd, bool all);
+  void OnRollback(THD* thd, bool all);
+
+  /// What a savepoint must remember.
+  struct Mark {
+    size_t appended = 0;
+    size_t replaced = 0;
+  };
+  [[nodiscard]] Mark SetMark() const { return {appended_.size(), replaced_.size()}; }
+  void RollbackTo(const Mark& mark);
+
+ private:
+  /// More hints than this are dropped: they serve statistics, and a huge transaction must not eat memory for them.
+  static constexpr size_t kHintsMax = 1U << 18;
+  static void Note(std::vector<Locator>* hints, const Locator& locator) {
+    if (hints->size() < kHintsMax) hints->push_back(locator);
+  }
+  void Clear();
+
+  UnsyncedExtents unsynced_;
+  std::vector<Locator> appended_;  ///< dead if the transaction rolls back
+  std::vector<Locator> replaced_;  ///< dead if it commits
+  Mark statement_;                 ///< where the running statement began
+};
+
+/// Fills in the transactional part of the handlerton. `prepare` stays unset: see SetPrepareHook.
+void SetTransactionHooks(handlerton* hton);
+
+/// Sets handlerton::prepare, once plugin initialisation is over: set earlier it would count as one more two-phase
+/// engine and change the server's choice of coordinator; unset it would switch two-phase commit off for everyone.
+void SetPrepareHook(handlerton* hton);
+
+}  // namespace quarry
