@@ -1,0 +1,126 @@
+"""PrivateServer on a plain MariaDB: life, death, leftovers of killed runs, and what it says when something is wrong."""
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from quarry_lab.server import PrivateServer, ServerError, SqlError, describe_exit, unescape
+
+
+@pytest.fixture
+def server(tmp_path):
+    with PrivateServer(tmp_path / "server", plugin=None) as running:
+        yield running
+
+
+def test_answers_and_keeps_data_over_restart_and_kill(tmp_path):
+    server = PrivateServer(tmp_path / "server", plugin=None)
+    with server:
+        server.sql("CREATE DATABASE d; CREATE TABLE d.t (a INT, b TEXT) ENGINE=InnoDB; INSERT INTO d.t VALUES (1, 'x\\ty')")
+        server.restart()
+        assert server.rows("SELECT * FROM t", "d") == [["1", "x\ty"]]
+        first = server.pid
+        server.kill()
+        assert not server.running() and not os.path.exists(f"/proc/{first}")
+        assert server.start().value("SELECT 1") == "1"
+        assert server.value("SELECT COUNT(*) FROM d.t") == "1"
+    assert not server.running()
+
+
+def test_options_given_later_win_and_are_visible(tmp_path):
+    with PrivateServer(tmp_path / "server", options=["--innodb-page-size=4k", "--max-connections=17"], plugin=None) as server:
+        assert server.variables("innodb_page_size") == {"innodb_page_size": 4096}
+        assert server.variables("max_connections") == {"max_connections": 17}
+        assert server.variables("skip_networking") == {"skip_networking": "ON"}
+
+
+def test_an_sql_error_is_an_exception_with_the_servers_words(server):
+    with pytest.raises(SqlError, match=r"ERROR 1146.*no_such_table"):
+        server.sql("SELECT * FROM mysql.no_such_table")
+
+
+def test_binary_bytes_come_back_as_they_were(server):
+    everything = bytes(range(256))
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (b BLOB) ENGINE=InnoDB")
+    server.sql(b"INSERT INTO d.t VALUES (x'" + everything.hex().encode() + b"')")
+    assert bytes.fromhex(server.value("SELECT HEX(b) FROM d.t")) == everything
+    assert server.sql("SELECT b FROM d.t WHERE LENGTH(b) = 256", binary=True).startswith(b"\\0\x01\x02")
+
+
+def test_a_wrong_option_is_shown_from_the_log(tmp_path):
+    with pytest.raises(ServerError, match="(?s)did not start.*no-such-option=5"):
+        PrivateServer(tmp_path / "server", options=["--no-such-option=5"], plugin=None).start()
+
+
+def test_a_missing_plugin_is_named(tmp_path):
+    with pytest.raises(ServerError, match="no plugin at .*/missing.so: run 'make plugin'"):
+        PrivateServer(tmp_path / "server", plugin=tmp_path / "missing.so").start()
+
+
+def test_killing_a_dead_server_is_an_error_and_it_starts_again(server):
+    os.kill(server.pid, signal.SIGKILL)
+    server.process.wait()
+    with pytest.raises(ServerError, match="no server to kill"):
+        server.kill()
+    assert server.start().value("SELECT 1") == "1"
+
+
+def test_the_leftover_of_a_killed_run_is_ended_first(tmp_path):
+    child = f"""
+import os
+from quarry_lab.server import PrivateServer
+print(PrivateServer({str(tmp_path / 'server')!r}, plugin=None).start().pid, flush=True)
+os._exit(1)  # as if killed: nothing is cleaned up
+"""
+    output = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=False).stdout
+    leftover = int(output)
+    assert os.path.exists(f"/proc/{leftover}")
+    with PrivateServer(tmp_path / "server", plugin=None) as server:
+        assert server.pid != leftover
+        assert server.value("SELECT 1") == "1"
+        assert not server._is_ours(leftover)
+
+
+def test_a_foreign_process_with_the_recorded_pid_is_left_alone(tmp_path):
+    with subprocess.Popen(["sleep", "600"]) as foreign:
+        try:
+            server = PrivateServer(tmp_path / "server", plugin=None)
+            server.directory.mkdir()
+            server.pid_file.write_text(f"{foreign.pid}\n")
+            assert not server.adopt()
+            with server:
+                assert foreign.poll() is None
+        finally:
+            foreign.kill()
+
+
+def test_two_servers_of_different_directories_do_not_mix(tmp_path, server):
+    with PrivateServer(tmp_path / "other", plugin=None) as other:
+        assert not PrivateServer(tmp_path / "third", plugin=None).adopt()
+        other.sql("CREATE DATABASE only_there")
+        assert "only_there" not in server.sql("SHOW DATABASES")
+
+
+def test_a_path_too_long_for_a_socket_gets_a_short_link(tmp_path, capsys):
+    with PrivateServer(tmp_path / ("x" * 120), plugin=None) as server:
+        assert server.value("SELECT 1") == "1"
+        assert len(str(server.socket)) <= 107
+        link = server.socket.parent
+    assert "longer than the 107 bytes" in capsys.readouterr().err
+    assert not link.exists() and not link.is_symlink()
+
+
+@pytest.mark.parametrize(
+    "field, expected",
+    [("plain", "plain"), ("NULL", None), (r"a\tb\nc\\d\0", "a\tb\nc\\d\0"), ("", ""), ("trailing\\", "trailing\\")],
+)
+def test_unescape(field, expected):
+    assert unescape(field) == expected
+
+
+def test_describe_exit_names_signals():
+    assert describe_exit(-9) == "signal SIGKILL"
+    assert describe_exit(7) == "exit code 7"
+    assert describe_exit(None) == "exit code unknown"
