@@ -3,6 +3,7 @@
 
 #include "quarry/locator.h"
 
+#include <partition_info.h>
 #include <set_var.h>
 #include <sql_alter.h>
 #include <sql_error.h>
@@ -49,6 +50,29 @@ bool CheckColumn(THD* thd, const TABLE* form, const Field* field) {
     return Refuse(thd, Name(field),
                   Status::InvalidArgument("INLINE_SIZE, PREFIX_SIZE, PART_SIZE and CODEC are allowed for BLOB, TEXT "
                                           "and JSON columns only"));
+  }
+  return false;
+}
+
+bool IsOwnTableOption(const LEX_CSTRING& name) {
+  for (const char* own : {"INLINE_SIZE", "PREFIX_SIZE", "PART_SIZE", "CODEC"}) {
+    if (name.length == strlen(own) && strncasecmp(name.str, own, name.length) == 0) return true;
+  }
+  return false;
+}
+
+/// The server hands a partition's own options to CREATE, but not to what opens the partition later: they would be a
+/// lie. So they are allowed for the whole table only.
+bool CheckPartitionOptions(THD* thd, const TABLE* form) {
+  if (form->part_info == nullptr) return false;
+  List_iterator_fast<partition_element> partitions(form->part_info->partitions);
+  while (const partition_element* partition = partitions++) {
+    for (const engine_option_value* option = partition->option_list; option != nullptr; option = option->next) {
+      if (option->value.str == nullptr || !IsOwnTableOption(option->name)) continue;
+      return Refuse(thd, "Partition '" + std::string(partition->partition_name) + "'",
+                    Status::InvalidArgument("option '" + std::string(option->name.str, option->name.length) +
+                                            "' is allowed for a whole table, not for a single partition"));
+    }
   }
   return false;
 }
@@ -128,6 +152,7 @@ bool CheckCreateOptions(THD* thd, TABLE* form, const HA_CREATE_INFO* create_info
       return true;
     }
   }
+  if (CheckPartitionOptions(thd, form)) return true;
   for (Field** field = form->field; *field != nullptr; field++) {
     if (CheckColumn(thd, form, *field)) return true;
   }
