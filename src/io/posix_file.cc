@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kStatBlockSize = 512;  // the unit of st_blocks, whatever the file system's block is
 constexpr size_t kVectorMax = 64;       // pieces of one preadv; below IOV_MAX, small enough for the stack
 
-bool IsBlockAligned(uint64_t value) { return value % kBlockSizeBytes == 0; }
+[[maybe_unused]] bool IsBlockAligned(uint64_t value) { return value % kBlockSizeBytes == 0; }
 
 // True when each request continues the one before it in the file, as the parts of an extent do.
 bool IsContiguous(std::span<const ReadRequest> requests) {

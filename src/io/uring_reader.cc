@@ -5,6 +5,10 @@
 #include <cassert>
 #include <cerrno>
 #include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
 
 namespace quarry {
 
@@ -13,13 +17,52 @@ namespace {
 // Set once the kernel said that nobody here may have a ring, so that each thread need not ask again.
 std::atomic<bool> uring_refused{false};
 
+/// Rings of threads that ended.
+struct IdleRings {
+  Mutex mutex;
+  std::vector<std::unique_ptr<UringReader>> rings QUARRY_GUARDED_BY(mutex);
+};
+
+// Never destroyed: threads may end after static destructors ran.
+IdleRings& Idle() {
+  static auto* const idle = new IdleRings();
+  return *idle;
+}
+
+/// A thread's hold on its ring.
+class Loan {
+ public:
+  Loan() {
+    IdleRings& idle = Idle();
+    {
+      MutexLock lock(idle.mutex);
+      if (!idle.rings.empty()) {
+        ring_ = std::move(idle.rings.back());
+        idle.rings.pop_back();
+      }
+    }
+    if (ring_ == nullptr) ring_ = std::make_unique<UringReader>();
+  }
+  ~Loan() {
+    if (!ring_->usable()) return;
+    IdleRings& idle = Idle();
+    MutexLock lock(idle.mutex);
+    idle.rings.push_back(std::move(ring_));
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+  [[nodiscard]] UringReader* ring() { return ring_.get(); }
+
+ private:
+  std::unique_ptr<UringReader> ring_;
+};
+
 }  // namespace
 
 UringReader* UringReader::ForThisThread() {
-  thread_local std::unique_ptr<UringReader> reader;
   if (uring_refused.load(std::memory_order_relaxed)) return nullptr;
-  if (reader == nullptr) reader.reset(new UringReader());
-  return reader->usable() ? reader.get() : nullptr;
+  thread_local Loan loan;
+  return loan.ring()->usable() ? loan.ring() : nullptr;
 }
 
 UringReader::UringReader() {

@@ -1,0 +1,122 @@
+// Opens the golden files of every format version, forever: what they hold is decoded, compared with the samples, and,
+// where the encoding leaves no choice (all but what a compressor makes), encoded again to the same bytes.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "codec/codec.h"
+#include "codec/golden_v1_samples.h"
+#include "format/extent.h"
+#include "format/small_file.h"
+
+namespace quarry {
+namespace {
+
+std::vector<uint8_t> ReadGolden(const std::string& name) {
+  std::ifstream file(std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v1/" + name, std::ios::binary);
+  EXPECT_TRUE(file.good()) << name << " is missing";
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The value of an extent, every part verified.
+std::vector<uint8_t> ReadValue(std::span<const uint8_t> extent, const ExtentIndex& index) {
+  std::vector<uint8_t> value(index.header.value_size_bytes);
+  for (uint32_t part = 0; part < index.header.part_count; ++part) {
+    const PartEntry& entry = index.parts[part];
+    const auto stored = extent.subspan(entry.offset_in_extent_bytes, entry.stored_size_bytes);
+    EXPECT_TRUE(VerifyPart(index, part, stored).ok());
+    const auto out = std::span<uint8_t>(value).subspan(static_cast<size_t>(part) * index.header.part_size_bytes,
+                                                       PartSizeOf(index.header, part));
+    if (entry.raw) {
+      std::copy(stored.begin(), stored.end(), out.begin());
+    } else {
+      EXPECT_TRUE(DecompressPart(index.header.codec, stored, out));
+    }
+  }
+  return value;
+}
+
+TEST(GoldenV1Test, Segment) {
+  const std::vector<uint8_t> segment = ReadGolden("segment.qseg");
+  const Result<SegmentHeader> header = DecodeSegmentHeader(segment, golden_v1::kStore, golden_v1::kSegment);
+  ASSERT_TRUE(header.ok()) << header.status().ToString();
+  EXPECT_EQ(*header, golden_v1::Segment());
+  std::vector<uint8_t> again(kSegmentHeaderSizeBytes, 0xff);
+  EncodeSegmentHeader(*header, std::span<uint8_t, kSegmentHeaderSizeBytes>(again));
+  EXPECT_TRUE(std::equal(again.begin(), again.end(), segment.begin()));
+}
+
+TEST(GoldenV1Test, ExtentsFoundByAScan) {
+  const std::vector<uint8_t> segment = ReadGolden("segment.qseg");
+  uint64_t offset = kSegmentHeaderSizeBytes;
+  for (const golden_v1::ExtentSample& sample : golden_v1::Extents()) {
+    // Padding reaches to the next block.
+    if (sample.at_block_start)
+      offset = (offset + kSegmentBlockSizeBytes - 1) / kSegmentBlockSizeBytes * kSegmentBlockSizeBytes;
+    ASSERT_LT(offset, segment.size());
+    const auto bytes = std::span<const uint8_t>(segment).subspan(offset);
+    ASSERT_TRUE(StartsLikeExtent(bytes)) << sample.name;
+    const Result<ExtentIndex> index = DecodeExtentIndex(bytes, golden_v1::kStore, golden_v1::kSegment, offset);
+    ASSERT_TRUE(index.ok()) << sample.name << ": " << index.status().ToString();
+    EXPECT_EQ(index->header.codec, sample.codec);
+    EXPECT_EQ(index->header.part_size_bytes, sample.part_size_bytes);
+    EXPECT_EQ(index->header.reserved_size_bytes, sample.reserved_size_bytes);
+    EXPECT_EQ(ReadValue(bytes, *index), golden_v1::ValueOf(sample)) << sample.name;
+
+    std::vector<uint8_t> again(HeaderAndIndexSizeBytes(index->header.part_count));
+    EXPECT_EQ(EncodeExtentIndex(index->header, index->parts, again), index->index_checksum);
+    EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << sample.name;
+    offset = NextExtentOffsetBytes(index->header);
+  }
+}
+
+TEST(GoldenV1Test, HeadsLeadToTheirExtents) {
+  const std::vector<uint8_t> segment = ReadGolden("segment.qseg");
+  for (const golden_v1::ExtentSample& sample : golden_v1::Extents()) {
+    const std::vector<uint8_t> head = ReadGolden("head-" + std::string(sample.name) + ".bin");
+    const Result<DecodedField> field = DecodeField(head);
+    ASSERT_TRUE(field.ok()) << field.status().ToString();
+    ASSERT_TRUE(field->is_head);
+    EXPECT_EQ(std::string(field->prefix.begin(), field->prefix.end()), sample.prefix);
+    const Locator& locator = field->locator;
+    EXPECT_EQ(locator.value_size_bytes, sample.value_size_bytes);
+    ASSERT_LE(locator.offset_bytes + locator.extent_size_bytes, segment.size());
+    const auto extent = std::span<const uint8_t>(segment).subspan(locator.offset_bytes, locator.extent_size_bytes);
+    const Result<ExtentIndex> index = DecodeExtentIndex(extent, locator);
+    ASSERT_TRUE(index.ok()) << sample.name << ": " << index.status().ToString();
+    EXPECT_EQ(ReadValue(extent, *index), golden_v1::ValueOf(sample));
+
+    std::vector<uint8_t> again(head.begin(), head.end() - kTrailerSizeBytes);
+    again.resize(head.size());
+    EncodeTrailer(locator, std::span<uint8_t>(again).last<kTrailerSizeBytes>());
+    EXPECT_EQ(again, head);
+  }
+}
+
+TEST(GoldenV1Test, SamplesCoverRawAndCompressedParts) {
+  const std::vector<uint8_t> segment = ReadGolden("segment.qseg");
+  const DecodedField field = DecodeField(ReadGolden("head-zstd.bin")).value();
+  const auto bytes = std::span<const uint8_t>(segment).subspan(field.locator.offset_bytes);
+  const ExtentIndex index = DecodeExtentIndex(bytes, field.locator).value();
+  ASSERT_EQ(index.parts.size(), 3U);
+  EXPECT_TRUE(index.parts[0].raw) << "noise";
+  EXPECT_FALSE(index.parts[1].raw);
+}
+
+TEST(GoldenV1Test, SmallFiles) {
+  const std::vector<uint8_t> manifest = ReadGolden("MANIFEST");
+  EXPECT_EQ(DecodeManifest(manifest, golden_v1::kStore).value(), golden_v1::StoreManifest());
+  EXPECT_EQ(EncodeManifest(golden_v1::StoreManifest()), manifest);
+  const std::vector<uint8_t> directory = ReadGolden("DIRECTORY");
+  EXPECT_EQ(DecodeDirectoryFile(directory).value(), golden_v1::Directory());
+  EXPECT_EQ(EncodeDirectoryFile(golden_v1::Directory()), directory);
+  const std::vector<uint8_t> path = ReadGolden("PATH");
+  EXPECT_EQ(DecodePathMarker(path).value(), golden_v1::Path());
+  EXPECT_EQ(EncodePathMarker(golden_v1::Path()), path);
+}
+
+}  // namespace
+}  // namespace quarry

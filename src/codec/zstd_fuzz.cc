@@ -1,0 +1,7 @@
+// Codec zstd on arbitrary bytes.
+#include "codec/codec_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  quarry::FuzzCodec(quarry::Codec::kZstd, {data, size});
+  return 0;
+}

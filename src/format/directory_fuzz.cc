@@ -1,0 +1,32 @@
+// DecodeDirectoryFile and DecodePathMarker on arbitrary files, as they are and as the body of a right envelope.
+#include <algorithm>
+#include <vector>
+
+#include "base/fuzz_check.h"
+#include "format/directory_file.h"
+#include "format/small_file.h"
+
+using namespace quarry;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+void Check(std::span<const uint8_t> file) {
+  if (const Result<DirectoryFile> directory = DecodeDirectoryFile(file); directory.ok()) {
+    const std::vector<uint8_t> again = EncodeDirectoryFile(*directory);
+    FuzzCheck(std::equal(again.begin(), again.end(), file.begin(), file.end()), "the directory encodes back");
+  }
+  if (const Result<PathMarker> marker = DecodePathMarker(file); marker.ok()) {
+    const std::vector<uint8_t> again = EncodePathMarker(*marker);
+    FuzzCheck(std::equal(again.begin(), again.end(), file.begin(), file.end()), "the marker encodes back");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::span<const uint8_t> input(data, size);
+  Check(input);
+  Check(WrapSmallFile(LoadLittleEndian<uint64_t>(EncodeDirectoryFile({}), 0), 1, input));
+  Check(WrapSmallFile(LoadLittleEndian<uint64_t>(EncodePathMarker({}), 0), 1, input));
+  return 0;
+}

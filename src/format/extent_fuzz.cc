@@ -1,0 +1,103 @@
+// DecodeExtentHeader and DecodeExtentIndex on arbitrary bytes, as they are and with magic, identity and checksums made
+// right, so that every check behind them is reached.
+#include <algorithm>
+#include <vector>
+
+#include "base/fuzz_check.h"
+#include "format/extent.h"
+
+using namespace quarry;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr StoreId kStore{7};
+constexpr SegmentNumber kSegment{3};
+constexpr uint64_t kOffset = 8192;
+
+void CheckGeometry(const ExtentIndex& index) {
+  const ExtentHeader& header = index.header;
+  uint64_t value_size = 0;
+  uint64_t offset = HeaderAndIndexSizeBytes(header.part_count);
+  for (uint32_t part = 0; part < header.part_count; ++part) {
+    FuzzCheck(index.parts[part].offset_in_extent_bytes == offset, "parts are consecutive");
+    FuzzCheck(index.parts[part].stored_size_bytes <= PartSizeOf(header, part), "no part is stored larger than it is");
+    offset += index.parts[part].stored_size_bytes;
+    value_size += PartSizeOf(header, part);
+  }
+  FuzzCheck(offset == ExtentSizeBytes(header), "parts end where the extent ends");
+  FuzzCheck(value_size == header.value_size_bytes, "parts make the value");
+  FuzzCheck(NextExtentOffsetBytes(header) >= header.offset_bytes + ExtentSizeBytes(header), "extents do not overlap");
+  const PartRange all = PartsOfRange(header, 0, header.value_size_bytes);
+  FuzzCheck(all.count == header.part_count, "the whole value is all parts");
+}
+
+void Check(std::span<const uint8_t> bytes) {
+  const Result<ExtentHeader> header = DecodeExtentHeader(bytes, kStore, kSegment, kOffset);
+  const Result<ExtentIndex> index = DecodeExtentIndex(bytes, kStore, kSegment, kOffset);
+  if (!header.ok()) FuzzCheck(!index.ok(), "no index without a header");
+  if (!index.ok()) return;
+  CheckGeometry(*index);
+  const Locator locator = LocatorOf(index->header, index->index_checksum);
+  FuzzCheck(DecodeExtentIndex(bytes, locator).ok(), "an extent is the one of its own locator");
+  FuzzCheck(FirstReadSizeBytes(locator, 0) <= locator.extent_size_bytes, "the first read stays in the extent");
+  std::vector<uint8_t> again(HeaderAndIndexSizeBytes(index->header.part_count));
+  FuzzCheck(EncodeExtentIndex(index->header, index->parts, again) == index->index_checksum, "checksum encodes back");
+  FuzzCheck(std::equal(again.begin(), again.end(), bytes.begin()), "header and index encode back");
+}
+
+// A well-formed extent whose numbers are drawn from the input, as a start for what the mutations then break.
+std::vector<uint8_t> Plausible(std::span<const uint8_t> input) {
+  ByteReader reader(input);
+  ExtentHeader header;
+  header.store = kStore;
+  header.segment = kSegment;
+  header.offset_bytes = kOffset;
+  header.part_size_bytes = kPartSizeMinBytes + reader.U16() % 4096;
+  header.value_size_bytes = reader.U32() % (64U * header.part_size_bytes);
+  header.part_count = PartCount(header.value_size_bytes, header.part_size_bytes);
+  header.codec = static_cast<Codec>(reader.U8() % 3);
+  std::vector<PartEntry> parts(header.part_count);
+  for (uint32_t part = 0; part < header.part_count; ++part) {
+    const uint32_t size = PartSizeOf(header, part);
+    parts[part].raw = header.codec == Codec::kNone || reader.U8() % 2 == 0 || size == 1;
+    parts[part].stored_size_bytes = parts[part].raw ? size : 1 + reader.U16() % (size - 1);
+    parts[part].checksum = reader.U64();
+  }
+  std::vector<uint8_t> bytes(HeaderAndIndexSizeBytes(header.part_count));
+  const uint32_t checksum = EncodeExtentIndex(header, parts, bytes);
+  const Result<ExtentIndex> index = DecodeExtentIndex(bytes, kStore, kSegment, kOffset);
+  FuzzCheck(index.ok() && index->index_checksum == checksum, "what was encoded decodes");
+  return bytes;
+}
+
+// Checksums made right; the index's where the header says that it ends.
+void ResealAll(std::span<uint8_t> bytes) {
+  Reseal(bytes, 64);
+  const uint64_t size = HeaderAndIndexSizeBytes(LoadLittleEndian<uint32_t>(bytes, 60));
+  if (size <= bytes.size()) Reseal(bytes, size - kIndexChecksumSizeBytes);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::span<const uint8_t> input(data, size);
+  Check(input);
+  std::vector<uint8_t> plausible = Plausible(input);
+  Check(plausible);
+  if (size >= HeaderAndIndexSizeBytes(0)) {
+    // The input as header and index, under a right identity.
+    std::vector<uint8_t> bytes(input.begin(), input.end());
+    std::copy_n(plausible.begin(), 10, bytes.begin());
+    std::copy_n(plausible.begin() + 12, 20, bytes.begin() + 12);
+    ResealAll(bytes);
+    Check(bytes);
+  }
+  if (size >= 4) {
+    // One byte of a well-formed extent changed.
+    const size_t at = (data[0] | static_cast<size_t>(data[1]) << 8U) % plausible.size();
+    plausible[at] = data[2];
+    if (data[3] % 2 == 0) ResealAll(plausible);
+    Check(plausible);
+  }
+  return 0;
+}
