@@ -1,5 +1,6 @@
 """Fixtures of every test that starts a server. The engine under test: QUARRY_TEST_ENGINE (default QUARRY);
 with InnoDB the twin tests run InnoDB against InnoDB, which checks the tests themselves."""
+
 import pathlib
 import re
 import sys
@@ -11,6 +12,7 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
 from harness.server import ENGINE, Server  # noqa: E402
 from harness.twin import Twin  # noqa: E402
+from harness.values import SEED  # noqa: E402
 
 
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
@@ -67,12 +69,16 @@ def pytest_collection_modifyitems(items):
         return
     for item in items:
         if item.get_closest_marker("quarry_only"):
-            item.add_marker(pytest.mark.skip(reason=f"the engine under test is {ENGINE}, this tests what only Quarry has"))
+            item.add_marker(
+                pytest.mark.skip(reason=f"the engine under test is {ENGINE}, this tests what only Quarry has")
+            )
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "quarry_only: tests something that only Quarry has")
 
 
-def pytest_report_header():
-    return f"engine under test: {ENGINE}, twin: InnoDB"
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(
+        f"engine under test: {ENGINE}; twin: InnoDB; random statements: QUARRY_TEST_SEED={SEED}"
+    )

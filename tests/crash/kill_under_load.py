@@ -11,6 +11,7 @@ renames, truncates and rebuilds a table of its own, so that the kill also falls 
 Exit code 0 when every cycle held; 1, with what differed, otherwise. A kill does not drop the page cache: what a power
 cut would do is the business of the simulation, the order of system calls that of tests/sql/test_durability.py.
 """
+
 import argparse
 import collections
 import hashlib
@@ -66,7 +67,11 @@ class Client:
 
     def note(self, failure):
         """A lost connection is what the test is about; every other error is a failure."""
-        if failure.args and failure.args[0] in (0, 2003, 2006, 2013, 2014, 1053) or isinstance(failure, pymysql.err.InterfaceError):
+        if (
+            failure.args
+            and failure.args[0] in (0, 2003, 2006, 2013, 2014, 1053)
+            or isinstance(failure, pymysql.err.InterfaceError)
+        ):
             self.counts["connections lost"] += 1
         else:
             self.failure = repr(failure)
@@ -98,7 +103,11 @@ class Client:
         if kind < 0.12:
             return self.shared(cursor)
         if kind < 0.5 or not changed:
-            row, n, value = self.first + self.random.randrange(ROWS_PER_CLIENT), self.random.randrange(100), self.value()
+            row, n, value = (
+                self.first + self.random.randrange(ROWS_PER_CLIENT),
+                self.random.randrange(100),
+                self.value(),
+            )
             both(cursor, "REPLACE INTO {} VALUES (%s, %s, %s, %s)", (row, n, value, value[:3000]))
             changed[row] = (n, digest(value))
         elif kind < 0.75:
@@ -122,8 +131,17 @@ class Client:
     def shared(self, cursor):
         """Rows that all clients fight for: only the comparison of the twins speaks of them."""
         row = SHARED_FIRST + self.random.randrange(20)
-        both(cursor, self.random.choice(("REPLACE INTO {0} VALUES (%(id)s, 1, %(b)s, '')", "UPDATE {0} SET b = CONCAT(LEFT(b, 20000), %(b)s) WHERE id = %(id)s",
-                                         "DELETE FROM {0} WHERE id = %(id)s")), {"id": row, "b": self.value()})
+        both(
+            cursor,
+            self.random.choice(
+                (
+                    "REPLACE INTO {0} VALUES (%(id)s, 1, %(b)s, '')",
+                    "UPDATE {0} SET b = CONCAT(LEFT(b, 20000), %(b)s) WHERE id = %(id)s",
+                    "DELETE FROM {0} WHERE id = %(id)s",
+                )
+            ),
+            {"id": row, "b": self.value()},
+        )
 
     def check(self, rows):
         """`rows`: {id: (n, sha256)} of this client after the crash."""
@@ -134,17 +152,31 @@ class Client:
             self.counts["in flight: committed"] += 1
         else:
             wrong = [row for row in set(rows) | set(self.model) if rows.get(row) != self.model.get(row)]
-            raise AssertionError(f"client {self.number}: {len(wrong)} rows are neither as acknowledged nor as in flight, e.g. "
-                                 + ", ".join(f"id {row}: is {rows.get(row)}, acknowledged {self.model.get(row)}" for row in sorted(wrong)[:3]))
+            raise AssertionError(
+                f"client {self.number}: {len(wrong)} rows are neither as acknowledged nor as in flight, e.g. "
+                + ", ".join(
+                    f"id {row}: is {rows.get(row)}, acknowledged {self.model.get(row)}" for row in sorted(wrong)[:3]
+                )
+            )
         self.in_doubt = None
 
 
 class DdlClient:
     """Alters, renames and rebuilds a table whose 20 rows never change: they must be there after every crash."""
 
-    STATEMENTS = ("ALTER TABLE {t} FORCE, ALGORITHM=COPY", "ALTER TABLE {t} FORCE", "RENAME TABLE {t} TO {o}", "ALTER TABLE {t} ADD COLUMN IF NOT EXISTS x LONGBLOB DEFAULT REPEAT('x', 5000)",
-                  "ALTER TABLE {t} DROP COLUMN IF EXISTS x", "OPTIMIZE TABLE {t}", "ALTER TABLE {t} ENGINE={e}", "ALTER TABLE {t} ENGINE=InnoDB",
-                  "CREATE OR REPLACE TABLE scratch ENGINE={e} SELECT * FROM {t}", "TRUNCATE TABLE scratch", "DROP TABLE IF EXISTS scratch")
+    STATEMENTS = (
+        "ALTER TABLE {t} FORCE, ALGORITHM=COPY",
+        "ALTER TABLE {t} FORCE",
+        "RENAME TABLE {t} TO {o}",
+        "ALTER TABLE {t} ADD COLUMN IF NOT EXISTS x LONGBLOB DEFAULT REPEAT('x', 5000)",
+        "ALTER TABLE {t} DROP COLUMN IF EXISTS x",
+        "OPTIMIZE TABLE {t}",
+        "ALTER TABLE {t} ENGINE={e}",
+        "ALTER TABLE {t} ENGINE=InnoDB",
+        "CREATE OR REPLACE TABLE scratch ENGINE={e} SELECT * FROM {t}",
+        "TRUNCATE TABLE scratch",
+        "DROP TABLE IF EXISTS scratch",
+    )
 
     def __init__(self, seed):
         self.random = random.Random(f"{seed}-ddl")
@@ -183,7 +215,8 @@ class DdlClient:
         tables = [name for (name,) in server.query("SHOW TABLES LIKE 'ddl%'", database="crash")]
         assert len(tables) == 1, f"after DDL: the table must have exactly one of its names, found {tables}"
         rows = {row: digest(value) for row, value in server.query(f"SELECT id, b FROM crash.{tables[0]}")}
-        assert rows == self.rows, f"after DDL: {sum(rows.get(row) != wanted for row, wanted in self.rows.items())} of {DDL_ROWS} rows are wrong"
+        wrong = [row for row in range(DDL_ROWS) if rows.get(row) != self.rows[row]]
+        assert rows == self.rows, f"after DDL: {len(rows)} rows, of {DDL_ROWS} these are wrong: {wrong}"
 
 
 def digest(value):
@@ -196,20 +229,25 @@ def both(cursor, statement, arguments):
 
 
 def compare(server, clients):
-    """Quarry against its twin, row by row, then each client's rows against what it was told. Returns the number of rows."""
+    """Quarry against its twin, row by row, then each client's rows against what it was told; the number of rows."""
     columns = "id, n, SHA2(b, 256), SHA2(v, 256), LENGTH(b)"
     quarry, twin = (server.query(f"SELECT {columns} FROM crash.{table} ORDER BY id") for table in ("q", "i"))
     if quarry != twin:
         left, right = {row[0]: row for row in quarry}, {row[0]: row for row in twin}
         wrong = [row for row in sorted(set(left) | set(right)) if left.get(row) != right.get(row)]
-        raise AssertionError(f"{len(wrong)} rows differ from the InnoDB twin, e.g. " + "; ".join(f"{ENGINE} {left.get(row)}, InnoDB {right.get(row)}" for row in wrong[:3]))
+        raise AssertionError(
+            f"{len(wrong)} rows differ from the InnoDB twin, e.g. "
+            + "; ".join(f"{ENGINE} {left.get(row)}, InnoDB {right.get(row)}" for row in wrong[:3])
+        )
     checksums = server.query("CHECKSUM TABLE crash.q, crash.i")
     assert checksums[0][1] == checksums[1][1], f"CHECKSUM TABLE differs: {checksums}"
     for table in ("q", "i"):
         verdict = server.query(f"CHECK TABLE crash.{table}")
         assert verdict[-1][-1] == "OK", verdict
     for client in clients:
-        client.check({row[0]: (row[1], row[2]) for row in quarry if client.first <= row[0] < client.first + ROWS_PER_CLIENT})
+        client.check(
+            {row[0]: (row[1], row[2]) for row in quarry if client.first <= row[0] < client.first + ROWS_PER_CLIENT}
+        )
     return len(quarry)
 
 
@@ -240,20 +278,38 @@ def total(clients, ddl):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cycles", type=int, default=50, help="how many kills (default %(default)s)")
-    parser.add_argument("--clients", type=int, default=6, help="concurrent clients beside the one that does DDL (default %(default)s)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="longest load before a kill; the moment is random (default %(default)s)")
+    parser.add_argument(
+        "--clients", type=int, default=6, help="concurrent clients beside the one that does DDL (default %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=2.0,
+        help="longest load before a kill; the moment is random (default %(default)s)",
+    )
     parser.add_argument("--seed", default=None, help="of statements, values and moments (default: random, printed)")
     parser.add_argument("--binlog", action="store_true", help="with the binary log on")
     arguments = parser.parse_args()
     seed = arguments.seed or str(secrets.randbelow(10**9))
-    print(f"kill_under_load: engine {ENGINE}, {arguments.cycles} cycles, {arguments.clients} clients and one for DDL, --seed {seed}", flush=True)
+    print(
+        f"kill_under_load: engine {ENGINE}, {arguments.cycles} cycles, {arguments.clients} clients and one for DDL, "
+        f"--seed {seed}",
+        flush=True,
+    )
 
     options = ["--log-bin=binlog", "--server-id=1"] if arguments.binlog else []
     server = Server("kill-under-load", [*options, "--innodb-lock-wait-timeout=1"]).start()
     server.query("CREATE DATABASE crash")
     for table, engine in (("q", ENGINE), ("i", "InnoDB")):
-        server.query(f"CREATE TABLE crash.{table} (id INT PRIMARY KEY, n INT, b LONGBLOB, v BLOB, KEY (n), KEY (b(12))) ENGINE={engine}")
-    clients, ddl, moments = [Client(number, seed) for number in range(arguments.clients)], DdlClient(seed), random.Random(f"{seed}-moments")
+        server.query(
+            f"CREATE TABLE crash.{table} (id INT PRIMARY KEY, n INT, b LONGBLOB, v BLOB, KEY (n), KEY (b(12))) "
+            f"ENGINE={engine}"
+        )
+    clients, ddl, moments = (
+        [Client(number, seed) for number in range(arguments.clients)],
+        DdlClient(seed),
+        random.Random(f"{seed}-moments"),
+    )
     ddl.create(server)
     number = 0
     try:
@@ -261,15 +317,27 @@ def main():
             pause_s = 0.2 + moments.random() * (arguments.seconds - 0.2)
             rows, recovery_s = cycle(server, clients, ddl, pause_s)
             counts = total(clients, ddl)
-            print(f"[{number:3}/{arguments.cycles}] killed after {pause_s:.2f} s, restarted in {recovery_s:.2f} s: {rows} rows equal, "
-                  f"{counts['commits']} commits so far", flush=True)
+            print(
+                f"[{number:3}/{arguments.cycles}] killed after {pause_s:.2f} s, restarted in {recovery_s:.2f} s: "
+                f"{rows} rows equal, "
+                f"{counts['commits']} commits so far",
+                flush=True,
+            )
     except Exception as failure:  # noqa: BLE001 - everything must end in the summary
-        print(f"FAILED in cycle {number}: {failure}\nseed: {seed}; the server's files are kept in {server.directory}\n{server.error_log()[-3000:]}", flush=True)
+        print(
+            f"FAILED in cycle {number}: {failure}\nseed: {seed}; the server's files are kept in "
+            f"{server.directory}\n{server.error_log()[-3000:]}",
+            flush=True,
+        )
         if server.alive():
             server.kill()
         return 1
     counts = total(clients, ddl)
-    print(f"kill_under_load: {arguments.cycles} kills, 0 differences; " + ", ".join(f"{value} {name}" for name, value in sorted(counts.items())) + f"; seed {seed}")
+    print(
+        f"kill_under_load: {arguments.cycles} kills, 0 differences; "
+        + ", ".join(f"{value} {name}" for name, value in sorted(counts.items()))
+        + f"; seed {seed}"
+    )
     server.remove()
     return 0
 

@@ -1,4 +1,5 @@
-"""Reads segment files by the letter of docs/format.md, sharing no code with the core: a second opinion on what it wrote."""
+"""Reads segment files by the letter of docs/format.md, sharing no code with the core: a second opinion."""
+
 import collections
 import struct
 
@@ -10,7 +11,9 @@ TRAILER_MAGIC = bytes([0xFF, 0x00, ord("q"), ord("H"), ord("e"), ord("a"), ord("
 TRAILER_SIZE_BYTES = 64
 CODECS = {0: "none", 1: "lz4", 2: "zstd"}
 
-Extent = collections.namedtuple("Extent", "path offset size value_size part_size part_count codec stored_total first_part_offset raw_parts")
+Extent = collections.namedtuple(
+    "Extent", "path offset size value_size part_size part_count codec stored_total first_part_offset raw_parts"
+)
 
 
 def extents(path):
@@ -18,12 +21,29 @@ def extents(path):
     data = path.read_bytes()
     found, position = [], data.find(EXTENT_MAGIC, BLOCK_SIZE_BYTES)
     while position != -1:
-        (_, version, codec, _, _, _, offset, value_size, stored_total, _, part_size, part_count, _) = HEADER.unpack_from(data, position)
+        _, version, codec, _, _, _, offset, value_size, stored_total, _, part_size, part_count, _ = HEADER.unpack_from(
+            data, position
+        )
         if version == 1 and offset == position:
             first_part = position + HEADER.size + part_count * INDEX_ENTRY.size + 8
-            raw = sum(INDEX_ENTRY.unpack_from(data, position + HEADER.size + part * INDEX_ENTRY.size)[0] >> 31 for part in range(part_count))
-            found.append(Extent(path, offset, first_part - position + stored_total, value_size, part_size, part_count, CODECS.get(codec, codec),
-                                stored_total, first_part, raw))
+            raw = sum(
+                INDEX_ENTRY.unpack_from(data, position + HEADER.size + part * INDEX_ENTRY.size)[0] >> 31
+                for part in range(part_count)
+            )
+            found.append(
+                Extent(
+                    path,
+                    offset,
+                    first_part - position + stored_total,
+                    value_size,
+                    part_size,
+                    part_count,
+                    CODECS.get(codec, codec),
+                    stored_total,
+                    first_part,
+                    raw,
+                )
+            )
             position = data.find(EXTENT_MAGIC, first_part + stored_total)
         else:
             position = data.find(EXTENT_MAGIC, position + 8)

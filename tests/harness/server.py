@@ -3,6 +3,7 @@
 Everything lives under build/tests/<name>; the directory is removed when the test is over and passed.
 Thread-safety: externally synchronised; connections belong to the thread that made them.
 """
+
 import os
 import pathlib
 import re
@@ -93,8 +94,9 @@ class Server:
     # --- clients ------------------------------------------------------------------------------
     def connect(self, database=None, **settings):
         settings.setdefault("autocommit", True)
-        return pymysql.connect(unix_socket=self.socket, user="root", database=database, charset="utf8mb4",
-                               local_infile=True, **settings)
+        return pymysql.connect(
+            unix_socket=self.socket, user="root", database=database, charset="utf8mb4", local_infile=True, **settings
+        )
 
     def query(self, sql, args=None, database=None):
         """Rows of one statement on a connection of its own."""
@@ -130,8 +132,10 @@ class Server:
 
     def store_of(self, schema, table):
         """Directory name (16 hex digits) of the store that a table appends to, or None before its first append."""
-        rows = self.query("SELECT table_id FROM information_schema.innodb_sys_tables WHERE name = %s",
-                          (f"{encode_filename(schema)}/{encode_filename(table)}",))
+        rows = self.query(
+            "SELECT table_id FROM information_schema.innodb_sys_tables WHERE name = %s",
+            (f"{encode_filename(schema)}/{encode_filename(table)}",),
+        )
         table_id = rows[0][0]
         rows = self.query("SELECT store_id FROM information_schema.quarry_tables WHERE table_id = %s", (table_id,))
         return f"{int(rows[0][0]):016x}" if rows else None

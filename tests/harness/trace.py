@@ -3,6 +3,7 @@
 A call carries the numbers of the lines on which it began and ended, so that 'A had finished before B began' can be
 told even when threads overlap. Where ptrace is forbidden the test is skipped, with strace's own words as the reason.
 """
+
 import collections
 import pathlib
 import re
@@ -41,9 +42,25 @@ class Trace:
         if shutil.which("strace") is None:
             pytest.skip("strace is not installed (scripts/packages.txt lists it)")
         self.errors = (self.output.parent / "strace.err").open("wb+")
-        command = ["strace", "-f", "-ttt", "-y", "-s", "0", "-e", "trace=" + ",".join(self.wanted), "-e", "signal=none",
-                   "-o", str(self.output), "-p", str(self.server.pid)]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors)
+        command = [
+            "strace",
+            "-f",
+            "-ttt",
+            "-y",
+            "-s",
+            "0",
+            "-e",
+            "trace=" + ",".join(self.wanted),
+            "-e",
+            "signal=none",
+            "-o",
+            str(self.output),
+            "-p",
+            str(self.server.pid),
+        ]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors
+        )
         deadline = time.monotonic() + 30
         while b"attached" not in self._said():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -66,12 +83,17 @@ class Trace:
     # --- questions --------------------------------------------------------------------------------
     def of(self, names, path="", thread=None):
         """Successful calls of these names on files whose path contains `path`, by order of their beginning."""
-        return [call for call in self.calls if call.name in names and path in call.path and call.result >= 0
-                and thread in (None, call.thread)]
+        return [
+            call
+            for call in self.calls
+            if call.name in names and path in call.path and call.result >= 0 and thread in (None, call.thread)
+        ]
 
     def show(self, calls=None):
-        return "\n".join(f"{call.began}-{call.ended} [{call.thread}] {call.name} {call.path} -> {call.result}"
-                         for call in (self.calls if calls is None else calls)[:80])
+        return "\n".join(
+            f"{call.began}-{call.ended} [{call.thread}] {call.name} {call.path} -> {call.result}"
+            for call in (self.calls if calls is None else calls)[:80]
+        )
 
 
 def parse(text):

@@ -4,6 +4,7 @@ Both live in the same server, in two schemas (q_<name> and i_<name>), so that on
 for the engine. Compared: rows, order where the statement asks for one, counts, errors, warnings; checksums on `check`.
 Thread-safety: externally synchronised.
 """
+
 import decimal
 import hashlib
 import re
@@ -71,14 +72,19 @@ class Twin:
         mine, theirs = outcomes
         label = f"{abbreviate(sql)}  args={abbreviate(args)}"
         if compare:
-            assert mine.error == theirs.error, f"errors differ: {label}\n  {ENGINE}: {mine.error}\n  InnoDB: {theirs.error}"
+            assert (
+                mine.error == theirs.error
+            ), f"errors differ: {label}\n  {ENGINE}: {mine.error}\n  InnoDB: {theirs.error}"
             compare_rows(mine, theirs, ordered=" order by " in sql.lower(), label=label)
-            assert mine.affected == theirs.affected, (
-                f"affected rows differ: {label}\n  {ENGINE}: {mine.affected}\n  InnoDB: {theirs.affected}")
-            assert mine.insert_id == theirs.insert_id, (
-                f"insert ids differ: {label}\n  {ENGINE}: {mine.insert_id}\n  InnoDB: {theirs.insert_id}")
-            assert mine.warnings == theirs.warnings, (
-                f"warnings differ: {label}\n  {ENGINE}: {mine.warnings}\n  InnoDB: {theirs.warnings}")
+            assert (
+                mine.affected == theirs.affected
+            ), f"affected rows differ: {label}\n  {ENGINE}: {mine.affected}\n  InnoDB: {theirs.affected}"
+            assert (
+                mine.insert_id == theirs.insert_id
+            ), f"insert ids differ: {label}\n  {ENGINE}: {mine.insert_id}\n  InnoDB: {theirs.insert_id}"
+            assert (
+                mine.warnings == theirs.warnings
+            ), f"warnings differ: {label}\n  {ENGINE}: {mine.warnings}\n  InnoDB: {theirs.warnings}"
         if error is None:
             assert mine.error is None, f"failed on both: {label}\n  {mine.error}"
         elif error != "any":
@@ -112,12 +118,17 @@ class Twin:
                     outcome.rows += [tuple(row) for row in cursor.fetchall()]
                 if cursor.warning_count:
                     cursor.execute("SHOW WARNINGS")
-                    outcome.warnings = [(code, self._neutral(message, schema)) for level, code, message
-                                        in cursor.fetchall() if level != "Note"]
+                    outcome.warnings = [
+                        (code, self._neutral(message, schema))
+                        for level, code, message in cursor.fetchall()
+                        if level != "Note"
+                    ]
             except pymysql.err.Error as failure:
                 if len(failure.args) < 2 or failure.args[0] in (2006, 2013):
-                    raise AssertionError(f"connection lost ({failure.args}) in {abbreviate(text)}; server alive: "
-                                         f"{self.server.alive()}\n{self.server.error_log()[-4000:]}") from failure
+                    raise AssertionError(
+                        f"connection lost ({failure.args}) in {abbreviate(text)}; server alive: "
+                        f"{self.server.alive()}\n{self.server.error_log()[-4000:]}"
+                    ) from failure
                 outcome.error = (failure.args[0], self._neutral(failure.args[1], schema))
         return outcome
 
@@ -132,7 +143,9 @@ class Twin:
     def tables(self):
         rows = self.server.query(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_type IN "
-            "('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1", (self.under_test,))
+            "('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1",
+            (self.under_test,),
+        )
         return [name for (name,) in rows]
 
     def check(self, *tables, session="main"):

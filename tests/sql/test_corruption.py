@@ -1,4 +1,5 @@
 """A damaged segment: the statement that needs the damaged value fails and says where; everything else goes on."""
+
 import re
 
 import pymysql
@@ -22,7 +23,9 @@ def table(own_server):
     server = own_server("corruption")
     server.query("CREATE DATABASE c")
     for name in ("broken", "whole"):
-        server.query(f"CREATE TABLE c.{name} (id INT PRIMARY KEY, n INT, b LONGBLOB, KEY (n)) ENGINE=QUARRY PART_SIZE=16384")
+        server.query(
+            f"CREATE TABLE c.{name} (id INT PRIMARY KEY, n INT, b LONGBLOB, KEY (n)) ENGINE=QUARRY PART_SIZE=16384"
+        )
         for row in range(ROWS):
             server.query(f"INSERT INTO c.{name} VALUES (%s, %s, %s)", (row, row % 3, value(row)))
     return server
@@ -47,7 +50,9 @@ def expect_corruption(server, sql, extent, offset=None):
     assert re.search(rf"segment {int(extent.path.stem, 16)}\b", message), f"no segment number in: {message}"
     found = re.search(r"offset (\d+)", message)
     assert found, f"no offset in: {message}"
-    assert extent.offset <= int(found.group(1)) < extent.offset + extent.size, f"offset outside of the extent {extent}: {message}"
+    assert (
+        extent.offset <= int(found.group(1)) < extent.offset + extent.size
+    ), f"offset outside of the extent {extent}: {message}"
     if offset is not None:
         assert int(found.group(1)) <= offset, message
 
@@ -64,7 +69,11 @@ def expect_the_rest_whole(server, *damaged):
 def test_flipped_bits(table, running):
     """Bits flipped in a part, in the header and in the index of three values."""
     table.restart()  # what was written a moment ago would be served from memory
-    targets = {3: lambda extent: extent.first_part_offset + 17000, 5: lambda extent: extent.offset + 33, 8: lambda extent: extent.offset + 80}
+    targets = {
+        3: lambda extent: extent.first_part_offset + 17000,
+        5: lambda extent: extent.offset + 33,
+        8: lambda extent: extent.offset + 80,
+    }
     places = {row: extent_of(table, row) for row in targets}
     if not running:
         table.stop()

@@ -1,4 +1,5 @@
 """Rows in and out: every statement that changes or reads values, on values at the edges of the format."""
+
 import pytest
 
 from harness.values import edge_sizes, payload, text
@@ -10,8 +11,10 @@ def fill(twin, rows=40, table="t"):
     sizes = [0, 1, 100, 4000, 4096, 4097, 5000, 9000, 20000, 70000]
     for row in range(rows):
         size = sizes[row % len(sizes)]
-        twin.run(f"INSERT INTO {table} VALUES (%s, %s, %s, %s)",
-                 (row, row % 7, payload(row, size), None if row % 9 == 8 else text(row, sizes[(row * 3) % len(sizes)])))
+        twin.run(
+            f"INSERT INTO {table} VALUES (%s, %s, %s, %s)",
+            (row, row % 7, payload(row, size), None if row % 9 == 8 else text(row, sizes[(row * 3) % len(sizes)])),
+        )
 
 
 @pytest.mark.parametrize("column", ["BLOB", "MEDIUMBLOB", "LONGBLOB"])
@@ -22,7 +25,7 @@ def test_edge_sizes_of_blobs(twin, column):
         twin.run("INSERT INTO t VALUES (%s, %s)", (size, payload(size, size)))
     twin.run("INSERT INTO t VALUES (-1, NULL)")
     for size in sizes:
-        (value,), = twin.rows("SELECT v FROM t WHERE id = %s", (size,))
+        ((value,),) = twin.rows("SELECT v FROM t WHERE id = %s", (size,))
         assert value == payload(size, size), f"{size} bytes came back wrong"
     twin.run("SELECT id, v, LENGTH(v), SHA2(v, 256) FROM t ORDER BY id")
     for size in sizes:
@@ -62,22 +65,30 @@ def test_insert_forms(twin):
     twin.run(BASIC)
     fill(twin)
     many = ", ".join(["(%s, 1, %s, %s)"] * 20)
-    twin.run(f"INSERT INTO t VALUES {many}",
-             [item for row in range(100, 120) for item in (row, payload(row, row * 60), text(row, row * 70))])
+    twin.run(
+        f"INSERT INTO t VALUES {many}",
+        [item for row in range(100, 120) for item in (row, payload(row, row * 60), text(row, row * 70))],
+    )
     twin.run("INSERT INTO t SET id = 200, b = REPEAT('x', 5000)")
     twin.run("INSERT INTO t (id) VALUES (201)")
-    twin.run("INSERT INTO t VALUES (300, 1, %s, 'ok'), (0, 1, 'dup', 'dup'), (301, 1, 'never', 'never')",
-             (payload(1, 9000),), error=1062)
-    twin.run("INSERT IGNORE INTO t VALUES (400, 1, %s, 'ok'), (0, 1, 'dup', 'dup'), (401, 1, %s, 'ok')",
-             (payload(2, 9000), payload(3, 70000)))
+    twin.run(
+        "INSERT INTO t VALUES (300, 1, %s, 'ok'), (0, 1, 'dup', 'dup'), (301, 1, 'never', 'never')",
+        (payload(1, 9000),),
+        error=1062,
+    )
+    twin.run(
+        "INSERT IGNORE INTO t VALUES (400, 1, %s, 'ok'), (0, 1, 'dup', 'dup'), (401, 1, %s, 'ok')",
+        (payload(2, 9000), payload(3, 70000)),
+    )
     twin.run("INSERT INTO t (id, b) VALUES (500, %s) RETURNING id, LENGTH(b), b", (payload(4, 30000),))
     twin.run("DELETE FROM t WHERE id = 500 RETURNING id, LENGTH(b), b")
     twin.check()
 
 
 def test_not_null_and_defaults(twin):
-    twin.run("CREATE TABLE t (id INT PRIMARY KEY, a LONGBLOB NOT NULL, "
-             "b LONGTEXT DEFAULT REPEAT('d', 6000)) ENGINE={e}")
+    twin.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, a LONGBLOB NOT NULL, " "b LONGTEXT DEFAULT REPEAT('d', 6000)) ENGINE={e}"
+    )
     twin.run("INSERT INTO t (id, a) VALUES (1, %s)", (payload(1, 5000),))
     twin.run("INSERT INTO t VALUES (2, NULL, 'x')", error=1048)
     twin.run("INSERT INTO t (id) VALUES (3)", error=1364)
@@ -115,7 +126,7 @@ def test_update_same_value_is_no_change(twin):
     twin.run(BASIC)
     fill(twin, 10)
     for row in range(10):
-        (value, words), = twin.rows("SELECT b, t FROM t WHERE id = %s", (row,))
+        ((value, words),) = twin.rows("SELECT b, t FROM t WHERE id = %s", (row,))
         assert twin.run("UPDATE t SET b = %s, t = %s WHERE id = %s", (value, words, row)).affected == 0
     twin.check()
 
@@ -127,12 +138,16 @@ def test_replace_and_on_duplicate_key(twin):
     for row in range(0, 20, 3):
         twin.run("REPLACE INTO t VALUES (%s, %s, %s)", (row, row + 101, payload(row + 50, 8000)))
     for row in range(0, 20, 2):
-        twin.run("INSERT INTO t VALUES (%s, %s, %s) ON DUPLICATE KEY UPDATE b = CONCAT(VALUES(b), b), u = u + 1000",
-                 (row, row + 500, payload(row + 70, 6000)))
+        twin.run(
+            "INSERT INTO t VALUES (%s, %s, %s) ON DUPLICATE KEY UPDATE b = CONCAT(VALUES(b), b), u = u + 1000",
+            (row, row + 500, payload(row + 70, 6000)),
+        )
     twin.run("INSERT INTO t VALUES (1, 1, 'x') ON DUPLICATE KEY UPDATE b = b")
     twin.run("REPLACE INTO t SELECT id + 5, u + 5000, REVERSE(b) FROM t WHERE id < 8")
-    twin.run("INSERT INTO t SELECT id, u, CONCAT(b, 'odku') FROM (SELECT * FROM t WHERE id > 10) s "
-             "ON DUPLICATE KEY UPDATE b = VALUES(b)")
+    twin.run(
+        "INSERT INTO t SELECT id, u, CONCAT(b, 'odku') FROM (SELECT * FROM t WHERE id > 10) s "
+        "ON DUPLICATE KEY UPDATE b = VALUES(b)"
+    )
     twin.run("SELECT id, u, LENGTH(b), MD5(b) FROM t ORDER BY id")
     twin.check()
 
@@ -183,7 +198,8 @@ def test_insert_select_self_and_others(twin):
         "CREATE TABLE c ENGINE={e} SELECT * FROM t",
         "CREATE TABLE d LIKE t",
         "INSERT INTO d SELECT * FROM t ORDER BY id DESC",
-        "CREATE TABLE g ENGINE={e} SELECT n, GROUP_CONCAT(LEFT(t, 3000) ORDER BY id SEPARATOR '') AS joined FROM t GROUP BY n",
+        "CREATE TABLE g ENGINE={e} SELECT n, GROUP_CONCAT(LEFT(t, 3000) ORDER BY id SEPARATOR '') AS joined FROM t "
+        "GROUP BY n",
         "CREATE OR REPLACE TABLE c ENGINE={e} SELECT id, b FROM d",
         "INSERT INTO d SELECT 5000, 1, (SELECT b FROM t WHERE id = 9), (SELECT t FROM t WHERE id = 7)",
     )
@@ -196,7 +212,10 @@ def test_insert_select_self_and_others(twin):
 def test_no_primary_key(twin):
     twin.run("CREATE TABLE t (n INT, b LONGBLOB, t LONGTEXT) ENGINE={e}")
     for row in range(30):
-        twin.run("INSERT INTO t VALUES (%s, %s, %s)", (row % 5, payload(row % 10, 3000 + row % 10 * 900), text(row % 4, 6000)))
+        twin.run(
+            "INSERT INTO t VALUES (%s, %s, %s)",
+            (row % 5, payload(row % 10, 3000 + row % 10 * 900), text(row % 4, 6000)),
+        )
     twin.run("SELECT n, MD5(b), MD5(t), COUNT(*) FROM t GROUP BY n, b, t")
     twin.run("UPDATE t SET b = CONCAT(b, 'x') WHERE n = 2")
     twin.run("DELETE FROM t WHERE n = 3 AND t = %s", (text(0, 6000),))

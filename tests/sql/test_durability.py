@@ -1,7 +1,8 @@
-"""The durability promise, told by the order of system calls: a committed row never points at bytes that are not on disk.
+"""The durability promise, told by the order of system calls: a committed row never points at bytes not on disk.
 
 At every commit the segment's fdatasync has returned before InnoDB (or the binlog) writes the commit.
 """
+
 import pytest
 
 from harness.server import Server
@@ -71,10 +72,17 @@ def test_commit(table, flush_setting, binlog, size):
         assert redo, f"no redo write seen, so the order was not tested\n{trace.show()}"
 
 
-@pytest.mark.parametrize("statement", [
-    "INSERT INTO t VALUES (1, {})", "UPDATE t SET b = {}", "REPLACE INTO t VALUES (0, {})", "INSERT INTO t SELECT id + 5, {} FROM u",
-    "INSERT INTO t VALUES (0, 'x') ON DUPLICATE KEY UPDATE b = {}", "UPDATE t, u SET t.b = {}, u.b = {}",
-])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO t VALUES (1, {})",
+        "UPDATE t SET b = {}",
+        "REPLACE INTO t VALUES (0, {})",
+        "INSERT INTO t SELECT id + 5, {} FROM u",
+        "INSERT INTO t VALUES (0, 'x') ON DUPLICATE KEY UPDATE b = {}",
+        "UPDATE t, u SET t.b = {}, u.b = {}",
+    ],
+)
 def test_autocommit_statements(table, statement):
     connection = table.connect("d")
     with connection.cursor() as cursor:
@@ -82,13 +90,18 @@ def test_autocommit_statements(table, statement):
         cursor.execute("SELECT 1 FROM t, u")
         thread = thread_of(connection)
         with Trace(table, WATCHED) as trace:
-            cursor.execute(statement.replace("{}", "%s"), tuple(payload(("a", n), 40000) for n in range(statement.count("{}"))))
+            cursor.execute(
+                statement.replace("{}", "%s"), tuple(payload(("a", n), 40000) for n in range(statement.count("{}")))
+            )
     connection.close()
     assert assert_segments_synced_before(trace, "ib_logfile0", thread), f"no redo write seen\n{trace.show()}"
 
 
 def test_trigger_and_cascade(table):
-    table.query("CREATE TRIGGER d.copies BEFORE INSERT ON d.u FOR EACH ROW INSERT INTO d.t VALUES (NEW.id + 100, CONCAT(NEW.b, NEW.b))")
+    table.query(
+        "CREATE TRIGGER d.copies BEFORE INSERT ON d.u FOR EACH ROW INSERT INTO d.t VALUES (NEW.id + 100, "
+        "CONCAT(NEW.b, NEW.b))"
+    )
     connection = table.connect("d")
     with connection.cursor() as cursor:
         cursor.execute("SET sql_log_bin = 0")
@@ -117,16 +130,19 @@ def test_xa_prepare(table):
     assert assert_segments_synced_before(trace, "ib_logfile0", thread), f"no redo write seen\n{trace.show()}"
 
 
-@pytest.mark.parametrize("statement", [
-    "ALTER TABLE t FORCE, ALGORITHM=COPY",
-    "ALTER TABLE t ENGINE=QUARRY",
-    "ALTER TABLE t ADD COLUMN x LONGBLOB DEFAULT REPEAT('x', 9000)",
-    "ALTER TABLE plain ENGINE=QUARRY",
-    "ALTER TABLE t PARTITION BY HASH (id) PARTITIONS 3",
-    "CREATE OR REPLACE TABLE made ENGINE=QUARRY SELECT * FROM t",
-    "INSERT INTO u SELECT id + 1000, b FROM t",
-    "OPTIMIZE TABLE t",
-])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t FORCE, ALGORITHM=COPY",
+        "ALTER TABLE t ENGINE=QUARRY",
+        "ALTER TABLE t ADD COLUMN x LONGBLOB DEFAULT REPEAT('x', 9000)",
+        "ALTER TABLE plain ENGINE=QUARRY",
+        "ALTER TABLE t PARTITION BY HASH (id) PARTITIONS 3",
+        "CREATE OR REPLACE TABLE made ENGINE=QUARRY SELECT * FROM t",
+        "INSERT INTO u SELECT id + 1000, b FROM t",
+        "OPTIMIZE TABLE t",
+    ],
+)
 def test_ddl_is_durable_when_it_returns(table, statement):
     """Whatever a statement wrote to segments was flushed before the client got its answer."""
     for row in range(1, 20):
@@ -142,7 +158,9 @@ def test_ddl_is_durable_when_it_returns(table, statement):
         assert written, f"no segment was written\n{trace.show()}"
     for path in {call.path for call in written}:
         last_write = max(call.ended for call in written if call.path == path)
-        assert any(call.began > last_write for call in trace.of(FLUSHES, path)), f"{path} was not flushed\n{trace.show(trace.of(WATCHED, SEGMENT))}"
+        assert any(
+            call.began > last_write for call in trace.of(FLUSHES, path)
+        ), f"{path} was not flushed\n{trace.show(trace.of(WATCHED, SEGMENT))}"
 
 
 def test_new_segment_and_its_directory_are_flushed(durable):

@@ -1,4 +1,5 @@
 """Values that end as a head ends: they must come back as they were, never be taken for a head."""
+
 import time
 
 import pytest
@@ -17,7 +18,7 @@ def real_trailers(server, schema, table):
         for _ in range(200):
             data, found, position = path.read_bytes(), [], -1
             while (position := data.find(TRAILER_MAGIC, position + 1)) != -1:
-                found.append(data[position + len(TRAILER_MAGIC) - TRAILER_SIZE_BYTES:position + len(TRAILER_MAGIC)])
+                found.append(data[position + len(TRAILER_MAGIC) - TRAILER_SIZE_BYTES : position + len(TRAILER_MAGIC)])
             if found:
                 return found
             time.sleep(0.05)
@@ -42,7 +43,18 @@ def check_values(twin, values):
 
 def test_values_that_end_in_the_magic(twin):
     twin.run(TABLE)
-    bodies = [b"", b"x", bytes(55), bytes(56), bytes(57), payload(1, 500), payload(2, 4088), payload(3, 4089), payload(4, 9000), payload(5, 70000)]
+    bodies = [
+        b"",
+        b"x",
+        bytes(55),
+        bytes(56),
+        bytes(57),
+        payload(1, 500),
+        payload(2, 4088),
+        payload(3, 4089),
+        payload(4, 9000),
+        payload(5, 70000),
+    ]
     endings = [TRAILER_MAGIC, TRAILER_MAGIC * 2, TRAILER_MAGIC[1:], TRAILER_MAGIC[:-1], TRAILER_MAGIC + b"\0"]
     check_values(twin, [body + ending for body in bodies for ending in endings])
 
@@ -56,8 +68,16 @@ def test_values_that_end_in_real_trailers(twin):
     trailers = real_trailers(twin.server, twin.under_test, "source")[:5]
     assert all(len(trailer) == TRAILER_SIZE_BYTES for trailer in trailers)
     twin.run(TABLE)
-    check_values(twin, [payload(length, length) + trailer for trailer in trailers[:3] for length in (0, 1, 100, 4031, 4032, 4033, 9000)]
-                 + [trailers[0][cut:] for cut in (1, 8, 48, 55, 56, 57)] + [trailers[0] * 2, trailers[-1] + trailers[0]])
+    check_values(
+        twin,
+        [
+            payload(length, length) + trailer
+            for trailer in trailers[:3]
+            for length in (0, 1, 100, 4031, 4032, 4033, 9000)
+        ]
+        + [trailers[0][cut:] for cut in (1, 8, 48, 55, 56, 57)]
+        + [trailers[0] * 2, trailers[-1] + trailers[0]],
+    )
 
 
 @pytest.mark.quarry_only

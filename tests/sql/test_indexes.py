@@ -1,4 +1,5 @@
 """Indexes on columns whose values may lie outside the row: prefixes, collations, uniqueness, hash keys, FULLTEXT."""
+
 import random
 
 import pytest
@@ -23,12 +24,23 @@ def test_blob_prefix_primary_key(twin):
     twin.check()
 
 
-@pytest.mark.parametrize("collation", ["utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_unicode_ci", "latin1_swedish_ci",
-                                       "utf8mb4_unicode_nopad_ci", "ucs2_general_ci"])
+@pytest.mark.parametrize(
+    "collation",
+    [
+        "utf8mb4_general_ci",
+        "utf8mb4_bin",
+        "utf8mb4_unicode_ci",
+        "latin1_swedish_ci",
+        "utf8mb4_unicode_nopad_ci",
+        "ucs2_general_ci",
+    ],
+)
 def test_prefix_indexes_with_collations(twin, collation):
     charset = collation.split("_")[0]
-    twin.run(f"CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT CHARACTER SET {charset} COLLATE {collation}, n INT, "
-             "KEY v (v(50)), KEY n_v (n, v(10)), KEY desc_v (v(20) DESC)) ENGINE={e}")
+    twin.run(
+        f"CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT CHARACTER SET {charset} COLLATE {collation}, n INT, "
+        "KEY v (v(50)), KEY n_v (n, v(10)), KEY desc_v (v(20) DESC)) ENGINE={e}"
+    )
     starts = ["straße", "strasse", "STRASSE", "Äpfel", "apfel", "Apfel", "", " ", "a", "a  ", "zebra", "éa", "ea"]
     for row in range(90):
         start = starts[row % len(starts)]
@@ -55,7 +67,7 @@ def test_prefix_index_longer_than_the_default_prefix(twin):
     for row in range(60):
         # Two values differ first in the byte that the index must still see.
         position = [0, 255, 256, 257, 1000, 2990, 2999, 3000, 3400][row % 9]
-        value = base[:position] + bytes([row]) + base[position + 1:] + payload(row, row * 400)
+        value = base[:position] + bytes([row]) + base[position + 1 :] + payload(row, row * 400)
         twin.run("INSERT INTO t VALUES (%s, %s)", (row, value))
         twin.run("SELECT id FROM t FORCE INDEX (v) WHERE v = %s", (value,))
     twin.run("SELECT id FROM t FORCE INDEX (v) ORDER BY v")
@@ -93,7 +105,9 @@ def test_unique_prefix_and_unique_hash(twin):
     twin.run("INSERT INTO t VALUES (101, 'y', %s)", (text(20, 20 * 600 + 1)[:101] + "other",), error=1062)
     twin.run("UPDATE t SET v = %s WHERE id = 3", (payload(25, 25 * 700),), error=1062)
     twin.run("REPLACE INTO t VALUES (200, %s, 'new')", (payload(12, 12 * 700),))
-    twin.run("INSERT INTO t VALUES (300, %s, 'z') ON DUPLICATE KEY UPDATE w = 'changed by hash'", (payload(13, 13 * 700),))
+    twin.run(
+        "INSERT INTO t VALUES (300, %s, 'z') ON DUPLICATE KEY UPDATE w = 'changed by hash'", (payload(13, 13 * 700),)
+    )
     twin.run("INSERT IGNORE INTO t VALUES (301, %s, 'z')", (payload(14, 14 * 700),))
     twin.run("ALTER TABLE t ADD UNIQUE v_and_w (v, w)")
     twin.run("ALTER TABLE t DROP KEY v")
@@ -132,14 +146,18 @@ def test_fulltext(twin):
 
 
 def test_generated_columns(twin):
-    twin.run("CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT, w LONGBLOB, "
-             "len INT AS (CHAR_LENGTH(v)) VIRTUAL, start VARCHAR(20) AS (LEFT(v, 20)) PERSISTENT, "
-             "doubled LONGTEXT AS (CONCAT(v, v)) VIRTUAL, kept LONGBLOB AS (CONCAT(w, 'kept')) STORED, "
-             "wlen INT AS (LENGTH(w)) VIRTUAL, KEY (wlen), KEY (start)) ENGINE={e}")
+    twin.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT, w LONGBLOB, "
+        "len INT AS (CHAR_LENGTH(v)) VIRTUAL, start VARCHAR(20) AS (LEFT(v, 20)) PERSISTENT, "
+        "doubled LONGTEXT AS (CONCAT(v, v)) VIRTUAL, kept LONGBLOB AS (CONCAT(w, 'kept')) STORED, "
+        "wlen INT AS (LENGTH(w)) VIRTUAL, KEY (wlen), KEY (start)) ENGINE={e}"
+    )
     for row in range(40):
         size = [0, 10, 4000, 9000, 70000][row % 5]
-        twin.run("INSERT INTO t (id, v, w) VALUES (%s, %s, %s)",
-                 (row, text(row, size), None if row % 11 == 10 else payload(row, size)))
+        twin.run(
+            "INSERT INTO t (id, v, w) VALUES (%s, %s, %s)",
+            (row, text(row, size), None if row % 11 == 10 else payload(row, size)),
+        )
     twin.run("SELECT id, len, wlen, MD5(doubled), MD5(kept), start FROM t ORDER BY id")
     twin.run("SELECT id FROM t FORCE INDEX (wlen) WHERE wlen = 9000")
     twin.run("SELECT COUNT(*) FROM t FORCE INDEX (start) WHERE start = %s", (text(3, 20),))
@@ -156,8 +174,10 @@ def test_generated_columns(twin):
 
 def test_indexed_virtual_column_survives_purge(twin):
     """InnoDB's purge recomputes an indexed virtual column from its base, which must be in the row."""
-    twin.run("CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT, start VARCHAR(50) AS (LEFT(v, 50)) VIRTUAL, "
-             "ending VARCHAR(50) AS (RIGHT(v, 50)) VIRTUAL, KEY (start), KEY (ending)) ENGINE={e}")
+    twin.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT, start VARCHAR(50) AS (LEFT(v, 50)) VIRTUAL, "
+        "ending VARCHAR(50) AS (RIGHT(v, 50)) VIRTUAL, KEY (start), KEY (ending)) ENGINE={e}"
+    )
     for row in range(50):
         twin.run("INSERT INTO t (id, v) VALUES (%s, %s)", (row, text(row, 9000)))
     for turn in range(4):
@@ -170,12 +190,16 @@ def test_indexed_virtual_column_survives_purge(twin):
 
 
 def test_spatial_and_tiny_columns(twin):
-    twin.run("CREATE TABLE t (id INT PRIMARY KEY, g GEOMETRY NOT NULL, b TINYBLOB, x TINYTEXT, v LONGBLOB, "
-             "SPATIAL KEY (g)) ENGINE={e}")
+    twin.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, g GEOMETRY NOT NULL, b TINYBLOB, x TINYTEXT, v LONGBLOB, "
+        "SPATIAL KEY (g)) ENGINE={e}"
+    )
     for row in range(30):
         points = ", ".join(f"{x} {x + row}" for x in range(300))
-        twin.run("INSERT INTO t VALUES (%s, ST_GeomFromText(%s), %s, %s, %s)",
-                 (row, f"LINESTRING({points})", payload(row, 255), text(row, 255), payload(row, 9000)))
+        twin.run(
+            "INSERT INTO t VALUES (%s, ST_GeomFromText(%s), %s, %s, %s)",
+            (row, f"LINESTRING({points})", payload(row, 255), text(row, 255), payload(row, 9000)),
+        )
     twin.run("SELECT id, ST_AsText(g), b, x, v FROM t WHERE ST_Intersects(g, ST_GeomFromText('POINT(5 6)'))")
     twin.check()
 
@@ -185,7 +209,9 @@ def test_compressed_column_and_row_formats(twin):
     for row_format in ("DYNAMIC", "COMPACT", "REDUNDANT", "COMPRESSED KEY_BLOCK_SIZE=8"):
         twin.run(f"ALTER TABLE t ROW_FORMAT={row_format}")
         for row in range(15):
-            twin.run("REPLACE INTO t VALUES (%s, %s, %s)",
-                     (row, text(row, 3000 * row).encode(), payload(row_format, 4000 + 400 * row)))
+            twin.run(
+                "REPLACE INTO t VALUES (%s, %s, %s)",
+                (row, text(row, 3000 * row).encode(), payload(row_format, 4000 + 400 * row)),
+            )
         twin.check()
         twin.run("ALTER TABLE t KEY_BLOCK_SIZE=0, ROW_FORMAT=DYNAMIC")

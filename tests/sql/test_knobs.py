@@ -1,6 +1,7 @@
 """Every knob shown by its effect on system calls, bytes on disk or pages, as the table of knobs in the design asks;
 a counter that moves proves nothing.
 """
+
 import math
 import pathlib
 import socket
@@ -24,7 +25,7 @@ SLACK_BYTES = 16384
 
 @pytest.fixture(scope="module")
 def lab():
-    """A server of this module's own: it is restarted to make values cold. No zeroed pool: its writes are not of interest."""
+    """A server of this module's own: restarted to make values cold; no zeroed pool, whose writes would count."""
     made = Server("knobs", ["--quarry-zeroed-pool-bytes=0"]).start()
     made.query("CREATE DATABASE k")
     yield made
@@ -32,14 +33,23 @@ def lab():
 
 
 def pages_in_pool(server, table):
-    return server.query("SELECT COUNT(*) FROM information_schema.innodb_buffer_page WHERE table_name = %s", (f"`k`.`{table}`",))[0][0]
+    return server.query(
+        "SELECT COUNT(*) FROM information_schema.innodb_buffer_page WHERE table_name = %s", (f"`k`.`{table}`",)
+    )[0][0]
 
 
 def innodb_bytes(server, table):
     """Bytes of the clustered index, from InnoDB's own statistics."""
     server.query(f"ANALYZE TABLE k.{table}")
-    return server.query("SELECT stat_value FROM mysql.innodb_index_stats WHERE database_name = 'k' AND table_name = %s AND index_name = 'PRIMARY' "
-                        "AND stat_name = 'size'", (table,))[0][0] * PAGE_SIZE_BYTES
+    return (
+        server.query(
+            "SELECT stat_value FROM mysql.innodb_index_stats WHERE database_name = 'k' AND table_name = %s AND "
+            "index_name = 'PRIMARY' "
+            "AND stat_name = 'size'",
+            (table,),
+        )[0][0]
+        * PAGE_SIZE_BYTES
+    )
 
 
 def segment_bytes(server, table):
@@ -69,7 +79,7 @@ def read_calls(server, sql):
     return rows, trace.of(READS, ".qseg") + trace.of(RING, thread=thread)
 
 
-# --- INLINE_SIZE, PREFIX_SIZE ----------------------------------------------------------------------------------------
+# --- INLINE_SIZE, PREFIX_SIZE ---------------------------------------------------------------------------------------
 def test_inline_size_decides_between_row_and_segment(lab):
     rows, size = 400, 3000
     make(lab, "inside", "INLINE_SIZE=4096", rows, size)
@@ -113,7 +123,11 @@ def test_inline_values_touch_no_segment_file(lab):
 def test_columns_that_are_not_asked_for_are_not_read(lab):
     make(lab, "unread", "", 20, 30000)
     lab.restart()
-    for sql in ("SELECT id FROM unread", "SELECT COUNT(*) FROM unread", "SELECT id FROM unread WHERE id > 5 ORDER BY id DESC"):
+    for sql in (
+        "SELECT id FROM unread",
+        "SELECT COUNT(*) FROM unread",
+        "SELECT id FROM unread WHERE id > 5 ORDER BY id DESC",
+    ):
         _, calls = read_calls(lab, sql)
         assert not calls, f"{sql}: {calls}"
 
@@ -131,14 +145,23 @@ def test_prefix_size_keeps_raw_bytes_in_the_row(lab):
     assert abs(innodb_bytes(lab, "ndb") - measured[2000]) <= measured[2000] * 0.2
 
 
-# --- PART_SIZE, CODEC --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("options, part_size", [("", 65536), ("PART_SIZE=4096", 4096), ("PART_SIZE=1048576", 1048576),
-                                                ("COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=256,MAX_BLOB_PART_SIZE'", 13948)])
+# --- PART_SIZE, CODEC -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "options, part_size",
+    [
+        ("", 65536),
+        ("PART_SIZE=4096", 4096),
+        ("PART_SIZE=1048576", 1048576),
+        ("COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=256,MAX_BLOB_PART_SIZE'", 13948),
+    ],
+)
 def test_part_size_is_the_number_of_parts(lab, options, part_size):
     size = 300000
     make(lab, "parts", options, 3, size)
     found = all_extents(lab.segments_of("k", "parts"))
-    assert [(extent.value_size, extent.part_size, extent.part_count) for extent in found] == [(size, part_size, math.ceil(size / part_size))] * 3
+    assert [(extent.value_size, extent.part_size, extent.part_count) for extent in found] == [
+        (size, part_size, math.ceil(size / part_size))
+    ] * 3
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
@@ -162,7 +185,7 @@ def test_incompressible_parts_are_stored_raw(lab):
     assert extent.stored_total == 200000
 
 
-# --- batches -----------------------------------------------------------------------------------------------------------
+# --- batches --------------------------------------------------------------------------------------------------------
 def test_read_batch_bytes_is_the_number_of_reads(lab):
     """A cold value of 1 MiB in parts of 16 KiB: one submission for each batch."""
     size = 1 << 20
@@ -175,7 +198,9 @@ def test_read_batch_bytes_is_the_number_of_reads(lab):
         assert values == ((payload(("reads", row), size),),)
         counts[batch] = len(calls)
         expected = math.ceil(size / batch)
-        assert expected <= counts[batch] <= expected + 2, f"{batch}: {counts[batch]} reads, expected about {expected}\n{calls[:40]}"
+        assert (
+            expected <= counts[batch] <= expected + 2
+        ), f"{batch}: {counts[batch]} reads, expected about {expected}\n{calls[:40]}"
         assert max((call.result for call in calls if call.name != "io_uring_enter"), default=0) <= batch + SLACK_BYTES
     lab.query("SET GLOBAL quarry_read_batch_bytes = DEFAULT")
     assert counts[32 << 10] > counts[128 << 10] > counts[4 << 20]
@@ -197,7 +222,12 @@ def test_write_batch_bytes_is_the_number_and_size_of_writes(lab):
         connection = lab.connect("k")
         with connection.cursor() as cursor:
             cursor.execute(f"SET quarry_write_batch_bytes = {batch}")
-            calls = segment_writes(lab, lambda cursor=cursor, row=row: cursor.execute("INSERT INTO writes VALUES (%s, %s)", (row, payload(row, size))))
+            calls = segment_writes(
+                lab,
+                lambda cursor=cursor, row=row: cursor.execute(
+                    "INSERT INTO writes VALUES (%s, %s)", (row, payload(row, size))
+                ),
+            )
         connection.close()
         expected = math.ceil(size / batch)
         assert expected <= len(calls) <= expected + 4, f"{batch}: {len(calls)} writes, expected about {expected}"
@@ -206,7 +236,7 @@ def test_write_batch_bytes_is_the_number_and_size_of_writes(lab):
     assert lab.query("SELECT b FROM k.writes WHERE id = 1")[0][0] == payload(1, size)
 
 
-# --- the replication applier -------------------------------------------------------------------------------------------
+# --- the replication applier ----------------------------------------------------------------------------------------
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -217,11 +247,21 @@ def free_port():
 def replicated(own_server):
     """A primary and a replica on the loopback interface."""
     port = free_port()
-    primary = own_server("primary", "--log-bin=binlog", "--server-id=1", "--binlog-format=ROW", "--bind-address=127.0.0.1", f"--port={port}")
+    primary = own_server(
+        "primary",
+        "--log-bin=binlog",
+        "--server-id=1",
+        "--binlog-format=ROW",
+        "--bind-address=127.0.0.1",
+        f"--port={port}",
+    )
     replica = own_server("replica", "--server-id=2", "--quarry-zeroed-pool-bytes=0", "--skip-slave-start")
     primary.query("CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r'")
     primary.query("GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'")
-    replica.query(f"CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='r', master_password='r', master_use_gtid=slave_pos")
+    replica.query(
+        f"CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='r', master_password='r', "
+        f"master_use_gtid=slave_pos"
+    )
     replica.query("START SLAVE")
     return primary, replica
 
@@ -252,7 +292,9 @@ def test_replica_write_batch_bytes_in_the_applier(replicated, workers):
 
         calls = segment_writes(replica, insert)
         expected = math.ceil(size / batch)
-        assert expected <= len(calls) <= expected + 4, f"{batch}: {len(calls)} writes in the replica, expected about {expected}"
+        assert (
+            expected <= len(calls) <= expected + 4
+        ), f"{batch}: {len(calls)} writes in the replica, expected about {expected}"
         assert max(call.result for call in calls) <= batch + SLACK_BYTES
     assert primary.query("CHECKSUM TABLE k.t") == replica.query("CHECKSUM TABLE k.t")
 
@@ -261,12 +303,17 @@ def test_replication_carries_values(replicated):
     """Row-based replication with every binlog_row_image: the replica holds what the primary holds."""
     primary, replica = replicated
     primary.query("CREATE DATABASE k")
-    primary.query("CREATE TABLE k.t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, b LONGBLOB, v LONGTEXT, KEY (b(20))) ENGINE=QUARRY")
+    primary.query(
+        "CREATE TABLE k.t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, b LONGBLOB, v LONGTEXT, KEY (b(20))) ENGINE=QUARRY"
+    )
     primary.query("CREATE TABLE k.nokey (n INT, b LONGBLOB) ENGINE=QUARRY")
     for image in ("FULL", "MINIMAL", "NOBLOB"):
         primary.query(f"SET GLOBAL binlog_row_image = {image}")
         for row in range(12):
-            primary.query("INSERT INTO k.t (n, b, v) VALUES (%s, %s, %s)", (row, payload((image, row), row * 2500), "text" * row * 600))
+            primary.query(
+                "INSERT INTO k.t (n, b, v) VALUES (%s, %s, %s)",
+                (row, payload((image, row), row * 2500), "text" * row * 600),
+            )
             primary.query("INSERT INTO k.nokey VALUES (%s, %s)", (row, payload((image, row), row * 1000)))
         primary.query("UPDATE k.t SET n = n + 1 WHERE n % 3 = 0")
         primary.query("UPDATE k.t SET b = CONCAT(b, v) WHERE n % 4 = 1")
@@ -280,10 +327,12 @@ def test_replication_carries_values(replicated):
     for table in ("t", "nokey", "made"):
         assert primary.query(f"CHECKSUM TABLE k.{table}") == replica.query(f"CHECKSUM TABLE k.{table}"), table
         assert sorted(primary.query(f"SELECT * FROM k.{table}")) == sorted(replica.query(f"SELECT * FROM k.{table}"))
-    assert replica.query("SELECT engine FROM information_schema.tables WHERE table_schema = 'k' AND table_name = 'made'") == (("QUARRY",),)
+    assert replica.query(
+        "SELECT engine FROM information_schema.tables WHERE table_schema = 'k' AND table_name = 'made'"
+    ) == (("QUARRY",),)
 
 
-# --- auto-increment ----------------------------------------------------------------------------------------------------
+# --- auto-increment -------------------------------------------------------------------------------------------------
 def next_id(server, table):
     """Where a connection that never inserted before is put: behind every range reserved so far."""
     server.query(f"INSERT INTO k.{table} (b) VALUES ('probe')")
@@ -324,8 +373,10 @@ def test_autoincrement_ids_are_unique_over_clients(lab):
                 cursor.execute(f"SET quarry_autoincrement_prefetch_sz = {(1, 7, 256, 1024)[who % 4]}")
                 for turn in range(40):
                     count = 16 if turn % 3 == 0 else 1
-                    cursor.execute("INSERT INTO many (who, b) VALUES " + ", ".join(["(%s, %s)"] * count),
-                                   [item for _ in range(count) for item in (who, payload((who, turn), 300 * (turn % 20)))])
+                    cursor.execute(
+                        "INSERT INTO many (who, b) VALUES " + ", ".join(["(%s, %s)"] * count),
+                        [item for _ in range(count) for item in (who, payload((who, turn), 300 * (turn % 20)))],
+                    )
                     if turn % 10 == 9:
                         connection.rollback()
                     else:
@@ -364,7 +415,7 @@ def test_autoincrement_explicit_ids_and_restart(lab):
     assert count == distinct == 125
 
 
-# --- data paths ----------------------------------------------------------------------------------------------------------
+# --- data paths -----------------------------------------------------------------------------------------------------
 def test_data_paths_each_get_segments(own_server):
     server = own_server("paths", start=False)
     paths = [pathlib.Path(server.directory) / f"drive{number}" for number in range(3)]
@@ -381,7 +432,9 @@ def test_data_paths_each_get_segments(own_server):
     share = {path: sum(extent.value_size for extent in all_extents(path.glob("quarry/*/*.qseg"))) for path in paths}
     assert sum(share.values()) == rows * size
     assert min(share.values()) >= rows * size / 3 / 2, f"not striped: {share}"
-    assert not list((server.datadir / "#quarry" / "stores").glob("*/*.qseg")), "a segment in the data directory beside the data paths"
+    assert not list(
+        (server.datadir / "#quarry" / "stores").glob("*/*.qseg")
+    ), "a segment in the data directory beside the data paths"
     server.restart()
     assert all(value == payload(row, size) for row, value in server.query("SELECT * FROM k.t"))
     # A path that is not mounted: its values fail by name or the engine refuses to start; nothing is created there anew.
@@ -396,7 +449,11 @@ def test_data_paths_each_get_segments(own_server):
         server.stop()
     except Exception as failure:  # noqa: BLE001 - the server may refuse to start; the log must say why
         assert "drive1" in server.error_log(), failure
-    paths[1].rmdir() if not any(paths[1].iterdir()) else pytest.fail(f"something was created in the empty mount point: {list(paths[1].iterdir())}")
+    (
+        paths[1].rmdir()
+        if not any(paths[1].iterdir())
+        else pytest.fail(f"something was created in the empty mount point: {list(paths[1].iterdir())}")
+    )
     paths[1].with_suffix(".away").rename(paths[1])
     server.start()
     assert all(value == payload(row, size) for row, value in server.query("SELECT * FROM k.t"))

@@ -1,4 +1,5 @@
 """Options, comments and variables: what is accepted, what QUARRY_COLUMNS says of it, what is refused and how."""
+
 import os
 
 import pymysql
@@ -23,29 +24,80 @@ def columns(server, table):
     """What QUARRY_COLUMNS says of a table: {column: row as a dict with lower-case names}."""
     connection = server.connect(cursorclass=pymysql.cursors.DictCursor)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT * FROM information_schema.quarry_columns WHERE table_schema = 'o' AND table_name = %s", (table,))
+        cursor.execute(
+            "SELECT * FROM information_schema.quarry_columns WHERE table_schema = 'o' AND table_name = %s", (table,)
+        )
         rows = [{name.lower(): value for name, value in row.items()} for row in cursor.fetchall()]
     connection.close()
     return {row["column_name"]: row for row in rows}
 
 
 def expect(row, inline, prefix, part=DEFAULT["part"], codec="none"):
-    assert (row["inline_size"], row["prefix_size"], row["part_size"], row["codec"]) == (inline, prefix, part, codec), row
+    assert (row["inline_size"], row["prefix_size"], row["part_size"], row["codec"]) == (
+        inline,
+        prefix,
+        part,
+        codec,
+    ), row
     assert row["managed"] == "YES", row
 
 
 # --- the five forms of experiment E1, verbatim but for the engine's name ---------------------------------------------
 E1_FORMS = {
-    "4K default": ("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data BLOB) ENGINE=QUARRY", (4096, 0), 4096),
-    "4K inline": ('CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data BLOB COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=4096") ENGINE=QUARRY', (4096, 4096), 4096),
-    "4K varbinary": ("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data VARBINARY(4096)) ENGINE=QUARRY", None, 4096),
-    "24K default": ("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data MEDIUMBLOB) ENGINE=QUARRY", (4096, 0), 24576),
-    "24K inline": ('CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data MEDIUMBLOB COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=24576") ENGINE=QUARRY', (24576, 24576), 24576),
-    "24K varbinary": ("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data VARBINARY(24576)) ENGINE=QUARRY", None, 24576),
-    "64K default": ("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB) ENGINE=QUARRY", (4096, 0), 65536),
-    "64K inline": ('CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=29736") ENGINE=QUARRY', (29736, 29736), 65536),
-    "448K default": ("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB) ENGINE=QUARRY", (4096, 0), 458752),
-    "448K inline": ('CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=29736") ENGINE=QUARRY', (29736, 29736), 458752),
+    "4K default": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data BLOB) ENGINE=QUARRY",
+        (4096, 0),
+        4096,
+    ),
+    "4K inline": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data BLOB COMMENT "
+        '"NDB_COLUMN=BLOB_INLINE_SIZE=4096") ENGINE=QUARRY',
+        (4096, 4096),
+        4096,
+    ),
+    "4K varbinary": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data VARBINARY(4096)) ENGINE=QUARRY",
+        None,
+        4096,
+    ),
+    "24K default": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data MEDIUMBLOB) ENGINE=QUARRY",
+        (4096, 0),
+        24576,
+    ),
+    "24K inline": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data MEDIUMBLOB COMMENT "
+        '"NDB_COLUMN=BLOB_INLINE_SIZE=24576") ENGINE=QUARRY',
+        (24576, 24576),
+        24576,
+    ),
+    "24K varbinary": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data VARBINARY(24576)) ENGINE=QUARRY",
+        None,
+        24576,
+    ),
+    "64K default": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB) ENGINE=QUARRY",
+        (4096, 0),
+        65536,
+    ),
+    "64K inline": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB COMMENT "
+        '"NDB_COLUMN=BLOB_INLINE_SIZE=29736") ENGINE=QUARRY',
+        (29736, 29736),
+        65536,
+    ),
+    "448K default": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB) ENGINE=QUARRY",
+        (4096, 0),
+        458752,
+    ),
+    "448K inline": (
+        "CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB COMMENT "
+        '"NDB_COLUMN=BLOB_INLINE_SIZE=29736") ENGINE=QUARRY',
+        (29736, 29736),
+        458752,
+    ),
 }
 
 
@@ -67,29 +119,47 @@ def test_e1_forms(schema, form):
     assert statement.partition('COMMENT "')[2].partition('"')[0] in text
 
 
-@pytest.mark.parametrize("column_and_table, expected", [
-    ("b LONGBLOB", {}),
-    ("b LONGBLOB INLINE_SIZE=0", {"inline": 0}),
-    ("b LONGBLOB INLINE_SIZE=65535 PREFIX_SIZE=65535", {"inline": 65535, "prefix": 65535}),
-    ("b LONGBLOB INLINE_SIZE=1000 PREFIX_SIZE=10 PART_SIZE=512 CODEC=lz4", {"inline": 1000, "prefix": 10, "part": 512, "codec": "lz4"}),
-    ("b LONGBLOB PART_SIZE=16777216 CODEC='ZSTD'", {"part": 16777216, "codec": "zstd"}),
-    ("b LONGBLOB CODEC=none", {}),
-    ("b LONGTEXT CODEC=lz4", {"codec": "lz4"}),
-    ("b JSON CODEC=zstd", {"codec": "zstd"}),
-    ("b LONGBLOB COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=4096'", {"inline": 4096, "prefix": 4096}),
-    ("b LONGBLOB COMMENT 'words NDB_COLUMN=BLOB_INLINE_SIZE=3000,MAX_BLOB_PART_SIZE more words'", {"inline": 3000, "prefix": 3000, "part": NDB_PART_SIZE_BYTES}),
-    ("b LONGBLOB COMMENT 'NDB_COLUMN=MAX_BLOB_PART_SIZE=1'", {"part": NDB_PART_SIZE_BYTES}),
-    ("b LONGBLOB COMMENT 'NDB_COLUMN=MAX_BLOB_PART_SIZE=0'", {}),
-    ("b LONGBLOB COMMENT 'NDB_COLUMN=MAX_BLOB_PART_SIZE,BLOB_INLINE_SIZE=29980'", {"inline": 29980, "prefix": 29980, "part": NDB_PART_SIZE_BYTES}),
-    ("b LONGBLOB COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=0'", {}),
-    ("b LONGBLOB COMMENT 'an ordinary comment'", {}),
-    ("b LONGBLOB | INLINE_SIZE=100 CODEC=lz4", {"inline": 100, "codec": "lz4"}),
-    ("b LONGBLOB INLINE_SIZE=200 | INLINE_SIZE=100 PART_SIZE=4096 CODEC=lz4", {"inline": 200, "part": 4096, "codec": "lz4"}),
-    ("b LONGBLOB INLINE_SIZE=200 PREFIX_SIZE=50 COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=4000'", {"inline": 200, "prefix": 50}),
-    ("b LONGBLOB, KEY (b(700))", {"prefix": 700}),
-    ("b LONGBLOB INLINE_SIZE=100, KEY (b(700))", {"inline": 700, "prefix": 700}),
-    ("b LONGTEXT CHARACTER SET utf8mb4, KEY (b(100))", {"prefix": 400}),
-])
+@pytest.mark.parametrize(
+    "column_and_table, expected",
+    [
+        ("b LONGBLOB", {}),
+        ("b LONGBLOB INLINE_SIZE=0", {"inline": 0}),
+        ("b LONGBLOB INLINE_SIZE=65535 PREFIX_SIZE=65535", {"inline": 65535, "prefix": 65535}),
+        (
+            "b LONGBLOB INLINE_SIZE=1000 PREFIX_SIZE=10 PART_SIZE=512 CODEC=lz4",
+            {"inline": 1000, "prefix": 10, "part": 512, "codec": "lz4"},
+        ),
+        ("b LONGBLOB PART_SIZE=16777216 CODEC='ZSTD'", {"part": 16777216, "codec": "zstd"}),
+        ("b LONGBLOB CODEC=none", {}),
+        ("b LONGTEXT CODEC=lz4", {"codec": "lz4"}),
+        ("b JSON CODEC=zstd", {"codec": "zstd"}),
+        ("b LONGBLOB COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=4096'", {"inline": 4096, "prefix": 4096}),
+        (
+            "b LONGBLOB COMMENT 'words NDB_COLUMN=BLOB_INLINE_SIZE=3000,MAX_BLOB_PART_SIZE more words'",
+            {"inline": 3000, "prefix": 3000, "part": NDB_PART_SIZE_BYTES},
+        ),
+        ("b LONGBLOB COMMENT 'NDB_COLUMN=MAX_BLOB_PART_SIZE=1'", {"part": NDB_PART_SIZE_BYTES}),
+        ("b LONGBLOB COMMENT 'NDB_COLUMN=MAX_BLOB_PART_SIZE=0'", {}),
+        (
+            "b LONGBLOB COMMENT 'NDB_COLUMN=MAX_BLOB_PART_SIZE,BLOB_INLINE_SIZE=29980'",
+            {"inline": 29980, "prefix": 29980, "part": NDB_PART_SIZE_BYTES},
+        ),
+        ("b LONGBLOB COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=0'", {}),
+        ("b LONGBLOB COMMENT 'an ordinary comment'", {}),
+        ("b LONGBLOB | INLINE_SIZE=100 CODEC=lz4", {"inline": 100, "codec": "lz4"}),
+        (
+            "b LONGBLOB INLINE_SIZE=200 | INLINE_SIZE=100 PART_SIZE=4096 CODEC=lz4",
+            {"inline": 200, "part": 4096, "codec": "lz4"},
+        ),
+        (
+            "b LONGBLOB INLINE_SIZE=200 PREFIX_SIZE=50 COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=4000'",
+            {"inline": 200, "prefix": 50},
+        ),
+        ("b LONGBLOB, KEY (b(700))", {"prefix": 700}),
+        ("b LONGBLOB INLINE_SIZE=100, KEY (b(700))", {"inline": 700, "prefix": 700}),
+        ("b LONGTEXT CHARACTER SET utf8mb4, KEY (b(100))", {"prefix": 400}),
+    ],
+)
 def test_accepted(schema, column_and_table, expected):
     column, _, table = column_and_table.partition(" | ")
     schema.query(f"CREATE TABLE t (id INT PRIMARY KEY, {column}) ENGINE=QUARRY {table}", database="o")
@@ -98,18 +168,28 @@ def test_accepted(schema, column_and_table, expected):
     for row, size in enumerate((10, wanted["inline"], wanted["inline"] + 1, 100000)):
         value = '"' + "j" * max(size - 2, 0) + '"' if "JSON" in column else "x" * size
         schema.query("INSERT INTO o.t VALUES (%s, %s)", (row, value))
-        assert schema.query("SELECT LENGTH(b), MD5(b) = MD5(%s) FROM o.t WHERE id = %s", (value, row)) == ((len(value), 1),)
+        assert schema.query("SELECT LENGTH(b), MD5(b) = MD5(%s) FROM o.t WHERE id = %s", (value, row)) == (
+            (len(value), 1),
+        )
     copy = schema.query("SHOW CREATE TABLE o.t")[0][1]
     schema.query("DROP TABLE o.t")
     schema.query(copy, database="o")
     expect(columns(schema, "t")["b"], wanted["inline"], wanted["prefix"], wanted["part"], wanted["codec"])
 
 
-@pytest.mark.parametrize("column, reason", [
-    ("b TINYBLOB", "TINY"), ("b TINYTEXT", "TINY"), ("b GEOMETRY", "spatial|geometry"), ("b LONGBLOB COMPRESSED", "compressed"),
-    ("b LONGTEXT, FULLTEXT (b)", "fulltext"), ("b LONGBLOB, UNIQUE (b)", "unique|hash"), ("b GEOMETRY NOT NULL, SPATIAL KEY (b)", "spatial|geometry"),
-    ("b LONGTEXT, g INT AS (LENGTH(b)) VIRTUAL, KEY (g)", "virtual"),
-])
+@pytest.mark.parametrize(
+    "column, reason",
+    [
+        ("b TINYBLOB", "TINY"),
+        ("b TINYTEXT", "TINY"),
+        ("b GEOMETRY", "spatial|geometry"),
+        ("b LONGBLOB COMPRESSED", "compressed"),
+        ("b LONGTEXT, FULLTEXT (b)", "fulltext"),
+        ("b LONGBLOB, UNIQUE (b)", "unique|hash"),
+        ("b GEOMETRY NOT NULL, SPATIAL KEY (b)", "spatial|geometry"),
+        ("b LONGTEXT, g INT AS (LENGTH(b)) VIRTUAL, KEY (g)", "virtual"),
+    ],
+)
 def test_unmanaged_columns_say_why(schema, column, reason):
     schema.query(f"CREATE TABLE t (id INT PRIMARY KEY, {column}) ENGINE=QUARRY", database="o")
     row = columns(schema, "t")["b"]
@@ -131,9 +211,15 @@ def test_unmanaged_and_back(schema):
 def test_variables_give_the_defaults(schema):
     connection = schema.connect("o")
     with connection.cursor() as cursor:
-        cursor.execute("SET quarry_inline_size = 300, quarry_prefix_size = 30, quarry_part_size = 1024, quarry_codec = 'zstd'")
-        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, c LONGBLOB INLINE_SIZE=50 PREFIX_SIZE=0) ENGINE=QUARRY")
-        cursor.execute("CREATE TABLE p (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2")
+        cursor.execute(
+            "SET quarry_inline_size = 300, quarry_prefix_size = 30, quarry_part_size = 1024, quarry_codec = 'zstd'"
+        )
+        cursor.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, c LONGBLOB INLINE_SIZE=50 PREFIX_SIZE=0) ENGINE=QUARRY"
+        )
+        cursor.execute(
+            "CREATE TABLE p (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2"
+        )
     connection.close()
     expect(columns(schema, "t")["b"], 300, 30, 1024, "zstd")
     expect(columns(schema, "t")["c"], 50, 0, 1024, "zstd")
@@ -144,8 +230,12 @@ def test_variables_give_the_defaults(schema):
 
 def test_options_of_partitioned_tables(schema):
     """The server refuses column options under PARTITION BY; the table's and the comment's must carry everything."""
-    schema.query("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=500,MAX_BLOB_PART_SIZE', c LONGBLOB) "
-                 "ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2", database="o")
+    schema.query(
+        "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB COMMENT "
+        "'NDB_COLUMN=BLOB_INLINE_SIZE=500,MAX_BLOB_PART_SIZE', c LONGBLOB) "
+        "ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2",
+        database="o",
+    )
     expect(columns(schema, "t")["b"], 500, 500, NDB_PART_SIZE_BYTES)
     for row in range(6):
         schema.query("INSERT INTO o.t VALUES (%s, %s, %s)", (row, payload(row, 30000), payload(-row, 499 + row)))
@@ -153,10 +243,22 @@ def test_options_of_partitioned_tables(schema):
         assert (b, c) == (payload(row, 30000), payload(-row, 499 + row))
 
 
-@pytest.mark.parametrize("change", ["INLINE_SIZE=10", "INLINE_SIZE=20000 PREFIX_SIZE=3000", "PREFIX_SIZE=0 INLINE_SIZE=200", "CODEC=zstd", "PART_SIZE=700 CODEC=lz4",
-                                    "COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=2000'"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INLINE_SIZE=10",
+        "INLINE_SIZE=20000 PREFIX_SIZE=3000",
+        "PREFIX_SIZE=0 INLINE_SIZE=200",
+        "CODEC=zstd",
+        "PART_SIZE=700 CODEC=lz4",
+        "COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=2000'",
+    ],
+)
 def test_altered_options(schema, change):
-    schema.query("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB INLINE_SIZE=1000 PREFIX_SIZE=100, KEY k (b(50))) ENGINE=QUARRY", database="o")
+    schema.query(
+        "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB INLINE_SIZE=1000 PREFIX_SIZE=100, KEY k (b(50))) ENGINE=QUARRY",
+        database="o",
+    )
     sizes = [0, 5, 150, 199, 201, 999, 1001, 2500, 9000, 25000, 70000]
 
     def fill(first):
@@ -166,8 +268,12 @@ def test_altered_options(schema, change):
     def check(*firsts):
         for first in firsts:
             for row, size in enumerate(sizes):
-                assert schema.query("SELECT b FROM o.t WHERE id = %s", (first + row,))[0][0] == payload((first, row), size)
-                assert (first + row,) in schema.query("SELECT id FROM o.t FORCE INDEX (k) WHERE b = %s", (payload((first, row), size),))
+                assert schema.query("SELECT b FROM o.t WHERE id = %s", (first + row,))[0][0] == payload(
+                    (first, row), size
+                )
+                assert (first + row,) in schema.query(
+                    "SELECT id FROM o.t FORCE INDEX (k) WHERE b = %s", (payload((first, row), size),)
+                )
 
     fill(0)
     schema.query(f"ALTER TABLE o.t MODIFY b LONGBLOB {change}")
@@ -176,7 +282,9 @@ def test_altered_options(schema, change):
     schema.query("ALTER TABLE o.t ADD KEY long_one (b(90)), ADD KEY longer (b(400))")
     fill(200)
     check(0, 100, 200)
-    assert schema.query("SELECT COUNT(*) FROM o.t FORCE INDEX (longer) WHERE b > ''") == schema.query("SELECT COUNT(*) FROM o.t WHERE LENGTH(b) > 0")
+    assert schema.query("SELECT COUNT(*) FROM o.t FORCE INDEX (longer) WHERE b > ''") == schema.query(
+        "SELECT COUNT(*) FROM o.t WHERE LENGTH(b) > 0"
+    )
     schema.query("ALTER TABLE o.t MODIFY b LONGBLOB")
     check(0, 100, 200)
 
@@ -212,10 +320,22 @@ REFUSED = [
 
 
 def expect_nothing_made(server, before, table="bad"):
-    assert server.query("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'o' AND table_name = %s", (table,)) == ((0,),)
-    left = [path.name for path in (server.datadir / "o").iterdir() if path.name.startswith(table) or path.name.startswith("#sql")]
+    assert server.query(
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'o' AND table_name = %s", (table,)
+    ) == ((0,),)
+    left = [
+        path.name
+        for path in (server.datadir / "o").iterdir()
+        if path.name.startswith(table) or path.name.startswith("#sql")
+    ]
     assert not left, f"left behind: {left}"
-    assert server.query("SELECT name FROM information_schema.innodb_sys_tables WHERE name LIKE %s OR name LIKE 'o/#sql%%'", (f"o/{table}%",)) == ()
+    assert (
+        server.query(
+            "SELECT name FROM information_schema.innodb_sys_tables WHERE name LIKE %s OR name LIKE 'o/#sql%%'",
+            (f"o/{table}%",),
+        )
+        == ()
+    )
     assert server.stores() == before, "a store was made"
 
 
@@ -248,20 +368,31 @@ def test_refused_at_alter(schema, column_and_table, words):
     expect_nothing_made(schema, before)
 
 
-@pytest.mark.parametrize("variable, value, words", [
-    ("quarry_codec", "'brotli'", ["brotli"]),
-    ("quarry_inline_size", "'x'", ["quarry_inline_size"]),
-    ("GLOBAL quarry_data_paths", "'/tmp'", ["quarry_data_paths"]),
-])
+@pytest.mark.parametrize(
+    "variable, value, words",
+    [
+        ("quarry_codec", "'brotli'", ["brotli"]),
+        ("quarry_inline_size", "'x'", ["quarry_inline_size"]),
+        ("GLOBAL quarry_data_paths", "'/tmp'", ["quarry_data_paths"]),
+    ],
+)
 def test_refused_variables(schema, variable, value, words):
     refused(schema, f"SET {variable} = {value}", words)
 
 
-@pytest.mark.parametrize("variable, low, high", [("quarry_inline_size", 0, 65535), ("quarry_prefix_size", 0, 65535), ("quarry_part_size", 512, 16777216),
-                                                 ("quarry_read_batch_bytes", 4096, 1 << 30), ("quarry_write_batch_bytes", 4096, 1 << 30),
-                                                 ("quarry_autoincrement_prefetch_sz", 1, 65536)])
+@pytest.mark.parametrize(
+    "variable, low, high",
+    [
+        ("quarry_inline_size", 0, 65535),
+        ("quarry_prefix_size", 0, 65535),
+        ("quarry_part_size", 512, 16777216),
+        ("quarry_read_batch_bytes", 4096, 1 << 30),
+        ("quarry_write_batch_bytes", 4096, 1 << 30),
+        ("quarry_autoincrement_prefetch_sz", 1, 65536),
+    ],
+)
 def test_variables_out_of_range(schema, variable, low, high):
-    """As all of the server's numeric variables: strict mode refuses, otherwise the nearest value is taken, with a warning."""
+    """As of all numeric variables: strict mode refuses, otherwise the nearest value is taken, with a warning."""
     connection = schema.connect()
     with connection.cursor() as cursor:
         for value in (low - 1, high + 1):
@@ -282,13 +413,21 @@ def test_encrypted_by_default_is_refused(own_server):
     server = own_server("encrypted", start=False)
     keys = server.directory / "keys.txt"
     keys.write_text("1;" + "ab" * 32 + "\n")
-    server.options += ["--plugin-load-add=file_key_management", f"--file-key-management-filename={keys}", "--innodb-encrypt-tables=ON"]
+    server.options += [
+        "--plugin-load-add=file_key_management",
+        f"--file-key-management-filename={keys}",
+        "--innodb-encrypt-tables=ON",
+    ]
     server._new_private_server()
     server.start()
     server.query("CREATE DATABASE o")
     before = server.stores()
     for table in ("", "ENCRYPTED=YES"):
-        refused(server, f"CREATE TABLE bad (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY {table}", ["ENCRYPTED", "innodb_encrypt_tables"])
+        refused(
+            server,
+            f"CREATE TABLE bad (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY {table}",
+            ["ENCRYPTED", "innodb_encrypt_tables"],
+        )
         expect_nothing_made(server, before)
     server.query("CREATE TABLE o.i (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
     refused(server, "ALTER TABLE o.i ENGINE=QUARRY", ["ENCRYPTED"])
@@ -307,8 +446,13 @@ def test_discard_and_import_are_refused(schema):
 
 def test_transaction_precise_versioning_is_refused(schema):
     before = schema.stores()
-    refused(schema, "CREATE TABLE bad (id INT PRIMARY KEY, b LONGBLOB, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW START, e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, "
-            "PERIOD FOR SYSTEM_TIME (s, e)) ENGINE=QUARRY WITH SYSTEM VERSIONING", ["s"])
+    refused(
+        schema,
+        "CREATE TABLE bad (id INT PRIMARY KEY, b LONGBLOB, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW START, e "
+        "BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, "
+        "PERIOD FOR SYSTEM_TIME (s, e)) ENGINE=QUARRY WITH SYSTEM VERSIONING",
+        ["s"],
+    )
     expect_nothing_made(schema, before)
 
 
@@ -350,5 +494,7 @@ def test_bad_data_paths(own_server, kind):
             bad.mkdir(mode=0o500)
     server.options += [f"--quarry-data-paths={value}"]
     server._new_private_server()
-    cannot_start(server, "quarry_data_paths", {"relative": "relative/path", "twice": str(good)}.get(kind, value.split(";")[1]))
+    cannot_start(
+        server, "quarry_data_paths", {"relative": "relative/path", "twice": str(good)}.get(kind, value.split(";")[1])
+    )
     assert not list(good.rglob("*.qseg")), "segments were made although the setting was refused"

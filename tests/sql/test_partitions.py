@@ -1,4 +1,5 @@
 """Partitioned tables: ha_partition stands on top, each partition is a table with a store of its own."""
+
 import pytest
 
 from harness.values import payload, text
@@ -6,18 +7,30 @@ from harness.values import payload, text
 
 @pytest.fixture
 def table(twin):
-    twin.run("CREATE TABLE t (id INT, b LONGBLOB, v LONGTEXT, PRIMARY KEY (id), KEY (v(30))) ENGINE={e} PARTITION BY RANGE (id) "
-             "(PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION p2 VALUES LESS THAN (30))")
+    twin.run(
+        "CREATE TABLE t (id INT, b LONGBLOB, v LONGTEXT, PRIMARY KEY (id), KEY (v(30))) ENGINE={e} PARTITION BY "
+        "RANGE (id) "
+        "(PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION p2 VALUES LESS THAN (30))"
+    )
     sizes = [0, 100, 4097, 9000, 66000]
     for row in range(30):
-        twin.run("INSERT INTO t VALUES (%s, %s, %s)", (row, payload(row, sizes[row % 5]), text(row, sizes[(row + 2) % 5])))
+        twin.run(
+            "INSERT INTO t VALUES (%s, %s, %s)", (row, payload(row, sizes[row % 5]), text(row, sizes[(row + 2) % 5]))
+        )
     return twin
 
 
 def test_dml_across_partitions(table):
-    table.all("UPDATE t SET id = id - 1 WHERE id = 10 AND 1 = 0", "DELETE FROM t WHERE id = 5", "UPDATE t SET id = 5 WHERE id = 25",
-              "UPDATE t SET b = CONCAT(b, v) WHERE id > 8", "SELECT id, b FROM t WHERE id BETWEEN 8 AND 12 ORDER BY id", "SELECT id FROM t ORDER BY v, id",
-              "SELECT COUNT(*), MAX(b) FROM t PARTITION (p1)", "DELETE FROM t PARTITION (p2) WHERE id % 2 = 0")
+    table.all(
+        "UPDATE t SET id = id - 1 WHERE id = 10 AND 1 = 0",
+        "DELETE FROM t WHERE id = 5",
+        "UPDATE t SET id = 5 WHERE id = 25",
+        "UPDATE t SET b = CONCAT(b, v) WHERE id > 8",
+        "SELECT id, b FROM t WHERE id BETWEEN 8 AND 12 ORDER BY id",
+        "SELECT id FROM t ORDER BY v, id",
+        "SELECT COUNT(*), MAX(b) FROM t PARTITION (p1)",
+        "DELETE FROM t PARTITION (p2) WHERE id % 2 = 0",
+    )
     table.run("INSERT INTO t VALUES (99, 'x', 'y')", error=1526)
     table.check()
 
@@ -27,7 +40,8 @@ def test_partition_ddl(table):
         "ALTER TABLE t ADD PARTITION (PARTITION p3 VALUES LESS THAN (40))",
         "INSERT INTO t VALUES (35, REPEAT('p3', 6000), 'v')",
         "ALTER TABLE t REORGANIZE PARTITION p0, p1 INTO (PARTITION q VALUES LESS THAN (20))",
-        "ALTER TABLE t REORGANIZE PARTITION q INTO (PARTITION q0 VALUES LESS THAN (5), PARTITION q1 VALUES LESS THAN (20))",
+        "ALTER TABLE t REORGANIZE PARTITION q INTO (PARTITION q0 VALUES LESS THAN (5), PARTITION q1 VALUES LESS "
+        "THAN (20))",
         "ALTER TABLE t TRUNCATE PARTITION q0",
         "INSERT INTO t VALUES (1, REPEAT('again', 3000), 'v')",
         "ALTER TABLE t DROP PARTITION p2",
@@ -59,7 +73,11 @@ def test_exchange_partition(table):
         table.run("INSERT INTO x VALUES (%s, %s, 'exchanged')", (row, payload(("x", row), 9000)))
     table.run("ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE x")
     table.check()
-    table.all("UPDATE x SET b = CONCAT(b, 'was p1')", "UPDATE t SET b = CONCAT(b, 'was x') WHERE id BETWEEN 10 AND 19", "INSERT INTO x VALUES (25, REPEAT('n', 9000), '')")
+    table.all(
+        "UPDATE x SET b = CONCAT(b, 'was p1')",
+        "UPDATE t SET b = CONCAT(b, 'was x') WHERE id BETWEEN 10 AND 19",
+        "INSERT INTO x VALUES (25, REPEAT('n', 9000), '')",
+    )
     table.check()
     table.run("ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE x", error=1737)
     table.run("DELETE FROM x WHERE id = 25")
@@ -73,8 +91,11 @@ def test_exchange_partition(table):
 
 
 def test_subpartitions_and_engine_changes(twin):
-    twin.run("CREATE TABLE t (id INT, d INT, b LONGBLOB, PRIMARY KEY (id, d)) ENGINE={e} PARTITION BY RANGE (d) SUBPARTITION BY HASH (id) "
-             "SUBPARTITIONS 2 (PARTITION a VALUES LESS THAN (5), PARTITION z VALUES LESS THAN MAXVALUE)")
+    twin.run(
+        "CREATE TABLE t (id INT, d INT, b LONGBLOB, PRIMARY KEY (id, d)) ENGINE={e} PARTITION BY RANGE (d) "
+        "SUBPARTITION BY HASH (id) "
+        "SUBPARTITIONS 2 (PARTITION a VALUES LESS THAN (5), PARTITION z VALUES LESS THAN MAXVALUE)"
+    )
     for row in range(24):
         twin.run("INSERT INTO t VALUES (%s, %s, %s)", (row, row % 10, payload(row, row * 500)))
     twin.check()
@@ -82,15 +103,24 @@ def test_subpartitions_and_engine_changes(twin):
         twin.run(f"ALTER TABLE t ENGINE={engine}")
         twin.run("UPDATE t SET b = CONCAT(b, 'e')")
         twin.check()
-    twin.all("RENAME TABLE t TO u", "UPDATE u SET b = CONCAT(b, 'r')", "TRUNCATE TABLE u", "INSERT INTO u VALUES (1, 1, REPEAT('t', 9000))")
+    twin.all(
+        "RENAME TABLE t TO u",
+        "UPDATE u SET b = CONCAT(b, 'r')",
+        "TRUNCATE TABLE u",
+        "INSERT INTO u VALUES (1, 1, REPEAT('t', 9000))",
+    )
     twin.check()
     twin.run("DROP TABLE u")
 
 
 def test_auto_increment_over_partitions(twin):
-    twin.run("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB) ENGINE={e} PARTITION BY KEY (id) PARTITIONS 3")
+    twin.run(
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB) ENGINE={e} PARTITION BY KEY (id) PARTITIONS 3"
+    )
     for row in range(20):
-        twin.run("INSERT INTO t (b) VALUES (%s), (%s)", (payload(row, row * 500), payload(-row - 1, 5000)), compare=False)
+        twin.run(
+            "INSERT INTO t (b) VALUES (%s), (%s)", (payload(row, row * 500), payload(-row - 1, 5000)), compare=False
+        )
     ids = [number for (number,) in twin.server.query(f"SELECT id FROM {twin.under_test}.t ORDER BY id")]
     assert len(ids) == len(set(ids)) == 40
     twin.run("SELECT MD5(b) FROM t ORDER BY id")

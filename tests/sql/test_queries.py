@@ -1,4 +1,5 @@
 """SELECTs whose values travel through joins, temporary tables, sorts, unions, views, functions and protocols."""
+
 import pytest
 
 from harness.values import payload, text
@@ -8,81 +9,99 @@ from harness.values import payload, text
 def tables(twin):
     """t: 60 rows of every kind of value; s: fewer, some equal to those of t."""
     for name in ("t", "s"):
-        twin.run(f"CREATE TABLE {name} (id INT PRIMARY KEY, n INT, b LONGBLOB, v LONGTEXT, small BLOB, KEY (n), "
-                 "KEY (v(20))) ENGINE={e}")
+        twin.run(
+            f"CREATE TABLE {name} (id INT PRIMARY KEY, n INT, b LONGBLOB, v LONGTEXT, small BLOB, KEY (n), "
+            "KEY (v(20))) ENGINE={e}"
+        )
     sizes = [0, 5, 2000, 4096, 4097, 12000, 66000]
-    rows = [(row, row % 6, payload(row % 25, sizes[row % 7]), text(row % 20, sizes[(row + 3) % 7]),
-             None if row % 13 == 12 else payload(row, row)) for row in range(60)]
+    rows = [
+        (
+            row,
+            row % 6,
+            payload(row % 25, sizes[row % 7]),
+            text(row % 20, sizes[(row + 3) % 7]),
+            None if row % 13 == 12 else payload(row, row),
+        )
+        for row in range(60)
+    ]
     insert = "INSERT INTO {} VALUES " + ", ".join(["(%s, %s, %s, %s, %s)"] * 20)
     for first in (0, 20, 40):
-        twin.run(insert.format("t"), [item for row in rows[first:first + 20] for item in row])
+        twin.run(insert.format("t"), [item for row in rows[first : first + 20] for item in row])
     twin.run(insert.format("s"), [item for row in rows[10:30] for item in row])
     return twin
 
 
-@pytest.mark.parametrize("sql", [
-    "SELECT a.id, c.id FROM t a JOIN t c ON a.b = c.b",
-    "SELECT a.id, c.b FROM t a JOIN t c ON a.id = c.id + 1 WHERE a.v <> c.v",
-    "SELECT a.id, a.b, c.b, d.b FROM t a, t c, t d WHERE a.id = c.id - 1 AND c.id = d.id - 1 AND a.n = 2",
-    "SELECT t.id, s.id, t.b, s.v FROM t LEFT JOIN s ON t.v = s.v",
-    "SELECT t.id, s.id FROM s RIGHT JOIN t ON t.b = s.b AND t.n = s.n",
-    "SELECT STRAIGHT_JOIN t.id, s.b FROM t JOIN s ON t.n = s.n WHERE LENGTH(t.b) > 100 AND s.id < 15",
-    "SELECT id, b FROM t WHERE b IN (SELECT b FROM s)",
-    "SELECT id, b FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.b = t.b)",
-    "SELECT id, (SELECT MAX(b) FROM s WHERE s.n = t.n) FROM t",
-    "SELECT id FROM t WHERE b > ALL (SELECT b FROM s WHERE n = 1)",
-    "SELECT id FROM t WHERE (b, v) IN (SELECT b, v FROM s)",
-    "SELECT * FROM (SELECT n, MAX(v) AS top FROM t GROUP BY n) d JOIN t ON t.v = d.top",
-    "SELECT b, COUNT(*), MIN(v), MAX(v) FROM t GROUP BY b",
-    "SELECT v, GROUP_CONCAT(id ORDER BY id) FROM t GROUP BY v HAVING COUNT(*) > 1",
-    "SELECT n, GROUP_CONCAT(DISTINCT LEFT(v, 100) ORDER BY v) FROM t GROUP BY n WITH ROLLUP",
-    "SELECT DISTINCT b FROM t",
-    "SELECT DISTINCT b, v FROM t WHERE n < 3",
-    "SELECT COUNT(DISTINCT b), COUNT(DISTINCT v), COUNT(b) FROM t",
-    "SELECT b FROM t UNION SELECT b FROM s",
-    "SELECT id, b FROM t UNION ALL SELECT id, v FROM s ORDER BY 1, 2",
-    "SELECT b FROM t INTERSECT SELECT b FROM s",
-    "SELECT b FROM t EXCEPT SELECT b FROM s",
-    "SELECT id, b, v FROM t ORDER BY b, v, id",
-    "SELECT id, b FROM t ORDER BY b DESC, id LIMIT 7",
-    "SELECT id, v FROM t ORDER BY LENGTH(v), v, id LIMIT 5, 10",
-    "SELECT id, b FROM t ORDER BY n, id",
-    "SELECT n, SUM(LENGTH(b)), AVG(LENGTH(v)) FROM t GROUP BY n",
-    "SELECT id, ROW_NUMBER() OVER (PARTITION BY n ORDER BY b, id), FIRST_VALUE(v) OVER (PARTITION BY n ORDER BY id) FROM t",
-    "SELECT id, LAG(b) OVER (ORDER BY id) FROM t",
-    "WITH RECURSIVE r AS (SELECT id, b, 1 AS depth FROM t WHERE id = 0 UNION ALL "
-    "SELECT t.id, t.b, depth + 1 FROM t JOIN r ON t.id = r.id + 7) SELECT * FROM r",
-    "SELECT id, SUBSTRING(b, 1, 10), SUBSTRING(b, 5000, 100), SUBSTRING(b, -20), LEFT(v, 4096), RIGHT(v, 70) FROM t",
-    "SELECT id, LENGTH(b), MD5(b), SHA1(v), CRC32(b), HEX(LEFT(b, 20)), BIT_LENGTH(b) FROM t",
-    "SELECT id, CONCAT(b, '|', v), REVERSE(b), LOWER(v), REPLACE(v, 'a', 'bb'), TRIM(v), LOCATE('abc', v) FROM t",
-    "SELECT id, UNCOMPRESS(COMPRESS(b)) = b, FROM_BASE64(TO_BASE64(b)) = b FROM t",
-    "SELECT id FROM t WHERE v LIKE '%a%b%c%' AND b IS NOT NULL",
-    "SELECT id FROM t WHERE v REGEXP '[0-9]{3}'",
-    "SELECT id, IF(n > 2, b, v), COALESCE(small, b), NULLIF(b, ''), CASE n WHEN 1 THEN b ELSE v END FROM t",
-    "SELECT id, CAST(v AS CHAR CHARACTER SET latin1), CONVERT(v USING ucs2), BINARY v FROM t",
-    "SELECT id, small, b FROM t WHERE small IS NULL OR LENGTH(small) BETWEEN 3 AND 9",
-    "SELECT id, v FROM t FORCE INDEX (v) WHERE v > 'M' AND v < 'q' ORDER BY v",
-    "SELECT id, b FROM t FORCE INDEX (n) WHERE n = 3 AND LENGTH(b) > 5 ORDER BY n DESC, id DESC",
-    "SELECT id, b FROM t WHERE id IN (3, 5, 7, 51) OR n = 4",
-    "SELECT id FROM t WHERE b BETWEEN '5' AND 'z'",
-    "SELECT MIN(b), MAX(b), MIN(v), MAX(v) FROM t",
-    "SELECT t.id, s.b FROM t JOIN s USING (b) WHERE t.n IN (SELECT n FROM s WHERE LENGTH(v) > 4000)",
-    "SELECT SQL_BIG_RESULT n, b FROM t GROUP BY n, b",
-    "SELECT SQL_BUFFER_RESULT id, b, v FROM t",
-])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.id, c.id FROM t a JOIN t c ON a.b = c.b",
+        "SELECT a.id, c.b FROM t a JOIN t c ON a.id = c.id + 1 WHERE a.v <> c.v",
+        "SELECT a.id, a.b, c.b, d.b FROM t a, t c, t d WHERE a.id = c.id - 1 AND c.id = d.id - 1 AND a.n = 2",
+        "SELECT t.id, s.id, t.b, s.v FROM t LEFT JOIN s ON t.v = s.v",
+        "SELECT t.id, s.id FROM s RIGHT JOIN t ON t.b = s.b AND t.n = s.n",
+        "SELECT STRAIGHT_JOIN t.id, s.b FROM t JOIN s ON t.n = s.n WHERE LENGTH(t.b) > 100 AND s.id < 15",
+        "SELECT id, b FROM t WHERE b IN (SELECT b FROM s)",
+        "SELECT id, b FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.b = t.b)",
+        "SELECT id, (SELECT MAX(b) FROM s WHERE s.n = t.n) FROM t",
+        "SELECT id FROM t WHERE b > ALL (SELECT b FROM s WHERE n = 1)",
+        "SELECT id FROM t WHERE (b, v) IN (SELECT b, v FROM s)",
+        "SELECT * FROM (SELECT n, MAX(v) AS top FROM t GROUP BY n) d JOIN t ON t.v = d.top",
+        "SELECT b, COUNT(*), MIN(v), MAX(v) FROM t GROUP BY b",
+        "SELECT v, GROUP_CONCAT(id ORDER BY id) FROM t GROUP BY v HAVING COUNT(*) > 1",
+        "SELECT n, GROUP_CONCAT(DISTINCT LEFT(v, 100) ORDER BY v) FROM t GROUP BY n WITH ROLLUP",
+        "SELECT DISTINCT b FROM t",
+        "SELECT DISTINCT b, v FROM t WHERE n < 3",
+        "SELECT COUNT(DISTINCT b), COUNT(DISTINCT v), COUNT(b) FROM t",
+        "SELECT b FROM t UNION SELECT b FROM s",
+        "SELECT id, b FROM t UNION ALL SELECT id, v FROM s ORDER BY 1, 2",
+        "SELECT b FROM t INTERSECT SELECT b FROM s",
+        "SELECT b FROM t EXCEPT SELECT b FROM s",
+        "SELECT id, b, v FROM t ORDER BY b, v, id",
+        "SELECT id, b FROM t ORDER BY b DESC, id LIMIT 7",
+        "SELECT id, v FROM t ORDER BY LENGTH(v), v, id LIMIT 5, 10",
+        "SELECT id, b FROM t ORDER BY n, id",
+        "SELECT n, SUM(LENGTH(b)), AVG(LENGTH(v)) FROM t GROUP BY n",
+        "SELECT id, ROW_NUMBER() OVER (PARTITION BY n ORDER BY b, id), FIRST_VALUE(v) OVER (PARTITION BY n ORDER BY "
+        "id) FROM t",
+        "SELECT id, LAG(b) OVER (ORDER BY id) FROM t",
+        "WITH RECURSIVE r AS (SELECT id, b, 1 AS depth FROM t WHERE id = 0 UNION ALL "
+        "SELECT t.id, t.b, depth + 1 FROM t JOIN r ON t.id = r.id + 7) SELECT * FROM r",
+        "SELECT id, SUBSTRING(b, 1, 10), SUBSTRING(b, 5000, 100), SUBSTRING(b, -20), LEFT(v, 4096), RIGHT(v, 70) "
+        "FROM t",
+        "SELECT id, LENGTH(b), MD5(b), SHA1(v), CRC32(b), HEX(LEFT(b, 20)), BIT_LENGTH(b) FROM t",
+        "SELECT id, CONCAT(b, '|', v), REVERSE(b), LOWER(v), REPLACE(v, 'a', 'bb'), TRIM(v), LOCATE('abc', v) FROM t",
+        "SELECT id, UNCOMPRESS(COMPRESS(b)) = b, FROM_BASE64(TO_BASE64(b)) = b FROM t",
+        "SELECT id FROM t WHERE v LIKE '%a%b%c%' AND b IS NOT NULL",
+        "SELECT id FROM t WHERE v REGEXP '[0-9]{3}'",
+        "SELECT id, IF(n > 2, b, v), COALESCE(small, b), NULLIF(b, ''), CASE n WHEN 1 THEN b ELSE v END FROM t",
+        "SELECT id, CAST(v AS CHAR CHARACTER SET latin1), CONVERT(v USING ucs2), BINARY v FROM t",
+        "SELECT id, small, b FROM t WHERE small IS NULL OR LENGTH(small) BETWEEN 3 AND 9",
+        "SELECT id, v FROM t FORCE INDEX (v) WHERE v > 'M' AND v < 'q' ORDER BY v",
+        "SELECT id, b FROM t FORCE INDEX (n) WHERE n = 3 AND LENGTH(b) > 5 ORDER BY n DESC, id DESC",
+        "SELECT id, b FROM t WHERE id IN (3, 5, 7, 51) OR n = 4",
+        "SELECT id FROM t WHERE b BETWEEN '5' AND 'z'",
+        "SELECT MIN(b), MAX(b), MIN(v), MAX(v) FROM t",
+        "SELECT t.id, s.b FROM t JOIN s USING (b) WHERE t.n IN (SELECT n FROM s WHERE LENGTH(v) > 4000)",
+        "SELECT SQL_BIG_RESULT n, b FROM t GROUP BY n, b",
+        "SELECT SQL_BUFFER_RESULT id, b, v FROM t",
+    ],
+)
 def test_select(tables, sql):
     tables.run("SET group_concat_max_len = 10000000, max_sort_length = 80000, sort_buffer_size = 32000000")
     tables.run(sql)
 
 
-@pytest.mark.parametrize("settings", [
-    "SET join_cache_level = 8, optimizer_switch = 'mrr=on,mrr_sort_keys=on,join_cache_hashed=on,join_cache_bka=on'",
-    "SET join_cache_level = 0",
-    "SET sort_buffer_size = 1024, max_sort_length = 8, tmp_table_size = 1024",
-    "SET optimizer_switch = 'index_condition_pushdown=off,materialization=off,semijoin=off'",
-    "SET optimizer_switch = 'index_merge=on,rowid_filter=on,mrr=on'",
-    "SET use_stat_tables = 'never', join_buffer_size = 128",
-])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "SET join_cache_level = 8, optimizer_switch = 'mrr=on,mrr_sort_keys=on,join_cache_hashed=on,join_cache_bka=on'",
+        "SET join_cache_level = 0",
+        "SET sort_buffer_size = 1024, max_sort_length = 8, tmp_table_size = 1024",
+        "SET optimizer_switch = 'index_condition_pushdown=off,materialization=off,semijoin=off'",
+        "SET optimizer_switch = 'index_merge=on,rowid_filter=on,mrr=on'",
+        "SET use_stat_tables = 'never', join_buffer_size = 128",
+    ],
+)
 def test_plans(tables, settings):
     """The same answers whichever way the optimizer takes."""
     tables.run(settings)
@@ -164,9 +183,19 @@ def test_cursors_and_procedures(tables):
 
 def test_handler_statements(tables):
     tables.run("HANDLER t OPEN")
-    for statement in ("READ FIRST", "READ NEXT LIMIT 100", "READ `PRIMARY` = (7)", "READ `PRIMARY` NEXT", "READ `PRIMARY` PREV",
-                      "READ `PRIMARY` >= (30) LIMIT 5", "READ n = (3) LIMIT 100", "READ n LAST", "READ v FIRST",
-                      "READ v NEXT LIMIT 70", "READ `PRIMARY` > (5) WHERE LENGTH(b) > 4000 LIMIT 3"):
+    for statement in (
+        "READ FIRST",
+        "READ NEXT LIMIT 100",
+        "READ `PRIMARY` = (7)",
+        "READ `PRIMARY` NEXT",
+        "READ `PRIMARY` PREV",
+        "READ `PRIMARY` >= (30) LIMIT 5",
+        "READ n = (3) LIMIT 100",
+        "READ n LAST",
+        "READ v FIRST",
+        "READ v NEXT LIMIT 70",
+        "READ `PRIMARY` > (5) WHERE LENGTH(b) > 4000 LIMIT 3",
+    ):
         tables.run(f"HANDLER t {statement}")
     tables.run("HANDLER t CLOSE")
 

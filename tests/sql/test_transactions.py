@@ -1,4 +1,5 @@
 """Commit, rollback, savepoints, XA, isolation levels, readers beside writers, locks, deadlocks."""
+
 import threading
 
 import pymysql
@@ -13,7 +14,10 @@ def table(twin):
     twin.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, b LONGBLOB, v LONGTEXT, KEY (n), KEY (b(20))) ENGINE={e}")
     sizes = [10, 4096, 5000, 20000, 66000]
     for row in range(20):
-        twin.run("INSERT INTO t VALUES (%s, %s, %s, %s)", (row, row % 4, payload(row, sizes[row % 5]), text(row, sizes[row % 3])))
+        twin.run(
+            "INSERT INTO t VALUES (%s, %s, %s, %s)",
+            (row, row % 4, payload(row, sizes[row % 5]), text(row, sizes[row % 3])),
+        )
     return twin
 
 
@@ -50,14 +54,19 @@ def test_savepoints(table):
     table.all("INSERT INTO t VALUES (300, 0, REPEAT('after', 3000), '')", "RELEASE SAVEPOINT a", "COMMIT")
     table.check()
     # Everything appended before the savepoint is rolled back; what follows must still be durable by itself.
-    table.all("BEGIN", "SAVEPOINT s", CHANGES[1], "ROLLBACK TO s", "UPDATE t SET b = CONCAT(b, REPEAT('z', 9000))", "COMMIT")
+    table.all(
+        "BEGIN", "SAVEPOINT s", CHANGES[1], "ROLLBACK TO s", "UPDATE t SET b = CONCAT(b, REPEAT('z', 9000))", "COMMIT"
+    )
     table.check()
 
 
 def test_failed_statement_in_a_transaction(table):
     table.run("BEGIN")
     table.run("UPDATE t SET b = CONCAT(b, 'kept') WHERE id = 1")
-    table.run("INSERT INTO t VALUES (200, 1, REPEAT('x', 9000), ''), (201, 1, REPEAT('y', 9000), ''), (1, 1, 'dup', '')", error=1062)
+    table.run(
+        "INSERT INTO t VALUES (200, 1, REPEAT('x', 9000), ''), (201, 1, REPEAT('y', 9000), ''), (1, 1, 'dup', '')",
+        error=1062,
+    )
     table.run("UPDATE t SET id = 5, b = REPEAT('w', 9000) WHERE id IN (6, 7)", error=1062)
     table.run("SELECT * FROM t")
     table.run("COMMIT")
@@ -128,22 +137,29 @@ def test_deadlock_rolls_one_back(table):
             except pymysql.err.OperationalError as failure:
                 lost.append((name, failure.args[0]))
 
-        threads = [threading.Thread(target=cross, args=(first, 2, "first")), threading.Thread(target=cross, args=(second, 1, "second"))]
+        threads = [
+            threading.Thread(target=cross, args=(first, 2, "first")),
+            threading.Thread(target=cross, args=(second, 1, "second")),
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert [error for _, error in lost] == [1213], f"{schema}: exactly one must lose by a deadlock, got {lost}"
         winner = "second" if lost[0][0] == "first" else "first"
-        rows = table.server.query(f"SELECT id, LEFT(b, 5), CHAR_LENGTH(v), MD5(v) = MD5(%s) FROM {schema}.t WHERE id IN (1, 2) ORDER BY id",
-                                  (text(winner, 9000),))
+        rows = table.server.query(
+            f"SELECT id, LEFT(b, 5), CHAR_LENGTH(v), MD5(v) = MD5(%s) FROM {schema}.t WHERE id IN (1, 2) ORDER BY id",
+            (text(winner, 9000),),
+        )
         changed, other = (rows[0], rows[1]) if winner == "first" else (rows[1], rows[0])
         assert changed[1] == winner[:5].encode() and not changed[3]
         assert other[1] not in (b"first", b"secon") and other[3]
 
 
 def test_xa(table):
-    for number, (end, prepare) in enumerate((("COMMIT", True), ("ROLLBACK", True), ("COMMIT", False), ("ROLLBACK", False))):
+    for number, (end, prepare) in enumerate(
+        (("COMMIT", True), ("ROLLBACK", True), ("COMMIT", False), ("ROLLBACK", False))
+    ):
         for schema in (table.under_test, table.twin):
             # The two twins are one server: their branches need names of their own.
             connection = table.connection("xa", schema)
@@ -182,10 +198,19 @@ def test_xa_detached_and_committed_by_another_session(table):
 
 
 def test_transaction_over_two_tables_and_engines(table):
-    table.all("CREATE TABLE u (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}", "CREATE TABLE w (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
+    table.all(
+        "CREATE TABLE u (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}",
+        "CREATE TABLE w (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB",
+    )
     for end in ("ROLLBACK", "COMMIT"):
-        table.all("BEGIN", "INSERT INTO u SELECT id, b FROM t", "INSERT INTO w SELECT id, v FROM t", "UPDATE t, u SET t.b = u.b, u.b = 'x' WHERE t.id = u.id",
-                  "SELECT t.id, MD5(t.b), MD5(u.b) FROM t JOIN u USING (id)", end)
+        table.all(
+            "BEGIN",
+            "INSERT INTO u SELECT id, b FROM t",
+            "INSERT INTO w SELECT id, v FROM t",
+            "UPDATE t, u SET t.b = u.b, u.b = 'x' WHERE t.id = u.id",
+            "SELECT t.id, MD5(t.b), MD5(u.b) FROM t JOIN u USING (id)",
+            end,
+        )
         table.check()
 
 
@@ -214,7 +239,9 @@ def test_readers_beside_writers(table):
         for stamp in range(1, 60):
             for row in range(first, 12, 2):
                 connection.begin()
-                connection.cursor().execute("UPDATE w SET stamp = %s, b = %s WHERE id = %s", (stamp, body(row, stamp), row))
+                connection.cursor().execute(
+                    "UPDATE w SET stamp = %s, b = %s WHERE id = %s", (stamp, body(row, stamp), row)
+                )
                 connection.rollback() if stamp % 5 == 0 else connection.commit()
         connection.close()
 
@@ -236,7 +263,10 @@ def test_readers_beside_writers(table):
         connection.close()
 
     writers = [threading.Thread(target=guarded, args=(lambda first=first: write(first),)) for first in (0, 1)]
-    readers = [threading.Thread(target=guarded, args=(lambda level=level: read(level),)) for level in ("READ COMMITTED", "REPEATABLE READ")]
+    readers = [
+        threading.Thread(target=guarded, args=(lambda level=level: read(level),))
+        for level in ("READ COMMITTED", "REPEATABLE READ")
+    ]
     for thread in writers + readers:
         thread.start()
     for thread in writers:
