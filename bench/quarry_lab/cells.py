@@ -9,6 +9,9 @@ from . import stats
 from .stats import Summary
 
 
+COLD_SHARE_MAX = 0.01
+
+
 @dataclass(frozen=True, order=True)
 class CellKey:
     operation: str
@@ -70,3 +73,8 @@ class Cells:
 
     def unsettled_rounds(self, key: CellKey, variant: str) -> int:
         return sum(not (p["settle_before"]["settled"] and p["settle_after"]["settled"]) for p in self.rounds(key, variant).values())
+
+    def cold_rounds(self, key: CellKey, variant: str) -> int:
+        """Rounds of a hot read in which more than COLD_SHARE_MAX of the payload came from the device."""
+        return sum(p["operation"] == "read" and p["written"]["server_read_bytes_during_run"] > COLD_SHARE_MAX * p["result"]["events"] * p["size_bytes"]
+                   for p in self.rounds(key, variant).values())

@@ -59,6 +59,8 @@ def _notes(cells: Cells, key: CellKey, variant: str) -> str:
         notes.append(f"noisy {noisy}/{rounds}")
     if unsettled := cells.unsettled_rounds(key, variant):
         notes.append(f"not settled {unsettled}/{rounds}")
+    if cold := cells.cold_rounds(key, variant):
+        notes.append(f"read from the device {cold}/{rounds}")
     return f"[yellow]{', '.join(notes)}[/yellow]" if notes else ""
 
 

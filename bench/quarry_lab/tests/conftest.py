@@ -1,0 +1,27 @@
+"""Shared by the lab's own tests: synthetic points, and a real private server where one is needed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+
+@pytest.fixture
+def make_point():
+    """A raw point as the runner records it; only what the reports read."""
+
+    def build(variant="innodb", operation="insert", size_bytes=65536, threads=8, round_number=1, rate=100.0, p95_ms=1.0, ratio=2.0, noisy=False,
+              settled=True, seconds=10.0, status=None, batch_rows=1):
+        writes = 0 if operation == "read" else int(rate * seconds)
+        return {
+            "round": round_number, "operation": operation, "size_bytes": size_bytes, "threads": threads, "variant": variant, "batch_rows": batch_rows,
+            "result": {"events_per_second": rate, "latency_p95_ms": p95_ms, "writes": writes, "events": int(rate * seconds), "reads": 0,
+                       "interval_seconds": seconds, "total_rows_written": writes * batch_rows},
+            "written": {"server_bytes_per_payload_byte": None if operation == "read" else ratio, "server_read_bytes_during_run": 0},
+            "cpu": {"noisy": noisy}, "settle_before": {"settled": True}, "settle_after": {"settled": settled},
+            "memory_free_before": {"MemAvailable": 8 << 30}, "quarry_status": status or {},
+        }
+
+    return build

@@ -1,0 +1,121 @@
+"""Medians, ratios, verdicts and charts: figures from raw rounds."""
+
+import io
+
+import pytest
+from quarry_lab import charts, stats
+from quarry_lab.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
+from quarry_lab.experiments import core, e1, e2
+from quarry_lab.tables import print_table
+from quarry_lab.variants import KIB
+from rich.console import Console
+
+
+def run_json(rounds=3, seconds=10, rate=1e9):
+    return {"parameters": {"name": "core", "rounds": rounds, "settings": {"seconds": seconds}, "payload": "random"},
+            "sessions": [{"device_probes": [{"round": 1, "sequential_write_bytes_per_second": rate}]}]}
+
+
+def test_summary_is_median_and_range():
+    summary = stats.summarize([3.0, 1.0, 2.0])
+    assert (summary.median, summary.low, summary.high, summary.rounds) == (2.0, 1.0, 3.0, 3)
+    with pytest.raises(ValueError):
+        stats.summarize([])
+
+
+def test_ratio_pairs_rounds_and_leaves_out_what_one_side_lacks():
+    ratio = stats.paired_ratio({1: 10.0, 2: 30.0, 3: 99.0}, {1: 10.0, 2: 10.0})
+    assert (ratio.median, ratio.low, ratio.high, ratio.rounds) == (2.0, 1.0, 3.0, 2)
+    assert stats.paired_ratio({1: 1.0}, {2: 1.0}) is None
+
+
+def test_percentile_is_nearest_rank():
+    assert stats.percentile([float(x) for x in range(1, 101)], 95) == 95.0
+    assert stats.percentile([5.0], 95) == 5.0
+
+
+@pytest.mark.parametrize("value, text", [(12.44, "12.4"), (5210, "5,210"), (96700, "96.7k"), (123456, "123k")])
+def test_human_count(value, text):
+    assert stats.human_count(value) == text
+
+
+def test_cells_group_points_and_count_noise(make_point):
+    cells = Cells([make_point(round_number=r, rate=rate, noisy=r == 2) for r, rate in ((1, 10.0), (2, 30.0), (3, 20.0))])
+    key = CellKey("insert", 65536, 8)
+    assert cells.summary(key, "innodb", throughput).median == 20.0
+    assert cells.noisy_rounds(key, "innodb") == 1
+    assert cells.summary(key, "quarry", throughput) is None
+    assert cells.summary(key, "innodb", bytes_written_ratio).median == 2.0
+
+
+def test_payload_rate_counts_rows_of_batches(make_point):
+    assert payload_rate(make_point(rate=10.0, batch_rows=16, size_bytes=1024)) == 10 * 16 * 1024
+    assert payload_rate(make_point(operation="read")) == 0
+
+
+def large_inserts(make_point, quarry_rate, ratio):
+    return [make_point(variant=v, size_bytes=448 * KIB, threads=32, round_number=r, rate=rate, ratio=b)
+            for r in (1, 2, 3) for v, rate, b in (("innodb", 1000.0, 2.1), ("quarry", quarry_rate, ratio))]
+
+
+def states(points, rate):
+    return [v.state for v in core.verdicts(Cells(points), run_json(rate=rate))]
+
+
+def test_core_verdicts_follow_the_rounds(make_point):
+    unmeasured = ["not measured", "not measured"]
+    # 2.0x InnoDB: met whatever the device; 1.05 bytes per byte: met.
+    assert states(large_inserts(make_point, 2000.0, 1.05), rate=1e12) == [*unmeasured, "met", "met"]
+    # 1.5x, far below the device: not met; 1.2 bytes per byte: not met.
+    assert states(large_inserts(make_point, 1500.0, 1.2), rate=1e12) == [*unmeasured, "not met", "not met"]
+    # 1.5x, but 0.9 of the device's rate: met.
+    assert states(large_inserts(make_point, 1500.0, 1.05), rate=1500 * 448 * KIB / 0.9)[2] == "met"
+
+
+def test_four_kb_verdict_takes_the_worst_cell(make_point):
+    points = [make_point(variant=v, operation=operation, size_bytes=4 * KIB, rate=rate)
+              for operation, quarry in (("read", 99.0), ("mix", 90.0)) for v, rate in (("innodb", 100.0), ("quarry", quarry))]
+    verdict = core.verdicts(Cells(points), run_json())[0]
+    assert verdict.state == "not met" and "0.90x" in verdict.found and "lowest of 2" in verdict.found
+
+
+def e1_points(make_point, inline_rate):
+    return [make_point(variant=v, operation="mix", size_bytes=4 * KIB, threads=8, round_number=r, rate=rate)
+            for r in (1, 2, 3) for v, rate in (("quarry-head", 100.0), ("quarry-inline", inline_rate))]
+
+
+@pytest.mark.parametrize("inline_rate, parameters, state", [
+    (116.0, {}, "reproduced"), (110.0, {}, "not reproduced"), (90.0, {}, "not reproduced"),
+    (116.0, {"rounds": 1}, "not judged"), (116.0, {"seconds": 3}, "not judged")])
+def test_e1_verdict(make_point, inline_rate, parameters, state):
+    verdict = e1.verdicts(Cells(e1_points(make_point, inline_rate)), run_json(**parameters))[0]
+    assert verdict.state == state
+
+
+def test_e1_never_reproduces_what_this_machine_cannot_show(make_point):
+    last = e1.verdicts(Cells(e1_points(make_point, 500.0)), run_json())[-len(e1.NOT_HERE):]
+    assert {v.state for v in last} == {"not applicable here"}
+
+
+def test_e2_reservations_come_from_the_servers_counter(make_point):
+    point = make_point(rate=10.0, seconds=10.0, batch_rows=16, status={"quarry_autoincrement_reservations": 160})
+    assert e2.reservations_per_1000_rows(point) == 100.0
+    assert e2.reservations_per_1000_rows(make_point()) is None
+
+
+def test_table_shows_ratio_noise_and_cold_reads(make_point):
+    cold = make_point(variant="quarry", operation="read", rate=300.0)
+    cold["written"]["server_read_bytes_during_run"] = 10**9
+    points = [make_point(rate=100.0), make_point(variant="quarry", rate=250.0, noisy=True), cold]
+    console = Console(width=200, file=io.StringIO(), record=True)
+    print_table(console, Cells(points), run_json(rounds=1), "innodb")
+    text = console.export_text()
+    assert "2.50x" in text and "noisy 1/1" in text and "read from the device 1/1" in text
+
+
+def test_charts_come_as_svg_and_data_uri():
+    series = [charts.Series("innodb", "InnoDB BLOB", [stats.Summary(10, 9, 11, 3), None]),
+              charts.Series("quarry", "QUARRY", [stats.Summary(20, 19, 21, 3), stats.Summary(5, 5, 5, 1)])]
+    picture = charts.svg(charts.lines("title & more", "threads", "events/s", [1, 8], series))
+    assert picture.startswith("<svg") and picture.rstrip().endswith("</svg>") and "QUARRY" in picture and "title &amp; more" in picture
+    assert charts.png_data_uri(charts.bars("b", "size", "B/B", ["4 KB", "64 KB"], series)).startswith("data:image/png;base64,iVBOR")

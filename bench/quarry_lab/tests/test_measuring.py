@@ -1,0 +1,135 @@
+"""The load scripts on a real private server (InnoDB), the payload, and the device probe: what is counted must be what happened."""
+
+import io
+import zlib
+from pathlib import Path
+
+import pytest
+from quarry_lab import device, session, sysbench
+from quarry_lab.lab_server import ConfigurationError, LabServer
+from quarry_lab.payload import Payload
+from quarry_lab.results import open_run
+from quarry_lab.runner import Settings
+from quarry_lab.variants import by_keys
+from rich.console import Console
+
+SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}
+
+
+def test_payload_kinds_compress_as_said():
+    with Payload("random", 1 << 20) as plain, Payload("text3", 1 << 20) as text:
+        assert plain.ratios["zlib"] < 1.01
+        assert 3.0 < text.ratios["zlib"] < 4.5
+        assert all(2.6 < ratio < 3.6 for name, ratio in text.ratios.items() if name == "lz4")
+        # A small value keeps its ratio: all repeats are near.
+        with open(text.path, "rb") as file:
+            file.seek(300_000)
+            value = file.read(4096)
+        assert len(value) / len(zlib.compress(value)) > 2.4
+
+
+def test_device_probe_leaves_nothing_behind(tmp_path: Path):
+    assert device.sequential_write_rate(tmp_path, seconds=30, bytes_max=16 << 20) > 0
+    assert len(device.durable_write_latencies(tmp_path, seconds=0.05)) > 0
+    assert len(device.durable_write_latencies(tmp_path, seconds=0.05, overwrite=True)) > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    lab = LabServer("main", tmp_path_factory.mktemp("lab") / "main", plugin=None, rocksdb=False, extra=SMALL)
+    lab.start()
+    yield lab
+    lab.close()
+    assert not lab.directory.exists()
+
+
+def load(server, operation, **changes):
+    return sysbench.Load(**{"operation": operation, "socket": server.socket, "database": "lab", "user": "root", "password": "", "value_bytes": 5000,
+                            "threads": 3, "rows": 100, "tables": 2, "warmup_seconds": 1, "seconds": 1, **changes})
+
+
+@pytest.fixture
+def tables(server):
+    for i in (1, 2):
+        server.execute(f"DROP TABLE IF EXISTS sbtest{i}")
+        server.execute(f"CREATE TABLE sbtest{i} (id INT PRIMARY KEY AUTO_INCREMENT, data MEDIUMBLOB)")
+    return server
+
+
+def totals(server):
+    counts = [server.rows(f"SELECT COUNT(*), COUNT(DISTINCT MD5(data)), MIN(LENGTH(data)), MAX(LENGTH(data)) FROM sbtest{i}")[0] for i in (1, 2)]
+    return [tuple(int(x) for x in row) for row in counts]
+
+
+def test_inserts_are_counted_all_different_and_of_the_right_length(tables):
+    with Payload("random", 1 << 20) as payload:
+        result = sysbench.run(load(tables, "insert", batch_rows=4), payload)
+    found = totals(tables)
+    assert result.events > 0 and result.errors == 0 and result.reads == 0
+    assert sum(row[0] for row in found) == result.total_rows_written and result.total_rows_written % 4 == 0
+    assert all(row[0] == row[1] > 0 and row[2] == row[3] == 5000 for row in found)
+
+
+def test_fill_read_and_mix_touch_the_filled_rows_only(tables):
+    with Payload("text3", 1 << 20) as payload:
+        sysbench.fill(load(tables, "read"), payload)
+        assert totals(tables) == [(100, 100, 5000, 5000)] * 2
+        before = [tables.rows(f"SELECT id, MD5(data) FROM sbtest{i} ORDER BY id") for i in (1, 2)]
+        read = sysbench.run(load(tables, "read"), payload)
+        assert read.total_rows_written == 0 and read.reads == read.events > 0
+        assert [tables.rows(f"SELECT id, MD5(data) FROM sbtest{i} ORDER BY id") for i in (1, 2)] == before
+        mix = sysbench.run(load(tables, "mix"), payload)
+    assert mix.reads + mix.writes == mix.events and 0.05 < mix.writes / mix.events < 0.15
+    after = [tables.rows(f"SELECT id, MD5(data) FROM sbtest{i} ORDER BY id") for i in (1, 2)]
+    assert totals(tables) == [(100, 100, 5000, 5000)] * 2 and after != before
+
+
+def test_an_sql_error_ends_the_run_with_its_text(tables):
+    with Payload("random", 1 << 20) as payload, pytest.raises(sysbench.SysbenchError, match="no_such_variable"):
+        sysbench.run(load(tables, "read", session_sql="SET no_such_variable=1"), payload)
+
+
+def test_settings_are_verified_and_settling_leaves_nothing_dirty(server):
+    assert server.verify_pinned()["innodb_flush_log_at_trx_commit"] == "1"
+    settled = server.settle()
+    assert settled["settled"] and settled["dirty_pages"] == 0
+    assert server.variables()["innodb_io_capacity"] == "10000"
+    server.execute("SET GLOBAL innodb_flush_log_at_trx_commit=2")
+    with pytest.raises(ConfigurationError, match="innodb_flush_log_at_trx_commit is 2"):
+        server.verify_pinned()
+    server.execute("SET GLOBAL innodb_flush_log_at_trx_commit=1")
+
+
+def test_a_whole_run_is_recorded_resumed_and_cleaned_up(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path / "bench")
+    settings = Settings(seconds=1, warmup_seconds=1, dataset_bytes=1 << 20, device_probe_seconds=0.2)
+
+    def request():
+        return session.Request("core", "a test", ["insert", "read", "mix"], [4096], [2], by_keys(["innodb", "innodb-varbinary"]), rounds=1,
+                               settings=settings, mycnf=SMALL)
+
+    interrupted = []
+
+    def interrupt(runner, point):
+        if len(runner.directory.points) == 3 and not interrupted:
+            interrupted.append(point)
+            raise KeyboardInterrupt
+        return real(runner, point)
+
+    real = session.Runner._run_point
+    monkeypatch.setattr(session.Runner, "_run_point", interrupt)
+    console = Console(file=io.StringIO(), width=200)
+    with pytest.raises(KeyboardInterrupt):
+        session.execute(request(), console)
+    kept = open_run(tmp_path / "bench" / "core")
+    assert len(kept.points) == 3 and kept.run["finished"] is None
+    run = session.execute(request(), console)
+    assert run.resumed and run.points[:3] == kept.points and len(run.done_keys()) == 6 and run.run["finished"]
+    assert "resuming" in console.file.getvalue()
+    inserts = [p for p in run.points if p["operation"] == "insert"]
+    # InnoDB writes every byte at least to the log and to the page.
+    assert all(p["written"]["server_bytes_per_payload_byte"] > 1.9 for p in inserts)
+    assert all(p["configuration"]["innodb_doublewrite"] == "ON" for p in run.points)
+    assert run.run["sessions"][-1]["device_probes"][0]["sequential_write_bytes_per_second"] > 0
+    assert not (tmp_path / "bench" / "data").exists()

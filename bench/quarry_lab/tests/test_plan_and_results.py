@@ -1,0 +1,128 @@
+"""The plan's order, the statements of the variants, the files of a run, and what the command line refuses."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from quarry_lab import cli, lab_server, noise, sysbench
+from quarry_lab.lab_server import ConfigurationError, parse_mycnf
+from quarry_lab.plan import OPERATIONS, all_points, make_plan
+from quarry_lab.results import RunDirectory, flatten, open_run
+from quarry_lab.variants import ALL, KIB, by_keys, create_table
+
+THE_PLAN = (list(OPERATIONS), [4096, 65536, 458752], [1, 8, 32], by_keys(["innodb", "innodb-varbinary", "quarry"]))
+
+
+def test_plan_is_complete_interleaved_and_repeatable():
+    blocks = make_plan(*THE_PLAN, rounds=3, seed=7)
+    points = all_points(blocks)
+    # VARBINARY applies to 4 KB alone.
+    assert len(points) == 3 * 3 * 3 * (3 + 2 + 2) and len(set(points)) == len(points)
+    assert [b.round for b in blocks] == sorted(b.round for b in blocks)
+    assert all(p.round == b.round and p.size_bytes == b.size_bytes for b in blocks for p in b.points)
+    assert points == all_points(make_plan(*THE_PLAN, rounds=3, seed=7))
+    assert points != all_points(make_plan(*THE_PLAN, rounds=3, seed=8))
+    # Within a block neither operations nor variants stand together in runs.
+    assert all(len({p.variant for p in b.points[: len(b.points) // 2]}) > 1 for b in blocks)
+
+
+@pytest.mark.parametrize("variant, size_kib, statement", [
+    ("innodb", 4, "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, data BLOB) ENGINE=InnoDB"),
+    ("quarry", 4, 'CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, data BLOB COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=4096") ENGINE=QUARRY'),
+    ("quarry-inline", 24,
+     'CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, data MEDIUMBLOB COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=24576") ENGINE=QUARRY'),
+    ("quarry-inline", 448,
+     'CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=29736") ENGINE=QUARRY'),
+    ("innodb-varbinary", 24, "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, data VARBINARY(24576)) ENGINE=InnoDB")])
+def test_create_table(variant, size_kib, statement):
+    assert create_table(ALL[variant], size_kib * KIB, "t") == statement
+
+
+def test_varbinary_does_not_apply_beyond_a_row():
+    assert not ALL["innodb-varbinary"].applies_to(64 * KIB)
+    with pytest.raises(ValueError, match="65536"):
+        create_table(ALL["innodb-varbinary"], 64 * KIB, "t")
+
+
+POINT = {"round": 1, "operation": "insert", "size_bytes": 4096, "threads": 1, "variant": "innodb", "result": {"events_per_second": 1.5}}
+
+
+def test_interrupted_run_is_resumed_and_a_torn_line_forgotten(tmp_path: Path):
+    run = RunDirectory(tmp_path / "r", {"a": 1})
+    run.add_point(POINT)
+    with open(tmp_path / "r" / "points.jsonl", "a") as file:
+        file.write('{"round": 2, "oper')
+    again = RunDirectory(tmp_path / "r", {"a": 1})
+    assert again.resumed and again.points == [POINT] and again.done_keys() == {(1, "insert", 4096, 1, "innodb")}
+    again.add_point({**POINT, "round": 2})
+    assert [p["round"] for p in open_run(tmp_path / "r").points] == [1, 2]
+
+
+@pytest.mark.parametrize("change", ["other parameters", "finished", "fresh"])
+def test_another_run_moves_the_old_one_aside(tmp_path: Path, change):
+    run = RunDirectory(tmp_path / "r", {"a": 1})
+    run.add_point(POINT)
+    if change == "finished":
+        run.finish()
+    new = RunDirectory(tmp_path / "r", {"a": 2 if change == "other parameters" else 1}, fresh=change == "fresh")
+    assert not new.points and new.moved_to and json.loads((new.moved_to / "points.jsonl").read_text()) == POINT
+
+
+def test_csv_has_a_column_for_every_figure(tmp_path: Path):
+    run = RunDirectory(tmp_path / "r", {})
+    run.add_point(POINT)
+    header, row = run.write_csv().read_text().splitlines()
+    assert "result.events_per_second" in header.split(",") and "1.5" in row.split(",")
+    assert flatten({"a": {"b": [1, 2]}}) == {"a.b": "1; 2"}
+
+
+def test_mycnf_cannot_take_durability_away():
+    assert parse_mycnf(["innodb-buffer-pool-size=4G", "innodb_doublewrite=1"][:1]) == {"innodb_buffer_pool_size": "4G"}
+    for pair in ("innodb_flush_log_at_trx_commit=2", "innodb-doublewrite=OFF", "nonsense"):
+        with pytest.raises(ConfigurationError, match=pair.split("=")[0].replace("-", "_")):
+            parse_mycnf([pair])
+
+
+@pytest.mark.parametrize("left, right", [("2G", 2 << 30), ("on", "ON"), ("TRUE", "ON"), (1073741824, "1G")])
+def test_settings_are_compared_in_one_form(left, right):
+    assert lab_server.normal(left) == lab_server.normal(right)
+
+
+def test_sysbench_reports_are_combined():
+    def report(events, writes, seconds):
+        return {"events": events, "reads": events - writes, "writes": writes, "errors": 0, "interval_seconds": seconds,
+                "latency_avg_ms": 1, "latency_max_ms": 2, "latency_p95_ms": 1.5}
+
+    result = sysbench.combine([report(50, 20, 1.0), report(400, 100, 4.0)], batch_rows=16, client_cpu_seconds=0.5)
+    assert result.events_per_second == 100.0 and result.total_rows_written == 120 * 16
+    with pytest.raises(sysbench.SysbenchError):
+        sysbench.combine([report(0, 0, 1.0)], 1, 0)
+
+
+def test_noise_is_what_neither_server_client_nor_kernel_used():
+    def snapshot(time, busy, steal, ticks):
+        return noise.Snapshot(time, busy, steal, {pid: noise._Process(name, t, kernel) for pid, name, t, kernel in ticks})
+
+    before = snapshot(0.0, 1000, 0, [(1, "mariadbd", 100, False), (2, "kworker", 10, True), (3, "cc1plus", 50, False)])
+    after = snapshot(10.0, 3000, 5, [(1, "mariadbd", 1100, False), (2, "kworker", 110, True), (3, "cc1plus", 450, False)])
+    ticks = noise._TICKS_PER_SECOND
+    usage = noise.usage(before, after, {1}, children_cpu_seconds=300 / ticks)
+    assert usage["other_cpus"] == pytest.approx((2000 - 1000 - 100 - 300) / ticks / 10, abs=0.001)
+    assert usage["noisy"] and usage["top_others"][0].startswith("cc1plus")
+
+
+@pytest.mark.parametrize("arguments", [["bench", "--exp", "e9"], ["bench", "--engines", "oracle"], ["bench", "--sizes", "0"],
+                                       ["bench", "--ops", "delete"], ["bench", "--threads", "a"]])
+def test_command_line_refuses_what_it_does_not_know(arguments, capsys):
+    with pytest.raises(SystemExit) as refused:
+        cli.build_parser().parse_args(arguments)
+    assert refused.value.code == 2 and arguments[-1].strip("a") in capsys.readouterr().err
+
+
+def test_every_listed_experiment_is_built():
+    for experiment in cli.EXPERIMENTS.values():
+        request = experiment.default_request()
+        points = Counter(p.operation for p in all_points(request.plan()))
+        assert set(points) == set(request.operations)
+        assert len(all_points(experiment.quick(experiment.default_request()).plan())) < sum(points.values())
