@@ -72,7 +72,6 @@ const key_map* ForwardingHandler::keys_to_use_for_scanning() { return child_->ke
 alter_table_operations ForwardingHandler::alter_table_flags(alter_table_operations flags) {
   return child_->alter_table_flags(flags);
 }
-handlerton* ForwardingHandler::storage_ht() const { return child_->ht; }
 bool ForwardingHandler::can_convert_nocopy(const Field& field, const Column_definition& new_field) const {
   return child_->can_convert_nocopy(field, new_field);
 }

@@ -39,7 +39,6 @@ class ForwardingHandler : public handler {
   uint min_record_length(uint options) const override;
   const key_map* keys_to_use_for_scanning() override;
   alter_table_operations alter_table_flags(alter_table_operations flags) override;
-  handlerton* storage_ht() const override;
   bool can_convert_nocopy(const Field& field, const Column_definition& new_field) const override;
   Compare_keys compare_key_parts(const Field& old_field, const Column_definition& new_field,
                                  const KEY_PART_INFO& old_part, const KEY_PART_INFO& new_part) const override;

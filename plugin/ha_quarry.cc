@@ -17,8 +17,11 @@ namespace quarry {
 bool QuarryHandler::Initialise(MEM_ROOT* mem_root) { return AdoptChild(NewInnerHandler(table_share, mem_root)); }
 
 handler::Table_flags QuarryHandler::table_flags() const {
-  // FLUSH TABLES ... FOR EXPORT would export rows without their payload.
-  return ForwardingHandler::table_flags() & ~static_cast<Table_flags>(HA_CAN_EXPORT);
+  // HA_CAN_EXPORT: FLUSH TABLES ... FOR EXPORT would export rows without their payload.
+  // HA_REUSES_FILE_NAMES: t as QUARRY and t as InnoDB are one name in InnoDB's dictionary, so an ALTER ... ENGINE must
+  // move the old table out of the way first. (storage_ht would do that too, but SHOW CREATE TABLE takes the list of
+  // known options from it, and would print ours as comments.)
+  return (ForwardingHandler::table_flags() & ~static_cast<Table_flags>(HA_CAN_EXPORT)) | HA_REUSES_FILE_NAMES;
 }
 
 ulong QuarryHandler::index_flags(uint index, uint part, bool all_parts) const {

@@ -221,7 +221,7 @@ Status RowRewriter::EncodeUpdate(const uchar* old_data, const uchar* new_data, A
     Bytes encoded;
     if (unchanged && old_known) {
       encoded = column.raw;
-      plugin_counters.heads_kept.fetch_add(1, std::memory_order_relaxed);
+      if (EndsLikeHead(encoded.span())) plugin_counters.heads_kept.fetch_add(1, std::memory_order_relaxed);
     } else if (!new_null) {
       QUARRY_TRY_ASSIGN(encoded, EncodeValue(&column, new_value, target, write_batch_bytes, transaction));
     }
