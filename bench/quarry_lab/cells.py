@@ -48,6 +48,9 @@ class Cells:
             key = CellKey(point["operation"], point["size_bytes"], point["threads"])
             self._points.setdefault(key, {}).setdefault(point["variant"], {})[point["round"]] = point
 
+    def points(self) -> list[dict]:
+        return [p for by_variant in self._points.values() for rounds in by_variant.values() for p in rounds.values()]
+
     def keys(self) -> list[CellKey]:
         return sorted(self._points)
 

@@ -80,6 +80,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds (default: the experiment's; fair: at least 3)")
     parser.add_argument("--seed", type=int, help="seed of the order of the points")
     parser.add_argument("--tables", type=int, metavar="N", help="tables per variant")
+    parser.add_argument("--wait-quiet", type=int, metavar="S", help="wait up to S seconds before a point while other processes use the processors")
     parser.add_argument("--payload", choices=KINDS, help="random: incompressible; text3: about 3:1")
     parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting, the same for all engines; repeatable")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to measure")
@@ -90,11 +91,12 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
     """The experiment's own request, with what the command line says instead."""
     settings = request.settings
-    for option, name in (("seconds", "seconds"), ("warmup", "warmup_seconds"), ("tables", "tables")):
+    for option, name in (("seconds", "seconds"), ("warmup", "warmup_seconds"), ("tables", "tables"), ("wait_quiet", "quiet_wait_seconds_max")):
         value = getattr(arguments, option)
         if value is not None:
-            if value < (0 if option == "warmup" else 1):
-                raise LabError(f"--{option} must be at least {0 if option == 'warmup' else 1} (got {value})")
+            least = 0 if option in ("warmup", "wait_quiet") else 1
+            if value < least:
+                raise LabError(f"--{option.replace('_', '-')} must be at least {least} (got {value})")
             settings = replace(settings, **{name: value})
     request.settings = settings
     if arguments.rounds is not None:

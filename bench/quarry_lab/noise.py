@@ -85,3 +85,14 @@ def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_se
     }
     result["noisy"] = result["other_cpus"] > NOISE_CPUS_MAX or result["steal_cpus"] > NOISE_CPUS_MAX
     return result
+
+
+def wait_for_quiet(own_pids: set[int], seconds_max: float, sample_seconds: float = 1.0) -> float:
+    """Waits until one sample shows no noise, at most `seconds_max`; seconds waited. The point is measured either way, and noted."""
+    started = time.monotonic()
+    while time.monotonic() - started < seconds_max:
+        before = take_snapshot()
+        time.sleep(sample_seconds)
+        if not usage(before, take_snapshot(), own_pids, 0.0)["noisy"]:
+            break
+    return time.monotonic() - started

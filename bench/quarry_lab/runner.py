@@ -40,6 +40,7 @@ class Settings:
     disk_budget_bytes: int = 32 << 30  # a server's directory is made anew beyond this
     disk_reserve_bytes: int = 8 << 30  # left free for everyone else
     device_probe_seconds: float = 3.0
+    quiet_wait_seconds_max: float = 0.0  # before each point, for other processes to leave the processors alone
 
 
 @dataclass
@@ -182,6 +183,10 @@ class Runner:
     def _measure(self, point: Point, server: LabServer, variant: Variant, schema: str) -> dict:
         self.progress.step(f"settling before {variant.label}")
         settled_before = {key: other.settle() for key, other in self.servers.items()}[server.key]
+        own_pids = {os.getpid(), *(s.pid for s in self.servers.values())}
+        if self.settings.quiet_wait_seconds_max:
+            self.progress.step("waiting for a quiet machine")
+            noise.wait_for_quiet(own_pids, self.settings.quiet_wait_seconds_max)
         pinned = server.verify_pinned()
         memory = device.memory_info()
         status_before = server.status("quarry%")
@@ -190,7 +195,7 @@ class Runner:
         counters_before, snapshot = server.counters(), noise.take_snapshot()
         wall_started = time.time()
         result = sysbench.run(load, self.payload)
-        usage = noise.usage(snapshot, noise.take_snapshot(), {os.getpid(), *(s.pid for s in self.servers.values())}, result.client_cpu_seconds)
+        usage = noise.usage(snapshot, noise.take_snapshot(), own_pids, result.client_cpu_seconds)
         counters_run = server.counters()
         self.progress.step(f"settling after {variant.label}")
         settled_after = server.settle()

@@ -98,6 +98,8 @@ def print_table(console: Console, cells: Cells, run: dict, reference: str) -> No
     console.print(table)
     console.print("[dim]written B/B: bytes that the server's process wrote per payload byte, until settled; noisy: others or the hypervisor "
                   f"used more than {NOISE_CPUS_MAX} processor[/dim]", highlight=False)
+    available = [p["memory_free_before"]["MemAvailable"] for p in cells.points()]
+    console.print(f"[dim]memory available before the points: {stats.human_bytes(min(available))} to {stats.human_bytes(max(available))}[/dim]", highlight=False)
     if rate:
         console.print(f"device, raw sequential direct writes: {stats.human_bytes(rate.median)}/s (probes {stats.human_bytes(rate.low)}-"
                       f"{stats.human_bytes(rate.high)}/s); of device: payload bytes per second over that", highlight=False)
