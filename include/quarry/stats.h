@@ -49,6 +49,7 @@ struct StoreStats {
   uint64_t dead_bytes = 0;       ///< stored bytes released (a hint)
   uint64_t real_bytes = 0;       ///< blocks allocated on disk, as du sees them
   bool rebinding = false;        ///< a rebuild was cut off: kept until a mark pass decides
+  bool discarded = false;        ///< in the trash: still readable, unlinked by EmptyTrash
 };
 
 }  // namespace quarry

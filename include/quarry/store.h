@@ -38,7 +38,8 @@ class UnsyncedExtents {
   struct Entry {
     StoreId store;
     SegmentNumber segment;
-    uint64_t end_offset_bytes = 0;  ///< everything of this segment below must be durable
+    uint64_t end_offset_bytes = 0;  ///< where the transaction's last extent in this segment ends
+    uint64_t flush_ticket = 0;      ///< the flush of the segment's lane that covers them; 0: all that is appended so far
   };
   /// Keeps one entry per segment, the furthest.
   void Add(const Entry& entry);

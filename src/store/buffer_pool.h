@@ -1,0 +1,92 @@
+// BufferPool: aligned buffers that are used again, within a budget.
+//
+// Invariants:
+//  - Counted buffers together never exceed the budget, unless a single one does (it is then alone).
+//  - Free buffers are kept only while they and the counted ones fit in the budget.
+//  - Whoever waits in Acquire holds nothing of this pool, so a wait always ends (see docs/concurrency.md).
+// Thread-safety: internally synchronised. A PooledBuffer is a value, and must not outlive its pool.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/mutex.h"
+
+namespace quarry {
+
+class BufferPool;
+
+/// Gives its buffer back to the pool when it dies.
+class PooledBuffer {
+ public:
+  PooledBuffer() = default;
+  PooledBuffer(PooledBuffer&& other) noexcept
+      : pool_(std::exchange(other.pool_, nullptr)), buffer_(std::move(other.buffer_)), counted_(other.counted_) {}
+  PooledBuffer& operator=(PooledBuffer&& other) noexcept {
+    if (this != &other) {
+      Release();
+      pool_ = std::exchange(other.pool_, nullptr);
+      buffer_ = std::move(other.buffer_);
+      counted_ = other.counted_;
+    }
+    return *this;
+  }
+  ~PooledBuffer() { Release(); }
+
+  [[nodiscard]] uint8_t* data() { return buffer_.data(); }
+  [[nodiscard]] const uint8_t* data() const { return buffer_.data(); }
+  [[nodiscard]] size_t size() const { return buffer_.size(); }
+  [[nodiscard]] bool empty() const { return buffer_.empty(); }
+  /// Takes it off the budget while it lives on (somebody else bounds it now).
+  void Uncount();
+  void Release();
+
+ private:
+  friend class BufferPool;
+  PooledBuffer(BufferPool* pool, AlignedBuffer buffer, bool counted)
+      : pool_(pool), buffer_(std::move(buffer)), counted_(counted) {}
+
+  BufferPool* pool_ = nullptr;
+  AlignedBuffer buffer_;
+  bool counted_ = false;
+};
+
+class BufferPool {
+ public:
+  explicit BufferPool(uint64_t budget_bytes) : budget_bytes_(budget_bytes) {}
+
+  /// At least `size_bytes`; waits for room in the budget.
+  [[nodiscard]] PooledBuffer Acquire(size_t size_bytes);
+  /// Nothing when there is no room now.
+  [[nodiscard]] std::optional<PooledBuffer> TryAcquire(size_t size_bytes);
+  /// Never waits and is not counted: for reads, whose number their threads bound.
+  [[nodiscard]] PooledBuffer Take(size_t size_bytes);
+  /// Returns after room was made, or a little later: callers loop.
+  void WaitForRoomBriefly();
+
+  [[nodiscard]] uint64_t counted_bytes() const;
+
+ private:
+  friend class PooledBuffer;
+  void GiveBack(AlignedBuffer buffer, bool counted);
+  void Uncount(size_t size_bytes);
+  bool HasRoom(size_t size_bytes) const QUARRY_REQUIRES(mutex_) {
+    return counted_bytes_ == 0 || counted_bytes_ + size_bytes <= budget_bytes_;
+  }
+  AlignedBuffer TakeFree(size_t size_bytes) QUARRY_REQUIRES(mutex_);
+  void DropFree(uint64_t down_to_bytes, std::vector<AlignedBuffer>* dropped) QUARRY_REQUIRES(mutex_);
+
+  const uint64_t budget_bytes_;
+  mutable Mutex mutex_;
+  CondVar room_;
+  uint64_t counted_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
+  uint64_t free_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
+  std::map<size_t, std::vector<AlignedBuffer>> free_ QUARRY_GUARDED_BY(mutex_);  ///< by size
+};
+
+}  // namespace quarry

@@ -1,0 +1,45 @@
+#include "store/counter_set.h"
+
+namespace quarry {
+
+size_t CounterSet::ShardOfThread() {
+  static std::atomic<size_t> next{0};
+  thread_local const size_t shard = next.fetch_add(1, std::memory_order_relaxed) % kShards;
+  return shard;
+}
+
+uint64_t CounterSet::Get(Counter counter) const {
+  uint64_t sum = 0;
+  for (const Shard& shard : shards_) sum += shard.values[static_cast<size_t>(counter)].load(std::memory_order_relaxed);
+  return sum;
+}
+
+Counters CounterSet::Snapshot() const {
+  Counters counters;
+  counters.extents_appended = Get(Counter::kExtentsAppended);
+  counters.extents_read = Get(Counter::kExtentsRead);
+  counters.extents_released = Get(Counter::kExtentsReleased);
+  counters.value_bytes_appended = Get(Counter::kValueBytesAppended);
+  counters.stored_bytes_appended = Get(Counter::kStoredBytesAppended);
+  counters.padding_bytes_written = Get(Counter::kPaddingBytesWritten);
+  counters.zero_bytes_written = Get(Counter::kZeroBytesWritten);
+  counters.file_bytes_written = Get(Counter::kFileBytesWritten);
+  counters.write_calls = Get(Counter::kWriteCalls);
+  counters.value_bytes_read = Get(Counter::kValueBytesRead);
+  counters.file_bytes_read = Get(Counter::kFileBytesRead);
+  counters.read_submissions = Get(Counter::kReadSubmissions);
+  counters.flushes = Get(Counter::kFlushes);
+  counters.committers_flushed = Get(Counter::kCommittersFlushed);
+  counters.flushes_zeroed = Get(Counter::kFlushesZeroed);
+  counters.flush_errors = Get(Counter::kFlushErrors);
+  counters.segments_poisoned = Get(Counter::kSegmentsPoisoned);
+  counters.recent_cache_hits = Get(Counter::kRecentCacheHits);
+  counters.recent_cache_misses = Get(Counter::kRecentCacheMisses);
+  counters.corruptions = Get(Counter::kCorruptions);
+  counters.checkpoints = Get(Counter::kCheckpoints);
+  counters.parts_stored_raw = Get(Counter::kPartsStoredRaw);
+  counters.parts_compressed = Get(Counter::kPartsCompressed);
+  return counters;
+}
+
+}  // namespace quarry

@@ -1,0 +1,220 @@
+#include "store/data_paths.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "format/small_file.h"
+#include "io/path.h"
+#include "store/layout.h"
+
+namespace quarry {
+namespace {
+
+constexpr uint64_t kSegmentSizeMinBytes = 64ULL << 10;
+
+InstallationId DrawInstallationId() {
+  std::random_device random;
+  InstallationId id;
+  for (uint8_t& byte : id) byte = static_cast<uint8_t>(random());
+  return id;
+}
+
+Status CheckOptions(const DirectoryOptions& options) {
+  if (options.home_path.empty()) return Status::InvalidArgument("the home path is empty");
+  if (options.segment_size_bytes < kSegmentSizeMinBytes || options.segment_size_bytes > INT64_MAX / 4) {
+    return Status::InvalidArgument("segment size " + std::to_string(options.segment_size_bytes) + " is less than " +
+                                   std::to_string(kSegmentSizeMinBytes) + " or absurd");
+  }
+  std::set<std::string> seen;
+  for (const std::string& path : options.data_paths) {
+    if (path.empty()) return Status::InvalidArgument("a data path is empty");
+    if (path.size() > kNameMaxBytes) {
+      return Status::InvalidArgument("data path '" + path.substr(0, 40) + "...' is longer than " +
+                                     std::to_string(kNameMaxBytes) + " bytes");
+    }
+    if (!seen.insert(path).second) return Status::InvalidArgument("data path '" + path + "' is given twice");
+  }
+  return Status::Ok();
+}
+
+/// Opens one directory; what it makes is undone unless Keep is called.
+class Opener {
+ public:
+  explicit Opener(StoreContext* context) : context_(context), env_(context->env) {}
+  ~Opener() {
+    for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
+      (void)(made->is_directory ? env_->RemoveDirectory(made->path) : env_->RemoveFile(made->path));
+    }
+  }
+  Opener(const Opener&) = delete;
+  Opener& operator=(const Opener&) = delete;
+
+  Result<DirectoryFile> Open() {
+    QUARRY_TRY(CheckOptions(context_->options));
+    QUARRY_TRY(CheckPathsExist());
+    QUARRY_TRY(OpenHome());
+    QUARRY_TRY(OpenPaths());
+    made_.clear();
+    return file_;
+  }
+
+ private:
+  struct Made {
+    std::string path;
+    bool is_directory = false;
+  };
+
+  Status MakeDirectory(const std::string& path) {
+    QUARRY_TRY_ASSIGN(const bool exists, env_->FileExists(path));
+    if (exists) return Status::Ok();
+    QUARRY_TRY(env_->CreateDirectory(path));
+    made_.push_back({path, true});
+    return env_->SyncDirectory(ParentPath(path));
+  }
+
+  Status Write(const std::string& path, const std::vector<uint8_t>& contents) {
+    QUARRY_TRY_ASSIGN(const bool exists, env_->FileExists(path));
+    if (!exists) made_.push_back({path, false});
+    return env_->ReplaceFile(path, contents);
+  }
+
+  // Before anything is made.
+  Status CheckPathsExist() {
+    for (const std::string& path : context_->options.data_paths) {
+      if (const Status status = env_->ListDirectory(path).status(); !status.ok()) {
+        if (status.code() != StatusCode::kNotFound) return status;
+        return Status::Unavailable("data path '" + path + "' is missing: it must be an existing directory");
+      }
+    }
+    return Status::Ok();
+  }
+
+  Status OpenHome() {
+    const std::string& home = context_->options.home_path;
+    QUARRY_TRY(MakeDirectory(home));
+    QUARRY_TRY(MakeDirectory(JoinPath(home, kStoresDirectoryName)));
+    QUARRY_TRY(MakeDirectory(JoinPath(home, kTrashDirectoryName)));
+    const std::string path = JoinPath(home, kDirectoryFileName);
+    const Result<std::vector<uint8_t>> bytes = env_->ReadSmallFile(path, kSmallFileMaxBytes);
+    if (bytes.ok()) {
+      QUARRY_TRY_ASSIGN(file_, DecodeDirectoryFile(*bytes));
+    } else if (bytes.status().code() == StatusCode::kNotFound) {
+      QUARRY_TRY_ASSIGN(const std::vector<std::string> stores,
+                        env_->ListDirectory(JoinPath(home, kStoresDirectoryName)));
+      if (!stores.empty()) {
+        // Without it ids could be given out twice and foreign data paths taken for ours.
+        return Status::Corruption(0, 0, 0, "'" + path + "' is missing, but there are stores beside it");
+      }
+      file_.installation = DrawInstallationId();
+      file_.created_micros = env_->NowMicros();
+      // Before any path marker bears the id: a crash between leaves markers that are known as ours.
+      QUARRY_TRY(Write(path, EncodeDirectoryFile(file_)));
+    } else {
+      return bytes.status();
+    }
+    context_->installation = file_.installation;
+    context_->paths = {SegmentPath{0, "", ""}};
+    return Status::Ok();
+  }
+
+  /// The number that the marker at `path` bears; 0 when there is no marker.
+  Result<uint32_t> ReadMarker(const std::string& path) {
+    const std::string marker_path = JoinPath(JoinPath(path, kDataPathDirectoryName), kPathMarkerFileName);
+    const Result<std::vector<uint8_t>> bytes = env_->ReadSmallFile(marker_path, kSmallFileMaxBytes);
+    if (bytes.status().code() == StatusCode::kNotFound) return 0U;
+    QUARRY_TRY(bytes.status());
+    QUARRY_TRY_ASSIGN(const PathMarker marker, DecodePathMarker(*bytes));
+    if (marker.installation != file_.installation) {
+      return Status::Unavailable("data path '" + path + "' belongs to another installation");
+    }
+    return marker.path_number;
+  }
+
+  Status OpenPaths() {
+    const DirectoryFile before = file_;
+    for (const std::string& path : context_->options.data_paths) {
+      QUARRY_TRY_ASSIGN(uint32_t number, ReadMarker(path));
+      if (number == 0) {
+        QUARRY_TRY_ASSIGN(number, AdoptPath(path));
+      }
+      QUARRY_TRY(Record(number, path));
+      AddPath({number, JoinPath(path, kDataPathDirectoryName), ""});
+      context_->append_paths.push_back(number);
+    }
+    if (context_->append_paths.empty()) context_->append_paths.push_back(0);
+    // Paths no longer configured: their segments stay readable while they are there.
+    for (const DataPath& known : file_.paths) {
+      if (std::find(context_->append_paths.begin(), context_->append_paths.end(), known.number) !=
+          context_->append_paths.end()) {
+        continue;
+      }
+      const Result<uint32_t> number = ReadMarker(known.path);
+      const bool there = number.ok() && *number == known.number;
+      AddPath({known.number, JoinPath(known.path, kDataPathDirectoryName),
+               there ? "" : "data path '" + known.path + "' is missing"});
+    }
+    if (file_ != before) QUARRY_TRY(WriteDirectoryFile(*context_, file_));
+    return Status::Ok();
+  }
+
+  /// Makes `path`, which bears no marker, one of ours.
+  Result<uint32_t> AdoptPath(const std::string& path) {
+    for (const DataPath& known : file_.paths) {
+      if (known.path != path) continue;
+      return Status::Unavailable("data path '" + path + "' has lost its marker '" + kDataPathDirectoryName + "/" +
+                                 kPathMarkerFileName + "': is it mounted?");
+    }
+    const std::string directory = JoinPath(path, kDataPathDirectoryName);
+    QUARRY_TRY(MakeDirectory(directory));
+    const uint32_t number = file_.next_path_number;
+    PathMarker marker;
+    marker.installation = file_.installation;
+    marker.path_number = number;
+    marker.created_micros = env_->NowMicros();
+    QUARRY_TRY(Write(JoinPath(directory, kPathMarkerFileName), EncodePathMarker(marker)));
+    return number;
+  }
+
+  /// A marker of ours is believed, wherever the path is mounted now.
+  Status Record(uint32_t number, const std::string& path) {
+    if (std::find(context_->append_paths.begin(), context_->append_paths.end(), number) !=
+        context_->append_paths.end()) {
+      return Status::InvalidArgument("data path '" + path + "' is the same as another one given");
+    }
+    file_.next_path_number = std::max(file_.next_path_number, number + 1);
+    for (DataPath& known : file_.paths) {
+      if (known.number == number) {
+        known.path = path;
+        return Status::Ok();
+      }
+    }
+    file_.paths.push_back({number, path});
+    std::sort(file_.paths.begin(), file_.paths.end(),
+              [](const DataPath& a, const DataPath& b) { return a.number < b.number; });
+    return Status::Ok();
+  }
+
+  void AddPath(SegmentPath path) {
+    while (context_->paths.size() <= path.number) {
+      const auto number = static_cast<uint32_t>(context_->paths.size());
+      context_->paths.push_back({number, "", "data path " + std::to_string(number) + " is not known"});
+    }
+    context_->paths[path.number] = std::move(path);
+  }
+
+  StoreContext* const context_;
+  Env* const env_;
+  DirectoryFile file_;
+  std::vector<Made> made_;
+};
+
+}  // namespace
+
+Result<DirectoryFile> OpenDataPaths(StoreContext* context) { return Opener(context).Open(); }
+
+Status WriteDirectoryFile(const StoreContext& context, const DirectoryFile& file) {
+  return context.env->ReplaceFile(JoinPath(context.options.home_path, kDirectoryFileName), EncodeDirectoryFile(file));
+}
+
+}  // namespace quarry

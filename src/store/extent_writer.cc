@@ -1,0 +1,177 @@
+#include "store/extent_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checksum.h"
+#include "codec/codec.h"
+
+namespace quarry {
+namespace {
+
+/// An index of more parts than this is not kept allocated by its thread.
+constexpr size_t kPartsKeptMax = 4096;
+
+std::vector<PartEntry>& ThreadParts() {
+  thread_local std::vector<PartEntry> parts;
+  if (parts.capacity() > kPartsKeptMax) parts = {};
+  parts.clear();
+  return parts;
+}
+
+uint64_t BatchOf(const AppendOptions& options) {
+  const uint64_t batch = std::clamp<uint64_t>(options.write_batch_bytes, kBatchMinBytes, kWriteCallMaxBytes);
+  return batch / kBlockSizeBytes * kBlockSizeBytes;
+}
+
+}  // namespace
+
+ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, const AppendOptions& options)
+    : context_(context),
+      lane_(lane),
+      options_(options),
+      batch_bytes_(BatchOf(options)),
+      staged_max_bytes_(std::min(batch_bytes_, kChunkSizeBytes)),
+      parts_(ThreadParts()) {
+  header_.store = store;
+  header_.codec = options.codec;
+  header_.part_size_bytes = options.part_size_bytes;
+}
+
+Result<AppendedExtent> ExtentWriter::Append(std::span<const uint8_t> value) {
+  header_.value_size_bytes = value.size();
+  header_.part_count = PartCount(value.size(), options_.part_size_bytes);
+  front_bytes_ = HeaderAndIndexSizeBytes(header_.part_count);
+  extent_max_bytes_ = ExtentSizeMaxBytes(value.size(), options_.part_size_bytes);
+  if (options_.codec != Codec::kNone && !value.empty()) return AppendCompressed(value);
+  return extent_max_bytes_ <= staged_max_bytes_ ? StageRaw(value) : StreamRaw(value);
+}
+
+std::span<const uint8_t> ExtentWriter::PartOf(std::span<const uint8_t> value, uint32_t part) const {
+  return value.subspan(static_cast<size_t>(part) * options_.part_size_bytes, PartSizeOf(header_, part));
+}
+
+void ExtentWriter::NotePart(std::span<const uint8_t> stored, bool raw) {
+  PartEntry entry;
+  entry.checksum = Checksum64(stored);
+  entry.stored_size_bytes = static_cast<uint32_t>(stored.size());
+  entry.raw = raw;
+  parts_.push_back(entry);
+}
+
+AppendedExtent ExtentWriter::Encode(SegmentNumber segment, uint64_t offset_bytes, uint64_t reserved_bytes,
+                                    std::span<uint8_t> front) {
+  header_.segment = segment;
+  header_.offset_bytes = offset_bytes;
+  header_.reserved_size_bytes = reserved_bytes;
+  header_.stored_total_bytes = 0;
+  for (const PartEntry& part : parts_) header_.stored_total_bytes += part.stored_size_bytes;
+  const uint32_t checksum = EncodeExtentIndex(header_, parts_, front);
+  return {LocatorOf(header_, checksum), 0};
+}
+
+Result<AppendedExtent> ExtentWriter::StageRaw(std::span<const uint8_t> value) {
+  QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(extent_max_bytes_));
+  uint8_t* at = range.memory + front_bytes_;
+  for (uint32_t part = 0; part < header_.part_count; ++part) {
+    const std::span<const uint8_t> bytes = PartOf(value, part);
+    std::memcpy(at, bytes.data(), bytes.size());
+    NotePart({at, bytes.size()}, true);
+    at += bytes.size();
+  }
+  AppendedExtent extent = Encode(range.run->file->segment->number(), range.offset_bytes, 0,
+                                 {range.memory, static_cast<size_t>(front_bytes_)});
+  extent.flush_ticket = range.ticket;
+  lane_->FinishStaged(range);
+  return extent;
+}
+
+Result<AppendedExtent> ExtentWriter::StreamRaw(std::span<const uint8_t> value) {
+  // The checksums first, in a pass of their own: header and index then go out with the first batch.
+  for (uint32_t part = 0; part < header_.part_count; ++part) NotePart(PartOf(value, part), true);
+  ExtentStream stream(context_, batch_bytes_, 0, 0, 0, KeepRecent(extent_max_bytes_));
+  std::vector<uint8_t> front(static_cast<size_t>(front_bytes_));
+  QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(extent_max_bytes_));
+  AppendedExtent extent = Encode(range.file->segment->number(), range.offset_bytes, range.size_bytes, front);
+  Status written = stream.Append(range, front);
+  if (written.ok()) written = stream.Append(range, value);
+  if (written.ok()) written = stream.Finish(range);
+  return FinishPrivate(range, std::move(extent), written);
+}
+
+void ExtentWriter::StorePart(std::span<const uint8_t> part, ExtentStream* stream) {
+  const std::span<uint8_t> out = stream->Room(part.size());
+  const CompressedPart compressed = CompressPart(options_.codec, part, out);
+  if (compressed.raw) std::memcpy(out.data(), part.data(), part.size());
+  NotePart(out.first(compressed.stored_size_bytes), compressed.raw);
+  stream->Advance(compressed.stored_size_bytes);
+  context_->counters.Add(compressed.raw ? Counter::kPartsStoredRaw : Counter::kPartsCompressed);
+}
+
+Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> value) {
+  // Parts are gathered behind a place for header and index. Mostly they fit in one batch and the extent takes exactly
+  // what it needs; only then is anything reserved.
+  const bool front_fits = front_bytes_ <= batch_bytes_ / 2;
+  const bool all_fits = RoundUpToBlock(extent_max_bytes_) <= batch_bytes_;
+  ExtentStream stream(context_, all_fits ? RoundUpToBlock(extent_max_bytes_) : batch_bytes_,
+                      all_fits ? 0 : RoundUpToBlock(std::min<uint64_t>(options_.part_size_bytes, value.size())),
+                      front_fits ? 0 : front_bytes_ / kBlockSizeBytes * kBlockSizeBytes, front_bytes_, false);
+  if (!front_fits) return StreamCompressed(value, &stream);
+  while (parts_.size() < header_.part_count && !stream.full()) {
+    StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), &stream);
+  }
+  if (parts_.size() < header_.part_count) return StreamCompressed(value, &stream);
+  if (stream.position_bytes() <= staged_max_bytes_) return StageGathered(stream.gathered());
+  return WriteGathered(&stream);
+}
+
+Result<AppendedExtent> ExtentWriter::StageGathered(std::span<const uint8_t> gathered) {
+  QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(gathered.size()));
+  std::memcpy(range.memory + front_bytes_, gathered.data() + front_bytes_, gathered.size() - front_bytes_);
+  AppendedExtent extent = Encode(range.run->file->segment->number(), range.offset_bytes, 0,
+                                 {range.memory, static_cast<size_t>(front_bytes_)});
+  extent.flush_ticket = range.ticket;
+  lane_->FinishStaged(range);
+  return extent;
+}
+
+Result<AppendedExtent> ExtentWriter::WriteGathered(ExtentStream* stream) {
+  const uint64_t size = stream->position_bytes();
+  QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(size));
+  AppendedExtent extent = Encode(range.file->segment->number(), range.offset_bytes, range.size_bytes,
+                                 stream->gathered().first(static_cast<size_t>(front_bytes_)));
+  stream->IncludeFront();
+  return FinishPrivate(range, std::move(extent), stream->Finish(range));
+}
+
+Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> value, ExtentStream* stream) {
+  // Nobody knows yet how small the rest gets: the range is for the worst case.
+  uint64_t size_max = stream->position_bytes();
+  for (uint32_t part = static_cast<uint32_t>(parts_.size()); part < header_.part_count; ++part) {
+    size_max += PartSizeOf(header_, part);
+  }
+  QUARRY_TRY_ASSIGN(PrivateRange range, lane_->ReservePrivate(size_max));
+  Status written = stream->WriteFull(range);
+  while (written.ok() && parts_.size() < header_.part_count) {
+    StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), stream);
+    written = stream->WriteFull(range);
+  }
+  AppendedExtent extent;
+  if (written.ok()) {
+    const uint64_t size = stream->position_bytes();
+    written = stream->Finish(range);
+    lane_->ShrinkPrivate(&range, size);
+    std::vector<uint8_t> front(static_cast<size_t>(front_bytes_));
+    extent = Encode(range.file->segment->number(), range.offset_bytes, range.size_bytes, front);
+    if (written.ok()) written = stream->WriteFront(range, front);
+  }
+  return FinishPrivate(range, std::move(extent), written);
+}
+
+Result<AppendedExtent> ExtentWriter::FinishPrivate(const PrivateRange& range, AppendedExtent extent,
+                                                   const Status& written) {
+  QUARRY_TRY_ASSIGN(extent.flush_ticket, lane_->FinishPrivate(range, extent.locator.extent_size_bytes, written));
+  return extent;
+}
+
+}  // namespace quarry

@@ -1,0 +1,67 @@
+// ExtentWriter: turns one value into one extent of a lane.
+//
+// Two ways (docs/architecture.md, 'Append'): staged into the lane's open chunk, or private, a write batch at a time.
+// Invariants: a raw value is copied once, into the buffer that is written; its checksums are taken part by part while
+// the part is in the cache; whatever fails, the range that was reserved is finished.
+// Thread-safety: one per append; externally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "format/extent.h"
+#include "quarry/options.h"
+#include "store/extent_stream.h"
+#include "store/lane.h"
+#include "store/store_context.h"
+
+namespace quarry {
+
+/// What an append leaves behind.
+struct AppendedExtent {
+  Locator locator;
+  uint64_t flush_ticket = 0;
+};
+
+class ExtentWriter {
+ public:
+  /// `options` are within their limits.
+  ExtentWriter(StoreContext* context, Lane* lane, StoreId store, const AppendOptions& options);
+
+  [[nodiscard]] Result<AppendedExtent> Append(std::span<const uint8_t> value);
+
+ private:
+  [[nodiscard]] Result<AppendedExtent> StageRaw(std::span<const uint8_t> value);
+  [[nodiscard]] Result<AppendedExtent> StreamRaw(std::span<const uint8_t> value);
+  [[nodiscard]] Result<AppendedExtent> AppendCompressed(std::span<const uint8_t> value);
+  [[nodiscard]] Result<AppendedExtent> StageGathered(std::span<const uint8_t> gathered);
+  [[nodiscard]] Result<AppendedExtent> WriteGathered(ExtentStream* stream);
+  [[nodiscard]] Result<AppendedExtent> StreamCompressed(std::span<const uint8_t> value, ExtentStream* stream);
+
+  [[nodiscard]] std::span<const uint8_t> PartOf(std::span<const uint8_t> value, uint32_t part) const;
+  /// Compresses the next part into the stream, or stores it raw there when that does not pay.
+  void StorePart(std::span<const uint8_t> part, ExtentStream* stream);
+  void NotePart(std::span<const uint8_t> stored, bool raw);
+  /// Encodes header and index to `front`. The extent's locator is in the result.
+  [[nodiscard]] AppendedExtent Encode(SegmentNumber segment, uint64_t offset_bytes, uint64_t reserved_bytes,
+                                      std::span<uint8_t> front);
+  [[nodiscard]] Result<AppendedExtent> FinishPrivate(const PrivateRange& range, AppendedExtent extent,
+                                                     const Status& written);
+  [[nodiscard]] bool KeepRecent(uint64_t extent_size_bytes) const {
+    return context_->recent.Worthwhile(extent_size_bytes);
+  }
+
+  StoreContext* const context_;
+  Lane* const lane_;
+  const AppendOptions options_;
+  const uint64_t batch_bytes_;       ///< of one write call; a multiple of a block
+  const uint64_t staged_max_bytes_;  ///< a larger extent is private
+
+  ExtentHeader header_;
+  uint64_t front_bytes_ = 0;       ///< header and index
+  uint64_t extent_max_bytes_ = 0;  ///< with every part raw
+  std::vector<PartEntry>& parts_;  ///< the thread's own, so that a small append allocates nothing
+};
+
+}  // namespace quarry

@@ -1,0 +1,312 @@
+#include "store/lane.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "format/extent.h"
+
+namespace quarry {
+namespace {
+
+uint64_t RoundUpToExtent(uint64_t bytes) {
+  return (bytes + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes * kExtentAlignmentBytes;
+}
+
+}  // namespace
+
+bool Lane::RoomInChunk(uint64_t size_bytes) const {
+  if (chunk_ == nullptr) return false;
+  const uint64_t used = chunk_->used_bytes.load(std::memory_order_relaxed);
+  return used <= chunk_capacity_bytes_ && chunk_capacity_bytes_ - used >= size_bytes;
+}
+
+bool Lane::RoomInFile(uint64_t size_bytes) const {
+  // A value larger than a segment gets a segment of its own.
+  return active_->position_bytes + RoundUpToBlock(size_bytes) <= context_->options.segment_size_bytes ||
+         active_->position_bytes == kSegmentHeaderSizeBytes;
+}
+
+bool Lane::MeetsZeroing(uint64_t size_bytes) const {
+  return active_->zeroing && active_->position_bytes < active_->zeroing_end_bytes &&
+         active_->position_bytes + size_bytes > active_->zeroing_begin_bytes;
+}
+
+Status Lane::EnsureActive(uint64_t size_bytes, bool staged) {
+  while (true) {
+    if (rolling_) {
+      rolled_.Wait(mutex_);
+      continue;
+    }
+    if (active_ != nullptr && ((staged && RoomInChunk(size_bytes)) || RoomInFile(size_bytes))) return Status::Ok();
+    rolling_ = true;
+    Aftermath aftermath;
+    if (active_ != nullptr) SealActive(&aftermath);
+    mutex_.Unlock();
+    Settle(std::move(aftermath));
+    const std::shared_ptr<SegmentFactory> factory = factory_.lock();
+    assert(factory != nullptr);
+    Result<std::shared_ptr<SegmentFile>> created = factory->CreateSegment(path_number_);
+    mutex_.Lock();
+    rolling_ = false;
+    rolled_.NotifyAll();
+    if (!created.ok()) return created.status();
+    active_ = std::move(created).value();
+  }
+}
+
+Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes) {
+  assert(size_bytes <= kChunkSizeBytes);
+  const uint64_t size = RoundUpToExtent(size_bytes);
+  PooledBuffer spare;
+  StagedRange range;
+  bool opened = false;
+  {
+    MutexLock lock(mutex_);
+    while (true) {
+      QUARRY_TRY(EnsureActive(size, true));
+      if (RoomInChunk(size)) break;
+      if (chunk_ != nullptr || spare.empty()) {
+        Aftermath aftermath;
+        DetachChunk(&aftermath);
+        lock.Unlock();
+        Settle(std::move(aftermath));
+        // No lock and no reservation is held here: the chunks in use can all be written meanwhile.
+        if (spare.empty()) spare = context_->chunk_supply.Acquire(kChunkSizeBytes);
+        lock.Lock();
+        continue;
+      }
+      if (MeetsZeroing(RoundUpToBlock(size))) {
+        zeroed_.Wait(mutex_);
+        continue;
+      }
+      OpenChunk(std::move(spare), size);
+      opened = !known_to_supply_;
+      known_to_supply_ = true;
+    }
+    range = TakeFromChunk(size);
+    // Nothing can go wrong any more but the write of the whole run, so it counts now.
+    CountAppended(active_.get(), range.offset_bytes, size_bytes);
+  }
+  if (opened) context_->chunk_supply.Opened(weak_from_this());
+  return range;
+}
+
+void Lane::OpenChunk(PooledBuffer buffer, uint64_t size_min_bytes) {
+  uint64_t end = active_->position_bytes + kChunkSizeBytes;
+  end = std::min(end, std::max(context_->options.segment_size_bytes / kBlockSizeBytes * kBlockSizeBytes,
+                               active_->position_bytes + RoundUpToBlock(size_min_bytes)));
+  if (active_->zeroing && active_->position_bytes < active_->zeroing_begin_bytes) {
+    end = std::min(end, active_->zeroing_begin_bytes);
+  }
+  chunk_capacity_bytes_ = std::min<uint64_t>(end - active_->position_bytes, buffer.size());
+  chunk_ = std::make_shared<Chunk>(std::move(buffer), active_->position_bytes);
+  active_->position_bytes += chunk_capacity_bytes_;
+  active_->segment->chunks()->Insert(chunk_);
+}
+
+StagedRange Lane::TakeFromChunk(uint64_t size_bytes) {
+  const uint64_t used = chunk_->used_bytes.load(std::memory_order_relaxed);
+  if (run_ == nullptr) {
+    run_ = std::make_shared<Run>();
+    run_->file = active_;
+    run_->chunk = chunk_;
+    run_->begin_bytes = used;
+    run_->ticket = flush_started_ + 1;
+  }
+  run_->references.fetch_add(1, std::memory_order_relaxed);
+  run_->end_bytes = used + size_bytes;
+  chunk_->used_bytes.store(used + size_bytes, std::memory_order_release);
+  last_ticket_ = std::max(last_ticket_, run_->ticket);
+  return {run_, chunk_->buffer.data() + used, chunk_->file_offset_bytes + used, run_->ticket};
+}
+
+void Lane::CountAppended(SegmentFile* file, uint64_t offset_bytes, uint64_t stored_bytes) {
+  SegmentFile::Tally& tally = offset_bytes < file->cut_bytes ? file->below : file->above;
+  ++tally.extents;
+  tally.bytes += stored_bytes;
+  file->segment->CountAppended(stored_bytes);
+}
+
+void Lane::FinishStaged(const StagedRange& range) {
+  if (range.run->references.fetch_sub(1, std::memory_order_acq_rel) == 1) WriteRun(range.run);
+}
+
+void Lane::CloseRun(Aftermath* aftermath) {
+  if (run_ == nullptr) return;
+  // The next extent starts in the next block, so that a block that was flushed is never written again.
+  chunk_->used_bytes.store(RoundUpToBlock(run_->end_bytes), std::memory_order_release);
+  ++chunk_->unwritten_runs;
+  unwritten_.push_back(run_);
+  if (run_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) aftermath->to_write.push_back(run_);
+  run_.reset();
+}
+
+void Lane::DetachChunk(Aftermath* aftermath) {
+  if (chunk_ == nullptr) return;
+  CloseRun(aftermath);
+  chunk_->detached = true;
+  const uint64_t used = chunk_->used_bytes.load(std::memory_order_relaxed);
+  if (active_->position_bytes == chunk_->file_offset_bytes + chunk_capacity_bytes_) {
+    active_->position_bytes = chunk_->file_offset_bytes + used;
+  }
+  if (chunk_->unwritten_runs == 0) {
+    aftermath->file = active_;
+    (active_->failed ? aftermath->to_drop : aftermath->to_keep).push_back(chunk_);
+  }
+  chunk_.reset();
+}
+
+void Lane::SealActive(Aftermath* aftermath) {
+  DetachChunk(aftermath);
+  active_->sealed = true;
+  // The next flush covers it in any case, and then its tail is cut off.
+  if (!active_->dirty) {
+    active_->dirty = true;
+    dirty_.push_back(active_);
+  }
+  active_.reset();
+}
+
+void Lane::Settle(Aftermath aftermath) {
+  for (const std::shared_ptr<Chunk>& chunk : aftermath.to_keep) {
+    context_->recent.Keep(aftermath.file->segment->chunks(), chunk);
+  }
+  for (const std::shared_ptr<Chunk>& chunk : aftermath.to_drop) {
+    aftermath.file->segment->chunks()->Erase(chunk->file_offset_bytes);
+  }
+  for (const std::shared_ptr<Run>& run : aftermath.to_write) WriteRun(run);
+}
+
+void Lane::WriteRun(const std::shared_ptr<Run>& run) {
+  SegmentFile& file = *run->file;
+  Chunk& chunk = *run->chunk;
+  const uint64_t size = RoundUpToBlock(run->end_bytes) - run->begin_bytes;
+  const uint64_t padding = run->begin_bytes + size - run->end_bytes;
+  bool failed = false;
+  {
+    MutexLock lock(mutex_);
+    failed = file.failed;
+  }
+  Status status;
+  if (!failed) {
+    std::memset(chunk.buffer.data() + run->end_bytes, 0, padding);
+    status =
+        file.file->WriteAt(chunk.file_offset_bytes + run->begin_bytes, {chunk.buffer.data() + run->begin_bytes, size});
+    context_->counters.Add(Counter::kWriteCalls);
+    context_->counters.Add(Counter::kFileBytesWritten, size);
+    context_->counters.Add(Counter::kPaddingBytesWritten, padding);
+  }
+  Aftermath aftermath;
+  {
+    MutexLock lock(mutex_);
+    unwritten_.erase(std::find(unwritten_.begin(), unwritten_.end(), run));
+    --chunk.unwritten_runs;
+    if (!status.ok()) {
+      Fail(run->file, run->ticket, status, &aftermath);
+    } else if (!failed) {
+      MarkDirty(run->file, chunk.file_offset_bytes + run->begin_bytes,
+                chunk.file_offset_bytes + run->begin_bytes + size);
+    }
+    if (chunk.detached && chunk.unwritten_runs == 0) {
+      aftermath.file = run->file;
+      (file.failed ? aftermath.to_drop : aftermath.to_keep).push_back(run->chunk);
+    }
+    written_.NotifyAll();
+  }
+  Settle(std::move(aftermath));
+}
+
+void Lane::MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes) {
+  if (begin_bytes < file->zeroed_begin_bytes || end_bytes > file->zeroed_end_bytes) file->grew = true;
+  if (file->dirty) return;
+  file->dirty = true;
+  dirty_.push_back(file);
+}
+
+Result<PrivateRange> Lane::ReservePrivate(uint64_t size_max_bytes) {
+  const uint64_t size = RoundUpToBlock(size_max_bytes);
+  PrivateRange range;
+  ByteRange allocation;
+  {
+    MutexLock lock(mutex_);
+    while (true) {
+      QUARRY_TRY(EnsureActive(size, false));
+      if (!MeetsZeroing(size)) break;
+      zeroed_.Wait(mutex_);
+    }
+    range.file = active_;
+    range.offset_bytes = active_->position_bytes;
+    range.size_bytes = size;
+    active_->position_bytes += size;
+    ++active_->private_in_flight;
+    allocation = ClaimAllocation();
+  }
+  if (allocation.end_bytes > allocation.begin_bytes) {
+    // Only a hint: without it parallel writes queue on the inode, and a full disk shows at the write itself.
+    if (Status status =
+            range.file->file->Allocate(allocation.begin_bytes, allocation.end_bytes - allocation.begin_bytes);
+        !status.ok() && status.code() != StatusCode::kNoSpace) {
+      return FinishPrivate(range, 0, status).status();
+    }
+  }
+  return range;
+}
+
+void Lane::ShrinkPrivate(PrivateRange* range, uint64_t used_bytes) {
+  const uint64_t size = RoundUpToBlock(used_bytes);
+  if (size == range->size_bytes) return;
+  MutexLock lock(mutex_);
+  if (active_ != range->file || active_->position_bytes != range->offset_bytes + range->size_bytes) return;
+  active_->position_bytes = range->offset_bytes + size;
+  range->size_bytes = size;
+}
+
+Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_bytes, const Status& written) {
+  SegmentFile& file = *range.file;
+  const uint64_t used_end = range.offset_bytes + RoundUpToBlock(stored_bytes);
+  const uint64_t range_end = range.offset_bytes + range.size_bytes;
+  Aftermath aftermath;
+  Status status = written;
+  uint64_t ticket = 0;
+  bool punch = false;
+  {
+    MutexLock lock(mutex_);
+    --file.private_in_flight;
+    if (range.offset_bytes < file.cut_bytes) --file.in_flight_below;
+    ticket = flush_started_ + 1;
+    if (status.ok()) {
+      status = FailureOf(file.segment->number(), ticket);
+    } else if (status.code() != StatusCode::kNoSpace) {
+      Fail(range.file, ticket, status, &aftermath);
+    }
+    // Even a failed attempt may have written: a sealed file waits for one more flush before its tail is cut off.
+    if (!file.failed) MarkDirty(range.file, range.offset_bytes, range_end);
+    if (status.ok()) {
+      last_ticket_ = std::max(last_ticket_, ticket);
+      CountAppended(&file, range.offset_bytes, stored_bytes);
+      punch = used_end < std::min(range_end, std::max(file.allocated_end_bytes, file.zeroed_end_bytes));
+    }
+  }
+  Settle(std::move(aftermath));
+  if (!status.ok()) return status;
+  if (punch) {
+    context_->maintenance.Submit([keep = range.file, used_end, range_end] {
+      // Only space is at stake: what stays allocated shows in real_bytes.
+      (void)keep->file->PunchHole(used_end, range_end - used_end);
+    });
+  }
+  return ticket;
+}
+
+void Lane::GiveUpChunk() {
+  Aftermath aftermath;
+  {
+    MutexLock lock(mutex_);
+    known_to_supply_ = false;
+    DetachChunk(&aftermath);
+  }
+  Settle(std::move(aftermath));
+}
+
+}  // namespace quarry

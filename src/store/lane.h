@@ -1,0 +1,145 @@
+// Lane: appends and group commit of one store on one data path.
+//
+// Invariants:
+//  - One segment is active at a time, and at most one chunk of it is open.
+//  - A ticket is the number of a flush of this lane. An extent's ticket is that of the first flush that starts after
+//    the extent is reserved (staged; the flush waits for its fillers) or written (private). When that flush has
+//    completed and the segment did not fail at or before it, the extent is durable.
+//  - One flush runs at a time. A run never spans the start of a flush.
+//  - No lock is held while bytes are copied, compressed, written or flushed.
+//  - A segment that failed gets no further write; later appends go to a new one.
+// Thread-safety: internally synchronised.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "quarry/status.h"
+#include "store/segment_file.h"
+#include "store/store_context.h"
+
+namespace quarry {
+
+class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
+ public:
+  /// `factory` is the store that owns the lane: whoever appends holds it; background tasks may find it gone.
+  Lane(std::shared_ptr<StoreContext> context, std::weak_ptr<SegmentFactory> factory, uint32_t path_number)
+      : context_(std::move(context)), factory_(std::move(factory)), path_number_(path_number) {}
+
+  [[nodiscard]] uint32_t path_number() const { return path_number_; }
+
+  // ---- appending (lane.cc) ----
+
+  /// A range of the open chunk. The caller fills range.memory and then calls FinishStaged, whatever happens.
+  [[nodiscard]] Result<StagedRange> ReserveStaged(uint64_t size_bytes) QUARRY_EXCLUDES(mutex_);
+  void FinishStaged(const StagedRange& range) QUARRY_EXCLUDES(mutex_);
+
+  /// A range of the file. The caller writes to range.file and then calls FinishPrivate, whatever happens.
+  [[nodiscard]] Result<PrivateRange> ReservePrivate(uint64_t size_max_bytes) QUARRY_EXCLUDES(mutex_);
+  /// Only `used_bytes` of the range are needed: gives the rest back when nobody reserved behind it.
+  void ShrinkPrivate(PrivateRange* range, uint64_t used_bytes) QUARRY_EXCLUDES(mutex_);
+  /// `written` says how the writing went. Returns the ticket, or why the extent is lost.
+  [[nodiscard]] Result<uint64_t> FinishPrivate(const PrivateRange& range, uint64_t stored_bytes, const Status& written)
+      QUARRY_EXCLUDES(mutex_);
+
+  void GiveUpChunk() override QUARRY_EXCLUDES(mutex_);
+
+  // ---- flushing (lane_flush.cc) ----
+
+  /// Group commit: returns when the flush `ticket` has completed. Errors: the segment failed at or before it.
+  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t ticket) QUARRY_EXCLUDES(mutex_);
+  /// Everything whose append returned. Also reports, once, bytes lost since the last call.
+  [[nodiscard]] Status SyncAll() QUARRY_EXCLUDES(mutex_);
+
+  // ---- space ahead, sealing, checkpoints (lane_space.cc) ----
+
+  /// Seals the active segment, makes it durable and cuts off its unused tail.
+  [[nodiscard]] Status Seal() QUARRY_EXCLUDES(mutex_);
+  /// Where recovery of `segment` may start, and the counters below. False: the lane does not write it any more.
+  [[nodiscard]] bool TakeSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot, uint64_t* size_bytes)
+      QUARRY_EXCLUDES(mutex_);
+
+ private:
+  /// What must happen after the mutex was released.
+  struct Aftermath {
+    std::vector<std::shared_ptr<Run>> to_write;   ///< the last reference was dropped
+    std::vector<std::shared_ptr<Chunk>> to_keep;  ///< written and detached
+    std::vector<std::shared_ptr<Chunk>> to_drop;  ///< detached, of a failed segment
+    std::shared_ptr<SegmentFile> file;            ///< of the chunks
+  };
+  struct Failure {
+    uint64_t first_lost_ticket = 0;
+    Status status;
+  };
+
+  void Settle(Aftermath aftermath) QUARRY_EXCLUDES(mutex_);
+  void WriteRun(const std::shared_ptr<Run>& run) QUARRY_EXCLUDES(mutex_);
+
+  [[nodiscard]] bool RoomInChunk(uint64_t size_bytes) const QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] bool RoomInFile(uint64_t size_bytes) const QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] bool MeetsZeroing(uint64_t size_bytes) const QUARRY_REQUIRES(mutex_);
+  /// Rolls when there is no active segment or no room in it; may release the mutex meanwhile.
+  [[nodiscard]] Status EnsureActive(uint64_t size_bytes, bool staged) QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] StagedRange TakeFromChunk(uint64_t size_bytes) QUARRY_REQUIRES(mutex_);
+  void OpenChunk(PooledBuffer buffer, uint64_t size_min_bytes) QUARRY_REQUIRES(mutex_);
+  void CloseRun(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
+  void DetachChunk(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
+  void SealActive(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
+  void MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes)
+      QUARRY_REQUIRES(mutex_);
+  void CountAppended(SegmentFile* file, uint64_t offset_bytes, uint64_t stored_bytes) QUARRY_REQUIRES(mutex_);
+
+  void WaitForFlush(uint64_t ticket) QUARRY_REQUIRES(mutex_);
+  void LeadFlush() QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] bool HasUnwritten(uint64_t ticket) const QUARRY_REQUIRES(mutex_);
+  void Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
+            Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] Status FailureOf(SegmentNumber segment, uint64_t ticket) const QUARRY_REQUIRES(mutex_);
+
+  /// The range to allocate ahead, claimed for the caller, who does it without the mutex; empty: none.
+  struct ByteRange {
+    uint64_t begin_bytes = 0;
+    uint64_t end_bytes = 0;
+  };
+  [[nodiscard]] ByteRange ClaimAllocation() QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] std::shared_ptr<SegmentFile> ClaimZeroing() QUARRY_REQUIRES(mutex_);
+  void ZeroAhead(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] Status WriteZeros(const SegmentFile& file, uint64_t begin_bytes, uint64_t end_bytes);
+  [[nodiscard]] Status FinishSealed(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
+
+  const std::shared_ptr<StoreContext> context_;
+  const std::weak_ptr<SegmentFactory> factory_;
+  const uint32_t path_number_;
+
+  Mutex mutex_;
+  CondVar rolled_;               ///< a new segment is there, or making it failed
+  CondVar written_;              ///< a run left unwritten_
+  CondVar zeroed_;               ///< zeroing ended
+  std::array<CondVar, 2> turn_;  ///< by parity of the flush waited for
+
+  std::shared_ptr<SegmentFile> active_ QUARRY_GUARDED_BY(mutex_);
+  bool rolling_ QUARRY_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<Chunk> chunk_ QUARRY_GUARDED_BY(mutex_);  ///< of active_
+  uint64_t chunk_capacity_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<Run> run_ QUARRY_GUARDED_BY(mutex_);  ///< open, in chunk_
+  bool known_to_supply_ QUARRY_GUARDED_BY(mutex_) = false;
+
+  std::vector<std::shared_ptr<Run>> unwritten_ QUARRY_GUARDED_BY(mutex_);      ///< closed
+  std::vector<std::shared_ptr<SegmentFile>> dirty_ QUARRY_GUARDED_BY(mutex_);  ///< for the next flush
+  std::map<uint32_t, Failure> failures_ QUARRY_GUARDED_BY(mutex_);             ///< by segment number
+  Status unreported_loss_ QUARRY_GUARDED_BY(mutex_);                           ///< for SyncAll
+
+  uint64_t flush_started_ QUARRY_GUARDED_BY(mutex_) = 0;
+  uint64_t flush_completed_ QUARRY_GUARDED_BY(mutex_) = 0;
+  bool flush_active_ QUARRY_GUARDED_BY(mutex_) = false;
+  uint64_t last_ticket_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< of whatever was appended so far
+  uint64_t committers_current_ QUARRY_GUARDED_BY(mutex_) = 0;
+  uint64_t committers_next_ QUARRY_GUARDED_BY(mutex_) = 0;
+  uint32_t lone_flushes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< in a row
+};
+
+}  // namespace quarry

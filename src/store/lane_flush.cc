@@ -1,0 +1,125 @@
+// The flushing half of Lane: group commit and failures.
+#include <algorithm>
+
+#include "store/lane.h"
+
+namespace quarry {
+
+Status Lane::Sync(SegmentNumber segment, uint64_t ticket) {
+  MutexLock lock(mutex_);
+  // No ticket is handed out beyond the next flush.
+  ticket = ticket == 0 ? last_ticket_ : std::min(ticket, flush_started_ + 1);
+  WaitForFlush(ticket);
+  return FailureOf(segment, ticket);
+}
+
+Status Lane::SyncAll() {
+  MutexLock lock(mutex_);
+  WaitForFlush(last_ticket_);
+  return std::exchange(unreported_loss_, Status::Ok());
+}
+
+void Lane::WaitForFlush(uint64_t ticket) {
+  bool counted = false;
+  while (flush_completed_ < ticket) {
+    if (!counted) ++(ticket > flush_started_ ? committers_next_ : committers_current_);
+    counted = true;
+    if (flush_active_) {
+      turn_[ticket & 1U].Wait(mutex_);
+    } else {
+      LeadFlush();
+    }
+  }
+}
+
+bool Lane::HasUnwritten(uint64_t ticket) const {
+  return std::any_of(unwritten_.begin(), unwritten_.end(),
+                     [ticket](const std::shared_ptr<Run>& run) { return run->ticket <= ticket; });
+}
+
+void Lane::LeadFlush() {
+  flush_active_ = true;
+  const uint64_t number = ++flush_started_;
+  committers_current_ = std::exchange(committers_next_, 0);
+  Aftermath aftermath;
+  CloseRun(&aftermath);
+  mutex_.Unlock();
+  Settle(std::move(aftermath));
+  mutex_.Lock();
+  // Fillers of this run, and of runs that a full chunk closed before, only copy and write: this ends.
+  while (HasUnwritten(number)) written_.Wait(mutex_);
+
+  std::vector<std::shared_ptr<SegmentFile>> files;
+  files.swap(dirty_);
+  bool zeroed_only = true;
+  for (const std::shared_ptr<SegmentFile>& file : files) {
+    file->dirty = false;
+    if (std::exchange(file->grew, false)) zeroed_only = false;
+  }
+  files.erase(std::remove_if(files.begin(), files.end(), [](const auto& file) { return file->failed; }), files.end());
+  std::vector<Status> statuses(files.size());
+  mutex_.Unlock();
+  for (size_t i = 0; i < files.size(); ++i) statuses[i] = files[i]->file->Sync();
+  mutex_.Lock();
+
+  Aftermath losses;
+  std::vector<std::shared_ptr<SegmentFile>> finished;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!statuses[i].ok()) {
+      context_->counters.Add(Counter::kFlushErrors);
+      // Whatever was written since the flush before this one may be gone, and later flushes would not say so.
+      Fail(files[i], number, statuses[i], &losses);
+    } else if (files[i]->sealed && !files[i]->dirty && files[i]->private_in_flight == 0) {
+      finished.push_back(files[i]);
+    }
+  }
+  context_->counters.Add(Counter::kFlushes, files.size());
+  if (zeroed_only && !files.empty()) context_->counters.Add(Counter::kFlushesZeroed, files.size());
+  context_->counters.Add(Counter::kCommittersFlushed, committers_current_);
+  lone_flushes_ = committers_current_ <= 1 ? lone_flushes_ + 1 : 0;
+  committers_current_ = 0;
+  flush_completed_ = number;
+  flush_active_ = false;
+  turn_[number & 1U].NotifyAll();
+  turn_[(number + 1) & 1U].NotifyOne();  // who arrived meanwhile: one of them leads the next flush
+
+  const std::shared_ptr<SegmentFile> to_zero = ClaimZeroing();
+  if (losses.to_write.empty() && losses.to_keep.empty() && losses.to_drop.empty() && finished.empty() && !to_zero)
+    return;
+  mutex_.Unlock();
+  Settle(std::move(losses));
+  for (const std::shared_ptr<SegmentFile>& file : finished) {
+    // A tail that stays only costs space until the next start cuts it off.
+    context_->maintenance.Submit([lane = shared_from_this(), file] { (void)lane->FinishSealed(file); });
+  }
+  if (to_zero) context_->maintenance.Submit([lane = shared_from_this(), to_zero] { lane->ZeroAhead(to_zero); });
+  mutex_.Lock();
+}
+
+void Lane::Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
+                Aftermath* aftermath) {
+  if (!file->failed) {
+    file->failed = true;
+    file->segment->set_state(SegmentState::kPoisoned);
+    context_->counters.Add(Counter::kSegmentsPoisoned);
+  }
+  const auto [failure, inserted] =
+      failures_.try_emplace(file->segment->number().value, Failure{first_lost_ticket, status});
+  if (!inserted) failure->second.first_lost_ticket = std::min(failure->second.first_lost_ticket, first_lost_ticket);
+  unreported_loss_ = status;
+  if (active_ != file) return;
+  DetachChunk(aftermath);
+  active_->sealed = true;
+  active_.reset();
+}
+
+Status Lane::FailureOf(SegmentNumber segment, uint64_t ticket) const {
+  const auto found = failures_.find(segment.value);
+  if (found == failures_.end() || ticket < found->second.first_lost_ticket) return Status::Ok();
+  // Those who waited for the very flush hear the system's own word, and whoever comes later that it is over.
+  if (ticket == found->second.first_lost_ticket) return found->second.status;
+  return Status::Poisoned("segment " + std::to_string(segment.value) +
+                          " failed before: " + found->second.status.ToString());
+}
+
+}  // namespace quarry

@@ -1,0 +1,27 @@
+// Names of Quarry's files and directories (docs/architecture.md, 'Files on disk').
+// Thread-safety: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "quarry/types.h"
+
+namespace quarry {
+
+inline constexpr const char* kDirectoryFileName = "DIRECTORY";
+inline constexpr const char* kManifestFileName = "MANIFEST";
+inline constexpr const char* kPathMarkerFileName = "PATH";
+inline constexpr const char* kStoresDirectoryName = "stores";
+inline constexpr const char* kTrashDirectoryName = "trash";
+inline constexpr const char* kDataPathDirectoryName = "quarry";
+
+/// 16 lower-case hexadecimal digits.
+[[nodiscard]] std::string StoreDirectoryName(StoreId store);
+/// 8 lower-case hexadecimal digits and ".qseg".
+[[nodiscard]] std::string SegmentFileName(SegmentNumber segment);
+/// The inverse; nothing for a name that is none of ours.
+[[nodiscard]] std::optional<StoreId> ParseStoreDirectoryName(const std::string& name);
+[[nodiscard]] std::optional<SegmentNumber> ParseSegmentFileName(const std::string& name);
+
+}  // namespace quarry

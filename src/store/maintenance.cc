@@ -1,0 +1,60 @@
+#include "store/maintenance.h"
+
+#include <utility>
+
+namespace quarry {
+
+void Maintenance::Submit(std::function<void()> task) {
+  {
+    MutexLock lock(mutex_);
+    if (stopped_) return;
+    if (with_thread_) {
+      tasks_.push_back(std::move(task));
+      if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+    }
+  }
+  if (with_thread_) {
+    changed_.NotifyAll();
+  } else {
+    task();
+  }
+}
+
+void Maintenance::Drain() {
+  MutexLock lock(mutex_);
+  while (running_ || (!tasks_.empty() && !stopped_)) changed_.Wait(mutex_);
+}
+
+void Maintenance::Stop() {
+  std::thread thread;
+  std::deque<std::function<void()>> dropped;
+  {
+    MutexLock lock(mutex_);
+    stopped_ = true;
+    dropped.swap(tasks_);
+    thread = std::move(thread_);
+  }
+  changed_.NotifyAll();
+  if (thread.joinable()) thread.join();
+}
+
+void Maintenance::Run() {
+  MutexLock lock(mutex_);
+  while (!stopped_) {
+    if (tasks_.empty()) {
+      changed_.Wait(mutex_);
+      continue;
+    }
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    running_ = true;
+    lock.Unlock();
+    task();
+    task = nullptr;  // what it pinned may die now, outside the lock
+    lock.Lock();
+    running_ = false;
+    changed_.NotifyAll();
+  }
+}
+
+}  // namespace quarry

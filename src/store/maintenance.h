@@ -1,0 +1,40 @@
+// Maintenance: the directory's one background thread. Zeroes ahead, trims sealed segments, writes due manifests.
+//
+// Invariants: tasks run one at a time, in order; after Stop none runs and none is accepted.
+// Without a thread (deterministic tests) a task runs inside Submit, which is why no lock may be held there.
+// Thread-safety: internally synchronised.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "base/mutex.h"
+
+namespace quarry {
+
+class Maintenance {
+ public:
+  explicit Maintenance(bool with_thread) : with_thread_(with_thread) {}
+  ~Maintenance() { Stop(); }
+
+  void Submit(std::function<void()> task) QUARRY_EXCLUDES(mutex_);
+  /// Waits until nothing is queued or running.
+  void Drain() QUARRY_EXCLUDES(mutex_);
+  /// Drops what is queued, waits for the running task and ends the thread.
+  void Stop() QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] bool with_thread() const { return with_thread_; }
+
+ private:
+  void Run();
+
+  const bool with_thread_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::function<void()>> tasks_ QUARRY_GUARDED_BY(mutex_);
+  bool running_ QUARRY_GUARDED_BY(mutex_) = false;  ///< a task is being run
+  bool stopped_ QUARRY_GUARDED_BY(mutex_) = false;
+  std::thread thread_ QUARRY_GUARDED_BY(mutex_);  ///< started by the first task
+};
+
+}  // namespace quarry

@@ -1,0 +1,47 @@
+#include "store/segment.h"
+
+#include "store/store_context.h"
+
+namespace quarry {
+namespace {
+
+uint64_t Minus(uint64_t from, uint64_t amount) { return from > amount ? from - amount : 0; }
+
+}  // namespace
+
+Result<ReadableFile*> Segment::FileForRead(SegmentLocator* locator) {
+  if (ReadableFile* file = file_for_read_.load(std::memory_order_acquire); file != nullptr) return file;
+  MutexLock lock(open_mutex_);
+  if (file_ == nullptr) {
+    // A failure is not remembered: the data path may come back.
+    QUARRY_TRY_ASSIGN(file_, locator->OpenSegmentForRead(number_, path_number_));
+    file_for_read_.store(file_.get(), std::memory_order_release);
+  }
+  return file_.get();
+}
+
+void Segment::CountAppended(uint64_t stored_bytes) {
+  appended_extents_.fetch_add(1, std::memory_order_relaxed);
+  appended_bytes_.fetch_add(stored_bytes, std::memory_order_relaxed);
+}
+
+void Segment::CountReleased(uint64_t stored_bytes) {
+  released_extents_.fetch_add(1, std::memory_order_relaxed);
+  dead_bytes_.fetch_add(stored_bytes, std::memory_order_relaxed);
+}
+
+void Segment::RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes) {
+  appended_extents_.store(extents, std::memory_order_relaxed);
+  appended_bytes_.store(live_bytes + dead_bytes, std::memory_order_relaxed);
+  released_extents_.store(0, std::memory_order_relaxed);
+  dead_bytes_.store(dead_bytes, std::memory_order_relaxed);
+  size_bytes_.store(size_bytes, std::memory_order_relaxed);
+}
+
+uint64_t Segment::extents() const {
+  return Minus(appended_extents_.load(std::memory_order_relaxed), released_extents_.load(std::memory_order_relaxed));
+}
+
+uint64_t Segment::live_bytes() const { return Minus(appended_bytes_.load(std::memory_order_relaxed), dead_bytes()); }
+
+}  // namespace quarry

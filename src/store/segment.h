@@ -1,0 +1,83 @@
+// Segment: one segment file as readers see it. The side that writes it is the lane's (segment_file.h).
+//
+// Invariants:
+//  - Identity never changes; the file is opened for reading once, at the first need, and stays open while pinned.
+//  - Counters are hints: appended extents count when their appender returns, released ones when somebody says so.
+// Thread-safety: internally synchronised. Pinned by shared_ptr.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/mutex.h"
+#include "format/manifest.h"
+#include "io/env.h"
+#include "quarry/status.h"
+#include "quarry/types.h"
+#include "store/chunk.h"
+
+namespace quarry {
+
+struct StoreContext;
+
+/// Tells where a store's segments lie now: the home's store directory moves to the trash and back.
+class SegmentLocator {
+ public:
+  virtual ~SegmentLocator() = default;
+  /// Opens the file of `segment`, wherever it is at this moment.
+  [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> OpenSegmentForRead(SegmentNumber segment,
+                                                                                 uint32_t path_number) = 0;
+};
+
+class Segment {
+ public:
+  Segment(std::shared_ptr<StoreContext> context, StoreId store, SegmentNumber number, uint32_t path_number)
+      : context_(std::move(context)), store_(store), number_(number), path_number_(path_number) {}
+
+  [[nodiscard]] StoreId store() const { return store_; }
+  [[nodiscard]] SegmentNumber number() const { return number_; }
+  [[nodiscard]] uint32_t path_number() const { return path_number_; }
+  [[nodiscard]] const std::shared_ptr<ChunkIndex>& chunks() const { return chunks_; }
+
+  /// The handle for reads, opened at the first call. Valid while the segment is pinned.
+  [[nodiscard]] Result<ReadableFile*> FileForRead(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
+
+  [[nodiscard]] SegmentState state() const { return state_.load(std::memory_order_acquire); }
+  void set_state(SegmentState state) { state_.store(state, std::memory_order_release); }
+
+  void CountAppended(uint64_t stored_bytes);
+  void CountReleased(uint64_t stored_bytes);
+  /// Counters as a manifest (and what a scan found beyond it) left them.
+  void RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes);
+
+  [[nodiscard]] uint64_t extents() const;
+  [[nodiscard]] uint64_t live_bytes() const;
+  [[nodiscard]] uint64_t dead_bytes() const { return dead_bytes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t released_extents() const { return released_extents_.load(std::memory_order_relaxed); }
+  /// Of a segment that is not written any more.
+  [[nodiscard]] uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }
+  void set_size_bytes(uint64_t size_bytes) { size_bytes_.store(size_bytes, std::memory_order_relaxed); }
+
+ private:
+  const std::shared_ptr<StoreContext> context_;  ///< outlives the chunks' buffers
+  const StoreId store_;
+  const SegmentNumber number_;
+  const uint32_t path_number_;
+  const std::shared_ptr<ChunkIndex> chunks_ = std::make_shared<ChunkIndex>();
+
+  std::atomic<SegmentState> state_{SegmentState::kActive};
+  std::atomic<uint64_t> appended_extents_{0};
+  std::atomic<uint64_t> appended_bytes_{0};
+  std::atomic<uint64_t> released_extents_{0};
+  std::atomic<uint64_t> dead_bytes_{0};
+  std::atomic<uint64_t> size_bytes_{0};
+
+  Mutex open_mutex_;
+  std::unique_ptr<ReadableFile> file_ QUARRY_GUARDED_BY(open_mutex_);
+  std::atomic<ReadableFile*> file_for_read_{nullptr};  ///< file_.get() once it is open
+};
+
+}  // namespace quarry

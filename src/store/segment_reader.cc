@@ -1,0 +1,186 @@
+#include "store/segment_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "codec/codec.h"
+
+namespace quarry {
+namespace {
+
+/// Header and index of an extent of some 300 parts: read to the stack.
+constexpr uint64_t kSmallFrontBytes = 4096;
+
+}  // namespace
+
+SegmentReader::SegmentReader(StoreContext* context, SegmentLocator* files, Segment* segment, const Locator& locator,
+                             const ReadOptions& options)
+    : context_(context),
+      files_(files),
+      segment_(segment),
+      locator_(locator),
+      batch_bytes_(std::clamp<uint64_t>(options.read_batch_bytes, kBatchMinBytes, kBatchMaxBytes)) {}
+
+Status SegmentReader::Corruption(const std::string& what) const {
+  return Status::Corruption(locator_.store.value, locator_.segment.value, locator_.offset_bytes, what);
+}
+
+Status SegmentReader::CheckLocator() const {
+  // The locator's own checksum verified, yet nothing here may overflow or allocate on its word alone.
+  if (locator_.offset_bytes < kSegmentHeaderSizeBytes || locator_.offset_bytes % kExtentAlignmentBytes != 0 ||
+      locator_.offset_bytes > INT64_MAX / 2 || locator_.value_size_bytes > kValueSizeMaxBytes ||
+      locator_.extent_size_bytes < HeaderAndIndexSizeBytes(0) ||
+      locator_.extent_size_bytes > ExtentSizeMaxBytes(locator_.value_size_bytes, kPartSizeMinBytes)) {
+    return Corruption("the locator points at no possible extent");
+  }
+  return Status::Ok();
+}
+
+bool SegmentReader::LooksRaw(uint64_t* front_bytes) const {
+  if (locator_.extent_size_bytes < locator_.value_size_bytes + HeaderAndIndexSizeBytes(1)) return false;
+  *front_bytes = locator_.extent_size_bytes - locator_.value_size_bytes;
+  return *front_bytes <= kSmallFrontBytes && (*front_bytes - HeaderAndIndexSizeBytes(0)) % kIndexEntrySizeBytes == 0;
+}
+
+Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
+  bool recent = true;
+  uint64_t size = 0;
+  for (const ReadRequest& request : requests) {
+    size += request.out.size();
+    recent = recent && segment_->chunks()->Copy(request.offset_bytes, request.out);
+  }
+  if (recent) return Status::Ok();
+  missed_recent_ = true;
+  QUARRY_TRY_ASSIGN(ReadableFile* const file, segment_->FileForRead(files_));
+  context_->counters.Add(Counter::kReadSubmissions);
+  context_->counters.Add(Counter::kFileBytesRead, size);
+  const Status status = file->ReadBatch(requests);
+  if (status.ok()) return status;
+  const uint64_t end = requests.back().offset_bytes + requests.back().out.size();
+  if (const Result<uint64_t> file_size = file->SizeBytes(); file_size.ok() && *file_size < end) {
+    return Corruption("the extent ends at " + std::to_string(end) + ", the segment at " + std::to_string(*file_size));
+  }
+  return status;
+}
+
+Status SegmentReader::ReadWhole(std::span<uint8_t> out) {
+  QUARRY_TRY(CheckLocator());
+  Status status;
+  bool done = false;
+  if (uint64_t front_bytes = 0; LooksRaw(&front_bytes)) status = ReadRawWhole(front_bytes, out, &done);
+  if (status.ok() && !done) status = ReadRange(0, out);
+  return status;
+}
+
+Status SegmentReader::ReadRawWhole(uint64_t front_bytes, std::span<uint8_t> out, bool* was_raw) {
+  // Straight to the caller's buffer: the parts stand there as they are stored.
+  alignas(8) std::array<uint8_t, kSmallFrontBytes> front;
+  uint64_t filled = std::min<uint64_t>(out.size(), std::max(batch_bytes_, front_bytes + 1) - front_bytes);
+  const std::array<ReadRequest, 2> first = {
+      ReadRequest{locator_.offset_bytes, {front.data(), static_cast<size_t>(front_bytes)}},
+      ReadRequest{locator_.offset_bytes + front_bytes, out.first(static_cast<size_t>(filled))}};
+  QUARRY_TRY(Submit(first));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(std::span<const uint8_t>(front), locator_));
+  if (HeaderAndIndexSizeBytes(header.part_count) != front_bytes) return Status::Ok();  // compressed after all
+  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex({front.data(), static_cast<size_t>(front_bytes)}, locator_));
+  *was_raw = true;
+  uint32_t verified = 0;
+  while (true) {
+    QUARRY_TRY(VerifyRaw(out, filled, &verified));
+    if (filled == out.size()) break;
+    const uint64_t size = std::min<uint64_t>(out.size() - filled, batch_bytes_);
+    const ReadRequest next{locator_.offset_bytes + front_bytes + filled,
+                           out.subspan(static_cast<size_t>(filled), static_cast<size_t>(size))};
+    QUARRY_TRY(Submit({&next, 1}));
+    filled += size;
+  }
+  return Status::Ok();
+}
+
+Status SegmentReader::VerifyRaw(std::span<const uint8_t> out, uint64_t filled_bytes, uint32_t* verified) const {
+  for (; *verified < index_.parts.size(); ++*verified) {
+    const uint64_t begin = static_cast<uint64_t>(*verified) * index_.header.part_size_bytes;
+    const uint64_t size = index_.parts[*verified].stored_size_bytes;
+    if (begin + size > filled_bytes) break;
+    QUARRY_TRY(VerifyPart(index_, *verified, out.subspan(static_cast<size_t>(begin), static_cast<size_t>(size))));
+  }
+  return Status::Ok();
+}
+
+Status SegmentReader::ReadIndex(uint64_t first_read_bytes) {
+  buffer_ = context_->read_buffers.Take(static_cast<size_t>(first_read_bytes));
+  buffer_end_bytes_ = first_read_bytes;
+  const ReadRequest first{locator_.offset_bytes, {buffer_.data(), static_cast<size_t>(first_read_bytes)}};
+  QUARRY_TRY(Submit({&first, 1}));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(first.out, locator_));
+  const uint64_t front_bytes = HeaderAndIndexSizeBytes(header.part_count);
+  if (front_bytes > first_read_bytes) {
+    PooledBuffer longer = context_->read_buffers.Take(static_cast<size_t>(front_bytes));
+    std::memcpy(longer.data(), buffer_.data(), static_cast<size_t>(first_read_bytes));
+    const ReadRequest rest{locator_.offset_bytes + first_read_bytes,
+                           {longer.data() + first_read_bytes, static_cast<size_t>(front_bytes - first_read_bytes)}};
+    QUARRY_TRY(Submit({&rest, 1}));
+    buffer_ = std::move(longer);
+    buffer_end_bytes_ = front_bytes;
+  }
+  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex({buffer_.data(), static_cast<size_t>(front_bytes)}, locator_));
+  return Status::Ok();
+}
+
+Status SegmentReader::DeliverPart(uint32_t part, std::span<const uint8_t> stored, uint64_t begin_bytes,
+                                  std::span<uint8_t> out) {
+  QUARRY_TRY(VerifyPart(index_, part, stored));
+  const uint64_t part_begin = static_cast<uint64_t>(part) * index_.header.part_size_bytes;
+  const uint64_t part_size = PartSizeOf(index_.header, part);
+  const uint64_t from = std::max(begin_bytes, part_begin);
+  const uint64_t to = std::min(begin_bytes + out.size(), part_begin + part_size);
+  const std::span<uint8_t> target =
+      out.subspan(static_cast<size_t>(from - begin_bytes), static_cast<size_t>(to - from));
+  if (index_.parts[part].raw) {
+    std::memcpy(target.data(), stored.data() + (from - part_begin), target.size());
+    return Status::Ok();
+  }
+  bool fits = false;
+  if (target.size() == part_size) {
+    fits = DecompressPart(index_.header.codec, stored, target);
+  } else {
+    PooledBuffer whole = context_->read_buffers.Take(static_cast<size_t>(part_size));
+    fits = DecompressPart(index_.header.codec, stored, {whole.data(), static_cast<size_t>(part_size)});
+    if (fits) std::memcpy(target.data(), whole.data() + (from - part_begin), target.size());
+  }
+  return fits ? Status::Ok() : PartCorruption(index_, part, "does not decompress to its size");
+}
+
+Status SegmentReader::ReadRange(uint64_t offset_bytes, std::span<uint8_t> out) {
+  QUARRY_TRY(CheckLocator());
+  // A range wants the index first; a whole value wants as much behind it as a batch may ask for.
+  const bool whole = offset_bytes == 0 && out.size() == locator_.value_size_bytes;
+  const uint64_t first_read =
+      whole ? std::min(locator_.extent_size_bytes, batch_bytes_) : FirstReadSizeBytes(locator_, kSmallFrontBytes);
+  QUARRY_TRY(ReadIndex(std::max(first_read, std::min<uint64_t>(locator_.extent_size_bytes, kExtentHeaderSizeBytes))));
+  const PartRange range = PartsOfRange(index_.header, offset_bytes, out.size());
+  const uint32_t end = range.first + range.count;
+  for (uint32_t part = range.first; part < end; ++part) {
+    const PartEntry& entry = index_.parts[part];
+    const uint64_t begin_in_extent = entry.offset_in_extent_bytes;
+    if (begin_in_extent < buffer_begin_bytes_ || begin_in_extent + entry.stored_size_bytes > buffer_end_bytes_) {
+      uint64_t size = entry.stored_size_bytes;
+      for (uint32_t next = part + 1; next < end && size + index_.parts[next].stored_size_bytes <= batch_bytes_;
+           ++next) {
+        size += index_.parts[next].stored_size_bytes;
+      }
+      if (buffer_.size() < size) buffer_ = context_->read_buffers.Take(static_cast<size_t>(size));
+      buffer_begin_bytes_ = begin_in_extent;
+      buffer_end_bytes_ = begin_in_extent + size;
+      const ReadRequest batch{locator_.offset_bytes + begin_in_extent, {buffer_.data(), static_cast<size_t>(size)}};
+      QUARRY_TRY(Submit({&batch, 1}));
+    }
+    const std::span<const uint8_t> stored{buffer_.data() + (begin_in_extent - buffer_begin_bytes_),
+                                          entry.stored_size_bytes};
+    QUARRY_TRY(DeliverPart(part, stored, offset_bytes, out));
+  }
+  return Status::Ok();
+}
+
+}  // namespace quarry

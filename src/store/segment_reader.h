@@ -1,0 +1,58 @@
+// SegmentReader: reads one extent, whole or a range, out of a pinned segment.
+//
+// Invariants: out is filled with the bytes that were appended, or the read fails; every part that is touched is
+// verified; no more than one read batch (or one part, when that is larger) is asked for in one submission.
+// Thread-safety: one per read; externally synchronised. The segment is shared.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "format/extent.h"
+#include "quarry/options.h"
+#include "store/segment.h"
+#include "store/store_context.h"
+
+namespace quarry {
+
+class SegmentReader {
+ public:
+  SegmentReader(StoreContext* context, SegmentLocator* files, Segment* segment, const Locator& locator,
+                const ReadOptions& options);
+
+  /// `out` is as long as the value.
+  [[nodiscard]] Status ReadWhole(std::span<uint8_t> out);
+  /// The range lies in the value.
+  [[nodiscard]] Status ReadRange(uint64_t offset_bytes, std::span<uint8_t> out);
+  /// Some of it had to be read from the file.
+  [[nodiscard]] bool missed_recent() const { return missed_recent_; }
+
+ private:
+  [[nodiscard]] Status CheckLocator() const;
+  /// True when the locator's sizes allow an extent whose parts are all raw, header and index being `front_bytes` long.
+  [[nodiscard]] bool LooksRaw(uint64_t* front_bytes) const;
+  [[nodiscard]] Status ReadRawWhole(uint64_t front_bytes, std::span<uint8_t> out, bool* was_raw);
+  /// Verifies, of the parts not yet verified, those that `filled_bytes` of `out` complete.
+  [[nodiscard]] Status VerifyRaw(std::span<const uint8_t> out, uint64_t filled_bytes, uint32_t* verified) const;
+  [[nodiscard]] Status ReadIndex(uint64_t first_read_bytes);
+  /// Decompresses (or copies) what [begin, begin + out.size()) of the value has of `part`.
+  [[nodiscard]] Status DeliverPart(uint32_t part, std::span<const uint8_t> stored, uint64_t begin_bytes,
+                                   std::span<uint8_t> out);
+  /// One submission: all of `requests`, which lie back to back in the extent.
+  [[nodiscard]] Status Submit(std::span<const ReadRequest> requests);
+  [[nodiscard]] Status Corruption(const std::string& what) const;
+
+  StoreContext* const context_;
+  SegmentLocator* const files_;
+  Segment* const segment_;
+  const Locator& locator_;
+  const uint64_t batch_bytes_;
+  bool missed_recent_ = false;
+
+  ExtentIndex index_;
+  PooledBuffer buffer_;              ///< stored bytes of the extent ...
+  uint64_t buffer_begin_bytes_ = 0;  ///< ... from here ...
+  uint64_t buffer_end_bytes_ = 0;    ///< ... to here
+};
+
+}  // namespace quarry

@@ -1,0 +1,27 @@
+// ScanSegment: finds the extents of a segment that a crash left active, for its counters and its end.
+//
+// Invariants: nothing is changed; what the rows' locators say is believed, not the scan. A torn or damaged extent only
+// hides itself (and what follows it in its own run), never what stands in a later block.
+// Thread-safety: a pure function of the file.
+#pragma once
+
+#include <cstdint>
+
+#include "io/env.h"
+#include "quarry/status.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+struct SegmentScan {
+  uint64_t extents = 0;
+  uint64_t bytes = 0;  ///< header + index + parts of them
+  /// Behind everything that is an extent or is not zero: what lies beyond was zeroed or allocated ahead.
+  uint64_t end_bytes = 0;
+};
+
+/// Scans from `from_bytes` (where an extent or a block starts) to the end of the file.
+[[nodiscard]] Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber segment,
+                                              uint64_t from_bytes);
+
+}  // namespace quarry

@@ -1,0 +1,69 @@
+// StoreContext: what all stores of one directory share. DataPaths: where segments may lie.
+// Thread-safety: constant after construction, or internally synchronised, member by member as marked.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/segment_header.h"
+#include "io/env.h"
+#include "quarry/options.h"
+#include "store/buffer_pool.h"
+#include "store/chunk_supply.h"
+#include "store/counter_set.h"
+#include "store/maintenance.h"
+#include "store/recent_cache.h"
+
+namespace quarry {
+
+/// One place for segments. Number 0 is the home, whose store directories move between stores/ and trash/.
+struct SegmentPath {
+  uint32_t number = 0;
+  std::string directory;    ///< holds one directory per store; empty for number 0
+  std::string unavailable;  ///< why it cannot be used now; empty: it can
+};
+
+/// Staging memory: chunks, and buffers of private writers. Apart, because a staged appender may hold a buffer of the
+/// second kind while it waits for one of the first.
+inline constexpr uint64_t kChunkBudgetBytes = 16ULL << 20;
+inline constexpr uint64_t kWriteBufferBudgetBytes = 16ULL << 20;
+inline constexpr uint64_t kReadBufferKeptBytes = 8ULL << 20;
+/// An extent of at most this size, and of at most the write batch, is staged.
+inline constexpr uint64_t kChunkSizeBytes = 1ULL << 20;
+/// A larger quarry_write_batch_bytes has no further effect.
+inline constexpr uint64_t kWriteCallMaxBytes = 8ULL << 20;
+
+struct StoreContext {
+  StoreContext(Env* env_in, const DirectoryOptions& options_in, bool background_thread)
+      : env(env_in),
+        options(options_in),
+        chunk_buffers(kChunkBudgetBytes),
+        write_buffers(kWriteBufferBudgetBytes),
+        read_buffers(kReadBufferKeptBytes),
+        chunk_supply(&chunk_buffers),
+        recent(options_in.recent_cache_bytes),
+        maintenance(background_thread) {}
+
+  // Constant after Open.
+  Env* const env;
+  const DirectoryOptions options;
+  InstallationId installation{};
+  std::vector<SegmentPath> paths;  ///< by number; gaps are unavailable
+  std::vector<uint32_t> append_paths;
+
+  // Internally synchronised. The pools come first: buffers of the others go back to them.
+  CounterSet counters;
+  BufferPool chunk_buffers;
+  BufferPool write_buffers;
+  BufferPool read_buffers;
+  ChunkSupply chunk_supply;
+  RecentCache recent;
+  Maintenance maintenance;
+};
+
+[[nodiscard]] inline uint64_t RoundUpToBlock(uint64_t bytes) {
+  return (bytes + kBlockSizeBytes - 1) / kBlockSizeBytes * kBlockSizeBytes;
+}
+
+}  // namespace quarry

@@ -1,0 +1,315 @@
+#include "store/store_directory_impl.h"
+
+#include <algorithm>
+
+#include "format/small_file.h"
+#include "io/path.h"
+#include "store/data_paths.h"
+#include "store/layout.h"
+#include "store/store_recovery.h"
+
+namespace quarry {
+namespace {
+
+/// Ids reserved by one rewrite of DIRECTORY: a crash skips at most so many.
+constexpr uint64_t kStoreIdStep = 16;
+
+}  // namespace
+
+void UnsyncedExtents::Add(const Entry& entry) {
+  for (Entry& known : entries_) {
+    if (known.store != entry.store || known.segment != entry.segment) continue;
+    known.end_offset_bytes = std::max(known.end_offset_bytes, entry.end_offset_bytes);
+    known.flush_ticket = std::max(known.flush_ticket, entry.flush_ticket);
+    return;
+  }
+  entries_.push_back(entry);
+}
+
+Result<std::unique_ptr<StoreDirectory>> StoreDirectory::Open(const DirectoryOptions& options) {
+  QUARRY_TRY_ASSIGN(std::unique_ptr<StoreDirectoryImpl> directory,
+                    StoreDirectoryImpl::Open(options, {Env::Posix(), true}));
+  return std::unique_ptr<StoreDirectory>(std::move(directory));
+}
+
+Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::Open(const DirectoryOptions& options,
+                                                                     const DirectorySeams& seams) {
+  auto context = std::make_shared<StoreContext>(seams.env, options, seams.background_thread);
+  QUARRY_TRY_ASSIGN(DirectoryFile file, OpenDataPaths(context.get()));
+  std::unique_ptr<StoreDirectoryImpl> directory(new StoreDirectoryImpl(std::move(context), std::move(file)));
+  QUARRY_TRY(directory->RecoverStores());
+  return directory;
+}
+
+StoreDirectoryImpl::~StoreDirectoryImpl() {
+  context_->maintenance.Drain();
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)store->Close();
+  context_->maintenance.Drain();
+  context_->maintenance.Stop();
+}
+
+Status StoreDirectoryImpl::RecoverStores() {
+  uint64_t next = 0;
+  for (const bool in_trash : {false, true}) {
+    const std::string parent =
+        JoinPath(context_->options.home_path, in_trash ? kTrashDirectoryName : kStoresDirectoryName);
+    QUARRY_TRY_ASSIGN(const std::vector<std::string> names, context_->env->ListDirectory(parent));
+    for (const std::string& name : names) {
+      const auto id = ParseStoreDirectoryName(name);
+      if (!id) continue;
+      next = std::max(next, id->value + 1);
+      QUARRY_TRY_ASSIGN(std::shared_ptr<StoreImpl> store, RecoverStore(context_, *id, in_trash));
+      if (store == nullptr) continue;
+      ExclusiveLock lock(stores_mutex_);
+      for (const TableId table : store->GetBinding().tables) by_table_[table].push_back(*id);
+      stores_[*id] = std::move(store);
+    }
+  }
+  {
+    ExclusiveLock lock(stores_mutex_);
+    for (auto& [table, ids] : by_table_) std::sort(ids.begin(), ids.end());
+  }
+  MutexLock lock(admin_mutex_);
+  next_store_.value = std::max(next_store_.value, next);
+  return Status::Ok();
+}
+
+// ---- look-ups ----
+
+std::shared_ptr<StoreImpl> StoreDirectoryImpl::FindStore(StoreId store) const {
+  SharedLock lock(stores_mutex_);
+  const auto found = stores_.find(store);
+  return found == stores_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::AllStores() const {
+  std::vector<std::shared_ptr<StoreImpl>> all;
+  SharedLock lock(stores_mutex_);
+  all.reserve(stores_.size());
+  for (const auto& [id, store] : stores_) all.push_back(store);
+  return all;
+}
+
+std::vector<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::StoresOf(TableId table) const {
+  std::vector<std::shared_ptr<StoreImpl>> stores;
+  SharedLock lock(stores_mutex_);
+  const auto ids = by_table_.find(table);
+  if (ids == by_table_.end()) return stores;
+  for (const StoreId id : ids->second) {
+    if (const auto found = stores_.find(id); found != stores_.end()) stores.push_back(found->second);
+  }
+  return stores;
+}
+
+std::shared_ptr<StoreImpl> StoreDirectoryImpl::FindLive(TableId table) const {
+  const std::vector<std::shared_ptr<StoreImpl>> stores = StoresOf(table);
+  for (auto store = stores.rbegin(); store != stores.rend(); ++store) {
+    if (!(*store)->GetBinding().discarded) return *store;
+  }
+  return nullptr;
+}
+
+Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::Restore(TableId table) {
+  std::shared_ptr<StoreImpl> newest;
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
+    StoreImpl::Binding binding = store->GetBinding();
+    if (binding.discarded) {
+      binding.discarded = false;
+      binding.discarded_at_lsn = 0;
+      QUARRY_TRY(store->SetBinding(binding));
+    }
+    QUARRY_TRY(store->MoveToWhereItBelongs());
+    newest = store;
+  }
+  return newest;
+}
+
+Result<std::shared_ptr<Store>> StoreDirectoryImpl::Find(TableId table) {
+  if (std::shared_ptr<StoreImpl> store = FindLive(table); store != nullptr) return std::shared_ptr<Store>(store);
+  MutexLock lock(admin_mutex_);
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, Restore(table));
+  if (store == nullptr) return Status::NotFound("no store is bound to table " + std::to_string(table.value));
+  return std::shared_ptr<Store>(store);
+}
+
+Result<std::shared_ptr<Store>> StoreDirectoryImpl::OpenForAppend(TableId table, const std::string& table_name) {
+  if (table.value == 0) return Status::InvalidArgument("table id 0 is no table");
+  if (std::shared_ptr<StoreImpl> store = FindLive(table); store != nullptr) return std::shared_ptr<Store>(store);
+  MutexLock lock(admin_mutex_);
+  QUARRY_TRY_ASSIGN(std::shared_ptr<StoreImpl> store, Restore(table));
+  if (store == nullptr) {
+    QUARRY_TRY_ASSIGN(store, CreateStore(table, table_name));
+  }
+  return std::shared_ptr<Store>(store);
+}
+
+// ---- creation ----
+
+Result<StoreId> StoreDirectoryImpl::TakeStoreId() {
+  if (next_store_ >= directory_.next_store) {
+    DirectoryFile raised = directory_;
+    raised.next_store = StoreId{next_store_.value + kStoreIdStep};
+    QUARRY_TRY(WriteDirectoryFile(*context_, raised));
+    directory_ = raised;
+  }
+  return StoreId{next_store_.value++};
+}
+
+Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::CreateStore(TableId table, const std::string& table_name) {
+  Manifest manifest;
+  QUARRY_TRY_ASSIGN(manifest.store, TakeStoreId());
+  manifest.created_micros = context_->env->NowMicros();
+  manifest.table_name = table_name.substr(0, kNameMaxBytes);
+  manifest.tables = {table};
+  const std::string parent = JoinPath(context_->options.home_path, kStoresDirectoryName);
+  const std::string path = JoinPath(parent, StoreDirectoryName(manifest.store));
+  std::shared_ptr<StoreImpl> store = StoreImpl::Make(context_, manifest, false, true);
+  QUARRY_TRY(context_->env->CreateDirectory(path));
+  Status status = store->SetBinding(store->GetBinding());
+  if (status.ok()) status = context_->env->SyncDirectory(parent);
+  if (!status.ok()) {
+    // What stays is removed by the next start: without a segment it holds nothing.
+    (void)context_->env->RemoveFile(JoinPath(path, kManifestFileName));
+    (void)context_->env->RemoveDirectory(path);
+    return status;
+  }
+  ExclusiveLock lock(stores_mutex_);
+  stores_[manifest.store] = store;
+  by_table_[table].push_back(manifest.store);
+  return store;
+}
+
+// ---- bindings ----
+
+Status StoreDirectoryImpl::SetRebinding(TableId table, bool rebinding) {
+  MutexLock lock(admin_mutex_);
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
+    StoreImpl::Binding binding = store->GetBinding();
+    if (binding.discarded || binding.rebinding == rebinding) continue;
+    binding.rebinding = rebinding;
+    QUARRY_TRY(store->SetBinding(binding));
+  }
+  return Status::Ok();
+}
+
+Status StoreDirectoryImpl::BeginRebind(TableId old_table) { return SetRebinding(old_table, true); }
+
+Status StoreDirectoryImpl::AbandonRebind(TableId old_table) { return SetRebinding(old_table, false); }
+
+Status StoreDirectoryImpl::Rebind(TableId old_table, TableId new_table) {
+  if (new_table.value == 0) return Status::InvalidArgument("table id 0 is no table");
+  MutexLock lock(admin_mutex_);
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(old_table)) {
+    StoreImpl::Binding binding = store->GetBinding();
+    if (binding.discarded) continue;
+    binding.rebinding = false;
+    std::erase(binding.tables, old_table);
+    std::erase(binding.tables, new_table);
+    binding.tables.push_back(new_table);
+    QUARRY_TRY(store->SetBinding(binding));
+    ExclusiveLock stores_lock(stores_mutex_);
+    std::erase(by_table_[old_table], store->id());
+    std::vector<StoreId>& ids = by_table_[new_table];
+    if (std::find(ids.begin(), ids.end(), store->id()) == ids.end()) ids.push_back(store->id());
+    std::sort(ids.begin(), ids.end());
+  }
+  return Status::Ok();
+}
+
+// ---- trash ----
+
+Status StoreDirectoryImpl::Discard(TableId table, uint64_t lsn) {
+  MutexLock lock(admin_mutex_);
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
+    StoreImpl::Binding binding = store->GetBinding();
+    if (binding.rebinding) continue;
+    if (!binding.discarded) {
+      binding.discarded = true;
+      binding.discarded_at_lsn = lsn;
+      QUARRY_TRY(store->SetBinding(binding));
+    }
+    QUARRY_TRY(store->MoveToWhereItBelongs());
+  }
+  return Status::Ok();
+}
+
+Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
+  MutexLock lock(admin_mutex_);
+  uint64_t given_back = 0;
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
+    const StoreImpl::Binding binding = store->GetBinding();
+    if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
+    const uint64_t real_bytes = store->GetStats().real_bytes;
+    QUARRY_TRY(store->Unlink());
+    ExclusiveLock stores_lock(stores_mutex_);
+    for (const TableId table : binding.tables) std::erase(by_table_[table], store->id());
+    stores_.erase(store->id());
+    given_back += real_bytes;
+  }
+  return given_back;
+}
+
+// ---- reads, flushes, reports ----
+
+Status StoreDirectoryImpl::CheckRead(const Locator& locator, uint64_t offset_bytes, uint64_t size_bytes) const {
+  if (offset_bytes <= locator.value_size_bytes && size_bytes <= locator.value_size_bytes - offset_bytes) {
+    return Status::Ok();
+  }
+  return Status::InvalidArgument("range " + std::to_string(offset_bytes) + "+" + std::to_string(size_bytes) +
+                                 " is not within a value of " + std::to_string(locator.value_size_bytes) + " bytes");
+}
+
+Status StoreDirectoryImpl::Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) {
+  if (out.size() != locator.value_size_bytes) {
+    return Status::InvalidArgument("a buffer of " + std::to_string(out.size()) + " bytes for a value of " +
+                                   std::to_string(locator.value_size_bytes));
+  }
+  const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
+  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
+  return store->Read(locator, 0, options, out, true);
+}
+
+Status StoreDirectoryImpl::ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+                                     std::span<uint8_t> out) {
+  QUARRY_TRY(CheckRead(locator, offset_bytes, out.size()));
+  const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
+  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
+  return store->Read(locator, offset_bytes, options, out, false);
+}
+
+Status StoreDirectoryImpl::Sync(const UnsyncedExtents& unsynced) {
+  for (const UnsyncedExtents::Entry& entry : unsynced.entries()) {
+    const std::shared_ptr<StoreImpl> store = FindStore(entry.store);
+    if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(entry.store.value));
+    QUARRY_TRY(store->Sync(entry.segment, entry.flush_ticket));
+  }
+  return Status::Ok();
+}
+
+void StoreDirectoryImpl::Release(const Locator& locator) {
+  if (const std::shared_ptr<StoreImpl> store = FindStore(locator.store); store != nullptr) store->Release(locator);
+}
+
+Status StoreDirectoryImpl::Checkpoint() {
+  Status first;
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
+    if (Status status = store->Checkpoint(); !status.ok() && first.ok()) first = status;
+  }
+  return first;
+}
+
+Counters StoreDirectoryImpl::GetCounters() const {
+  Counters counters = context_->counters.Snapshot();
+  counters.recent_cache_bytes = context_->recent.kept_bytes();
+  counters.staging_bytes = context_->chunk_buffers.counted_bytes() + context_->write_buffers.counted_bytes();
+  return counters;
+}
+
+std::vector<StoreStats> StoreDirectoryImpl::ListStores() const {
+  std::vector<StoreStats> list;
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) list.push_back(store->GetStats());
+  std::sort(list.begin(), list.end(), [](const StoreStats& a, const StoreStats& b) { return a.store < b.store; });
+  return list;
+}
+
+}  // namespace quarry

@@ -1,0 +1,86 @@
+// StoreDirectoryImpl: every store of one server.
+//
+// Invariants:
+//  - A store id is handed out only below the mark that is durable in DIRECTORY, so none is ever used twice.
+//  - Every store is in stores_, discarded ones too: a locator is readable until EmptyTrash.
+// Thread-safety: internally synchronised. Reads take stores_mutex_ shared, for one look-up.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/shared_mutex.h"
+#include "format/directory_file.h"
+#include "quarry/store.h"
+#include "store/store_context.h"
+#include "store/store_impl.h"
+
+namespace quarry {
+
+/// What tests choose beside the options.
+struct DirectorySeams {
+  Env* env = nullptr;
+  /// Off: what the background thread would do happens inside the call that asks for it, deterministically.
+  bool background_thread = true;
+};
+
+class StoreDirectoryImpl final : public StoreDirectory {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<StoreDirectoryImpl>> Open(const DirectoryOptions& options,
+                                                                        const DirectorySeams& seams);
+  /// Closes every store cleanly; errors only cost the next start a scan.
+  ~StoreDirectoryImpl() override;
+
+  [[nodiscard]] Result<std::shared_ptr<Store>> OpenForAppend(TableId table, const std::string& table_name) override;
+  [[nodiscard]] Result<std::shared_ptr<Store>> Find(TableId table) override;
+  [[nodiscard]] Status BeginRebind(TableId old_table) override;
+  [[nodiscard]] Status Rebind(TableId old_table, TableId new_table) override;
+  [[nodiscard]] Status AbandonRebind(TableId old_table) override;
+  [[nodiscard]] Status Discard(TableId table, uint64_t lsn) override;
+  [[nodiscard]] Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) override;
+  [[nodiscard]] Status Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) override;
+  [[nodiscard]] Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+                                 std::span<uint8_t> out) override;
+  [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;
+  void Release(const Locator& locator) override;
+  [[nodiscard]] Status Checkpoint() override;
+  [[nodiscard]] Counters GetCounters() const override;
+  [[nodiscard]] std::vector<StoreStats> ListStores() const override;
+
+  /// Waits for the background thread to have nothing left to do.
+  void DrainMaintenance() { context_->maintenance.Drain(); }
+
+ private:
+  StoreDirectoryImpl(std::shared_ptr<StoreContext> context, DirectoryFile directory)
+      : context_(std::move(context)), directory_(std::move(directory)), next_store_(directory_.next_store) {}
+
+  [[nodiscard]] Status RecoverStores() QUARRY_EXCLUDES(admin_mutex_, stores_mutex_);
+  [[nodiscard]] std::shared_ptr<StoreImpl> FindStore(StoreId store) const QUARRY_EXCLUDES(stores_mutex_);
+  [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> AllStores() const QUARRY_EXCLUDES(stores_mutex_);
+  /// Stores bound to `table`, the oldest first.
+  [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> StoresOf(TableId table) const QUARRY_EXCLUDES(stores_mutex_);
+  /// The newest that is not in the trash, or null.
+  [[nodiscard]] std::shared_ptr<StoreImpl> FindLive(TableId table) const QUARRY_EXCLUDES(stores_mutex_);
+  /// Brings the table's stores back from the trash. The newest, or null when there is none.
+  [[nodiscard]] Result<std::shared_ptr<StoreImpl>> Restore(TableId table) QUARRY_REQUIRES(admin_mutex_);
+  [[nodiscard]] Result<std::shared_ptr<StoreImpl>> CreateStore(TableId table, const std::string& table_name)
+      QUARRY_REQUIRES(admin_mutex_);
+  [[nodiscard]] Result<StoreId> TakeStoreId() QUARRY_REQUIRES(admin_mutex_);
+  [[nodiscard]] Status SetRebinding(TableId table, bool rebinding) QUARRY_EXCLUDES(admin_mutex_);
+  [[nodiscard]] Status CheckRead(const Locator& locator, uint64_t offset_bytes, uint64_t size_bytes) const;
+
+  const std::shared_ptr<StoreContext> context_;
+
+  Mutex admin_mutex_;  ///< one change of stores or bindings at a time, its I/O included
+  DirectoryFile directory_ QUARRY_GUARDED_BY(admin_mutex_);  ///< as it is on disk
+  StoreId next_store_ QUARRY_GUARDED_BY(admin_mutex_);
+
+  mutable SharedMutex stores_mutex_ QUARRY_ACQUIRED_AFTER(admin_mutex_);
+  std::unordered_map<StoreId, std::shared_ptr<StoreImpl>> stores_ QUARRY_GUARDED_BY(stores_mutex_);
+  std::unordered_map<TableId, std::vector<StoreId>> by_table_ QUARRY_GUARDED_BY(stores_mutex_);  ///< ids rise
+};
+
+}  // namespace quarry

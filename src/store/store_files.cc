@@ -1,0 +1,206 @@
+// The file side of StoreImpl: where its files lie, new segments, the manifest, the trash.
+#include <algorithm>
+
+#include "format/extent.h"
+#include "format/segment_header.h"
+#include "io/path.h"
+#include "store/layout.h"
+#include "store/store_impl.h"
+
+namespace quarry {
+
+std::string StoreImpl::HomeDirectory(bool in_trash) const {
+  const std::string parent =
+      JoinPath(context_->options.home_path, in_trash ? kTrashDirectoryName : kStoresDirectoryName);
+  return JoinPath(parent, StoreDirectoryName(id_));
+}
+
+Result<std::string> StoreImpl::SegmentDirectoryLocked(uint32_t path_number) const {
+  if (path_number == 0) return HomeDirectory(in_trash_);
+  if (path_number >= context_->paths.size()) {
+    return Status::Unavailable("data path " + std::to_string(path_number) + " is not known to this installation");
+  }
+  const SegmentPath& path = context_->paths[path_number];
+  if (!path.unavailable.empty()) return Status::Unavailable(path.unavailable);
+  return JoinPath(path.directory, StoreDirectoryName(id_));
+}
+
+Result<std::string> StoreImpl::SegmentDirectory(uint32_t path_number) {
+  SharedLock lock(location_mutex_);
+  return SegmentDirectoryLocked(path_number);
+}
+
+// ---- segments ----
+
+Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_number) {
+  Env* const env = context_->env;
+  SegmentHeader header;
+  header.store = id_;
+  header.segment = SegmentNumber{next_segment_.fetch_add(1)};
+  header.path_number = path_number;
+  header.installation = context_->installation;
+  header.created_micros = env->NowMicros();
+  if (const Binding binding = GetBinding(); !binding.tables.empty()) header.table = binding.tables.back();
+  AlignedBuffer block(kSegmentHeaderSizeBytes);
+  EncodeSegmentHeader(header, std::span<uint8_t, kSegmentHeaderSizeBytes>(block.data(), kSegmentHeaderSizeBytes));
+
+  SharedLock lock(location_mutex_);
+  QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(path_number));
+  if (path_number != 0) {
+    QUARRY_TRY(env->CreateDirectory(directory));
+    QUARRY_TRY(env->SyncDirectory(ParentPath(directory)));
+  }
+  const std::string path = JoinPath(directory, SegmentFileName(header.segment));
+  QUARRY_TRY_ASSIGN(std::unique_ptr<WritableFile> file, env->CreateFile(path));
+  // Header and name are durable before the first extent, so a file without a header holds nothing committed.
+  Status status = file->WriteAt(0, block.span());
+  if (status.ok()) status = file->Sync();
+  if (status.ok()) status = env->SyncDirectory(directory);
+  if (!status.ok()) {
+    file.reset();
+    (void)env->RemoveFile(path);  // what stays is an empty segment, which the next start removes
+    return status;
+  }
+  context_->counters.Add(Counter::kWriteCalls);
+  context_->counters.Add(Counter::kFileBytesWritten, block.size());
+  auto segment = std::make_shared<Segment>(context_, id_, header.segment, path_number);
+  RegisterSegment(segment);
+  return std::make_shared<SegmentFile>(std::move(segment), std::move(file), kSegmentHeaderSizeBytes);
+}
+
+Result<std::unique_ptr<WritableFile>> StoreImpl::OpenSegmentForWrite(SegmentNumber segment, uint32_t path_number) {
+  SharedLock lock(location_mutex_);
+  QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(path_number));
+  return context_->env->OpenForWrite(JoinPath(directory, SegmentFileName(segment)));
+}
+
+Result<std::unique_ptr<ReadableFile>> StoreImpl::OpenSegmentForRead(SegmentNumber segment, uint32_t path_number) {
+  SharedLock lock(location_mutex_);
+  QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(path_number));
+  return context_->env->OpenForRead(JoinPath(directory, SegmentFileName(segment)));
+}
+
+// ---- manifest ----
+
+StoreImpl::Binding StoreImpl::GetBinding() const {
+  MutexLock lock(binding_mutex_);
+  return binding_;
+}
+
+ManifestSegment StoreImpl::Describe(Segment* segment) const {
+  ManifestSegment described;
+  described.segment = segment->number();
+  described.path_number = segment->path_number();
+  described.state = segment->state();
+  described.dead_bytes = segment->dead_bytes();
+  SegmentFile::Snapshot snapshot;
+  if (described.state == SegmentState::kActive) {
+    Lane* const lane = LaneOfPath(segment->path_number());
+    // Of a segment on its way to being sealed nothing is said: a crash now has all of it scanned.
+    if (lane == nullptr || !lane->TakeSnapshot(segment->number(), &snapshot, &described.size_bytes)) {
+      snapshot.position_bytes = kSegmentHeaderSizeBytes;
+    }
+    described.extents = snapshot.tally.extents - std::min(snapshot.tally.extents, segment->released_extents());
+    described.live_bytes = snapshot.tally.bytes - std::min(snapshot.tally.bytes, described.dead_bytes);
+  } else {
+    described.size_bytes = segment->size_bytes();
+    snapshot.position_bytes = described.size_bytes;
+    described.extents = segment->extents();
+    described.live_bytes = segment->live_bytes();
+  }
+  described.checkpoint_position_bytes = snapshot.position_bytes;
+  return described;
+}
+
+Status StoreImpl::WriteManifest(const Binding& binding) {
+  if (!has_manifest_) return Status::Ok();
+  Manifest manifest;
+  manifest.store = id_;
+  manifest.sequence = sequence_ + 1;
+  manifest.created_micros = created_micros_;
+  manifest.table_name = binding.table_name;
+  manifest.tables = binding.tables;
+  manifest.rebinding = binding.rebinding;
+  manifest.discarded = binding.discarded;
+  manifest.discarded_at_lsn = binding.discarded_at_lsn;
+  const std::vector<std::shared_ptr<Segment>> segments = AllSegments();
+  // Read after the list: every number in it lies below.
+  manifest.next_segment = SegmentNumber{next_segment_.load()};
+  for (const std::shared_ptr<Segment>& segment : segments) manifest.segments.push_back(Describe(segment.get()));
+  SharedLock lock(location_mutex_);
+  QUARRY_TRY(
+      context_->env->ReplaceFile(JoinPath(HomeDirectory(in_trash_), kManifestFileName), EncodeManifest(manifest)));
+  ++sequence_;
+  return Status::Ok();
+}
+
+Status StoreImpl::Checkpoint() {
+  MutexLock lock(manifest_mutex_);
+  appended_since_checkpoint_.store(0, std::memory_order_relaxed);
+  QUARRY_TRY(WriteManifest(GetBinding()));
+  context_->counters.Add(Counter::kCheckpoints);
+  return Status::Ok();
+}
+
+Status StoreImpl::SetBinding(const Binding& binding) {
+  MutexLock lock(manifest_mutex_);
+  QUARRY_TRY(WriteManifest(binding));
+  MutexLock binding_lock(binding_mutex_);
+  binding_ = binding;
+  return Status::Ok();
+}
+
+Status StoreImpl::Close() {
+  Status first;
+  for (const std::shared_ptr<Lane>& lane : lanes_) {
+    if (Status status = lane->Seal(); !status.ok() && first.ok()) first = status;
+  }
+  if (Status status = Checkpoint(); !status.ok() && first.ok()) first = status;
+  return first;
+}
+
+// ---- trash ----
+
+Status StoreImpl::MoveToWhereItBelongs() {
+  Env* const env = context_->env;
+  const bool to_trash = GetBinding().discarded;
+  ExclusiveLock lock(location_mutex_);
+  if (in_trash_ == to_trash || !has_manifest_) return Status::Ok();
+  const std::string from = HomeDirectory(in_trash_);
+  const std::string to = HomeDirectory(to_trash);
+  QUARRY_TRY(env->Rename(from, to));
+  in_trash_ = to_trash;
+  QUARRY_TRY(env->SyncDirectory(ParentPath(to)));
+  return env->SyncDirectory(ParentPath(from));
+}
+
+Status StoreImpl::Unlink() {
+  Env* const env = context_->env;
+  MutexLock manifest_lock(manifest_mutex_);
+  ExclusiveLock lock(location_mutex_);
+  // The manifest goes last: while it is there, the next try finds the rest.
+  for (uint32_t number = static_cast<uint32_t>(context_->paths.size()); number-- > 0;) {
+    if (number != 0 && context_->paths[number].directory.empty()) continue;
+    QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(number));
+    const Result<std::vector<std::string>> names = env->ListDirectory(directory);
+    if (names.status().code() == StatusCode::kNotFound) continue;
+    QUARRY_TRY(names.status());
+    for (const std::string& name : *names) {
+      if (name != kManifestFileName) QUARRY_TRY(env->RemoveFile(JoinPath(directory, name)));
+    }
+    QUARRY_TRY(env->SyncDirectory(directory));
+    if (number != 0) {
+      QUARRY_TRY(env->RemoveDirectory(directory));
+      QUARRY_TRY(env->SyncDirectory(ParentPath(directory)));
+    }
+  }
+  const std::string home = HomeDirectory(in_trash_);
+  if (const Status status = env->RemoveFile(JoinPath(home, kManifestFileName));
+      !status.ok() && status.code() != StatusCode::kNotFound) {
+    return status;
+  }
+  QUARRY_TRY(env->RemoveDirectory(home));
+  return env->SyncDirectory(ParentPath(home));
+}
+
+}  // namespace quarry

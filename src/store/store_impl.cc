@@ -1,0 +1,190 @@
+#include "store/store_impl.h"
+
+#include <algorithm>
+
+#include "format/extent.h"
+#include "io/path.h"
+#include "store/extent_writer.h"
+#include "store/layout.h"
+#include "store/segment_reader.h"
+
+namespace quarry {
+namespace {
+
+Status CheckOptions(std::span<const uint8_t> value, const AppendOptions& options) {
+  if (options.part_size_bytes < kPartSizeMinBytes || options.part_size_bytes > kPartSizeMaxBytes) {
+    return Status::InvalidArgument("part size " + std::to_string(options.part_size_bytes) + " is not within " +
+                                   std::to_string(kPartSizeMinBytes) + ".." + std::to_string(kPartSizeMaxBytes));
+  }
+  if (options.codec > Codec::kZstd) {
+    return Status::InvalidArgument("codec " + std::to_string(static_cast<int>(options.codec)) +
+                                   " is none of none, lz4, zstd");
+  }
+  if (options.write_batch_bytes < kBatchMinBytes || options.write_batch_bytes > kBatchMaxBytes) {
+    return Status::InvalidArgument("write batch " + std::to_string(options.write_batch_bytes) + " is not within " +
+                                   std::to_string(kBatchMinBytes) + ".." + std::to_string(kBatchMaxBytes));
+  }
+  if (value.size() > kValueSizeMaxBytes) {
+    return Status::InvalidArgument("a value of " + std::to_string(value.size()) + " bytes is longer than " +
+                                   std::to_string(kValueSizeMaxBytes));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+StoreImpl::StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& manifest, bool in_trash, bool has_manifest)
+    : context_(std::move(context)),
+      id_(manifest.store),
+      created_micros_(manifest.created_micros),
+      has_manifest_(has_manifest),
+      next_segment_(manifest.next_segment.value),
+      sequence_(manifest.sequence),
+      binding_{manifest.tables, manifest.table_name, manifest.rebinding, manifest.discarded, manifest.discarded_at_lsn},
+      in_trash_(in_trash) {}
+
+std::shared_ptr<StoreImpl> StoreImpl::Make(std::shared_ptr<StoreContext> context, const Manifest& manifest,
+                                           bool in_trash, bool has_manifest) {
+  std::shared_ptr<StoreImpl> store(new StoreImpl(std::move(context), manifest, in_trash, has_manifest));
+  store->lanes_.reserve(store->context_->append_paths.size());
+  for (const uint32_t path_number : store->context_->append_paths) {
+    store->lanes_.push_back(std::make_shared<Lane>(store->context_, store, path_number));
+  }
+  return store;
+}
+
+// ---- appending and flushing ----
+
+Result<Locator> StoreImpl::Append(std::span<const uint8_t> value, const AppendOptions& options,
+                                  UnsyncedExtents* unsynced) {
+  if (unsynced == nullptr) return Status::InvalidArgument("an append needs the transaction's unsynced extents");
+  QUARRY_TRY(CheckOptions(value, options));
+  ExtentWriter writer(context_.get(), ChooseLane(*unsynced), id_, options);
+  QUARRY_TRY_ASSIGN(const AppendedExtent extent, writer.Append(value));
+  const Locator& locator = extent.locator;
+  unsynced->Add({id_, locator.segment, locator.offset_bytes + locator.extent_size_bytes, extent.flush_ticket});
+  context_->counters.Add(Counter::kExtentsAppended);
+  context_->counters.Add(Counter::kValueBytesAppended, value.size());
+  context_->counters.Add(Counter::kStoredBytesAppended, locator.extent_size_bytes);
+  CheckpointWhenDue(locator.extent_size_bytes);
+  return locator;
+}
+
+Lane* StoreImpl::LaneOfPath(uint32_t path_number) const {
+  for (const std::shared_ptr<Lane>& lane : lanes_) {
+    if (lane->path_number() == path_number) return lane.get();
+  }
+  return nullptr;
+}
+
+Lane* StoreImpl::ChooseLane(const UnsyncedExtents& unsynced) {
+  if (lanes_.size() == 1) return lanes_[0].get();
+  // A transaction stays where it began, so that its commit waits for one flush.
+  for (const UnsyncedExtents::Entry& entry : unsynced.entries()) {
+    if (entry.store != id_) continue;
+    if (const std::shared_ptr<Segment> segment = FindSegment(entry.segment); segment != nullptr) {
+      if (Lane* const lane = LaneOfPath(segment->path_number()); lane != nullptr) return lane;
+    }
+  }
+  return lanes_[next_lane_.fetch_add(1, std::memory_order_relaxed) % lanes_.size()].get();
+}
+
+Status StoreImpl::Sync(SegmentNumber segment, uint64_t flush_ticket) {
+  const std::shared_ptr<Segment> found = FindSegment(segment);
+  if (found == nullptr) return NotFound(segment);
+  Lane* const lane = LaneOfPath(found->path_number());
+  // Segments of other paths are of an earlier run, sealed and durable.
+  return lane == nullptr ? Status::Ok() : lane->Sync(segment, flush_ticket);
+}
+
+Status StoreImpl::SyncAll() {
+  Status first;
+  for (const std::shared_ptr<Lane>& lane : lanes_) {
+    if (Status status = lane->SyncAll(); !status.ok() && first.ok()) first = status;
+  }
+  return first;
+}
+
+void StoreImpl::CheckpointWhenDue(uint64_t appended_bytes) {
+  const uint64_t interval = context_->options.checkpoint_interval_bytes;
+  const uint64_t before = appended_since_checkpoint_.fetch_add(appended_bytes, std::memory_order_relaxed);
+  if (interval == 0 || before >= interval || before + appended_bytes < interval) return;
+  context_->maintenance.Submit([store = weak_from_this()] {
+    // A checkpoint that fails is tried again after the next interval; recovery just has more to scan until then.
+    if (const auto alive = store.lock(); alive != nullptr) (void)alive->Checkpoint();
+  });
+}
+
+// ---- reading ----
+
+std::shared_ptr<Segment> StoreImpl::FindSegment(SegmentNumber segment) const {
+  SharedLock lock(segments_mutex_);
+  const auto found = segments_.find(segment.value);
+  return found == segments_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<Segment>> StoreImpl::AllSegments() const {
+  std::vector<std::shared_ptr<Segment>> segments;
+  {
+    SharedLock lock(segments_mutex_);
+    segments.reserve(segments_.size());
+    for (const auto& [number, segment] : segments_) segments.push_back(segment);
+  }
+  std::sort(segments.begin(), segments.end(), [](const auto& a, const auto& b) { return a->number() < b->number(); });
+  return segments;
+}
+
+void StoreImpl::RegisterSegment(const std::shared_ptr<Segment>& segment) {
+  ExclusiveLock lock(segments_mutex_);
+  segments_[segment->number().value] = segment;
+}
+
+Status StoreImpl::NotFound(SegmentNumber segment) const {
+  return Status::NotFound("store " + std::to_string(id_.value) + " has no segment " + std::to_string(segment.value));
+}
+
+Status StoreImpl::Read(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+                       std::span<uint8_t> out, bool whole) {
+  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
+  if (segment == nullptr) return NotFound(locator.segment);
+  SegmentReader reader(context_.get(), this, segment.get(), locator, options);
+  const Status status = whole ? reader.ReadWhole(out) : reader.ReadRange(offset_bytes, out);
+  if (status.ok()) {
+    context_->counters.Add(Counter::kExtentsRead);
+    context_->counters.Add(Counter::kValueBytesRead, out.size());
+    context_->counters.Add(reader.missed_recent() ? Counter::kRecentCacheMisses : Counter::kRecentCacheHits);
+  } else if (status.code() == StatusCode::kCorruption) {
+    context_->counters.Add(Counter::kCorruptions);
+  }
+  return status;
+}
+
+void StoreImpl::Release(const Locator& locator) {
+  context_->counters.Add(Counter::kExtentsReleased);
+  if (const auto segment = FindSegment(locator.segment); segment != nullptr) {
+    segment->CountReleased(locator.extent_size_bytes);
+  }
+}
+
+StoreStats StoreImpl::GetStats() const {
+  StoreStats stats;
+  const Binding binding = GetBinding();
+  stats.store = id_;
+  if (!binding.tables.empty()) stats.table = binding.tables.back();
+  stats.table_name = binding.table_name;
+  stats.rebinding = binding.rebinding;
+  stats.discarded = binding.discarded;
+  for (const std::shared_ptr<Segment>& segment : AllSegments()) {
+    ++stats.segments;
+    stats.extents += segment->extents();
+    stats.live_bytes += segment->live_bytes();
+    stats.dead_bytes += segment->dead_bytes();
+    // A file that cannot be asked now (its data path is away) counts as nothing.
+    const auto file = segment->FileForRead(const_cast<StoreImpl*>(this));
+    if (!file.ok()) continue;
+    if (const Result<uint64_t> allocated = (*file)->AllocatedBytes(); allocated.ok()) stats.real_bytes += *allocated;
+  }
+  return stats;
+}
+
+}  // namespace quarry

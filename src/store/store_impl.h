@@ -1,0 +1,115 @@
+// StoreImpl: one store, its segments and its lanes.
+//
+// Invariants:
+//  - The MANIFEST was durable before the first append: a store directory without one holds nothing committed.
+//  - Segment numbers rise; a segment is registered before anything is appended to it, and stays until EmptyTrash.
+//  - The manifest decides whether the store is in the trash; the directory it lies in follows.
+// Thread-safety: internally synchronised. Lock order: docs/concurrency.md.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/shared_mutex.h"
+#include "format/manifest.h"
+#include "quarry/store.h"
+#include "store/lane.h"
+#include "store/segment.h"
+#include "store/store_context.h"
+
+namespace quarry {
+
+class StoreImpl final : public Store,
+                        public SegmentFactory,
+                        public SegmentLocator,
+                        public std::enable_shared_from_this<StoreImpl> {
+ public:
+  /// `manifest` gives the bindings and the numbers; its segments are registered by the caller.
+  [[nodiscard]] static std::shared_ptr<StoreImpl> Make(std::shared_ptr<StoreContext> context, const Manifest& manifest,
+                                                       bool in_trash, bool has_manifest);
+
+  // Store
+  [[nodiscard]] StoreId id() const override { return id_; }
+  [[nodiscard]] Result<Locator> Append(std::span<const uint8_t> value, const AppendOptions& options,
+                                       UnsyncedExtents* unsynced) override;
+  [[nodiscard]] Status SyncAll() override;
+  void Release(const Locator& locator) override;
+  [[nodiscard]] StoreStats GetStats() const override;
+
+  // What the directory asks for.
+  [[nodiscard]] Status Read(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+                            std::span<uint8_t> out, bool whole);
+  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t flush_ticket);
+  /// Rewrites the manifest with what is true now.
+  [[nodiscard]] Status Checkpoint() QUARRY_EXCLUDES(manifest_mutex_);
+  /// Seals, flushes and trims the active segments, then writes the manifest: a clean shutdown.
+  [[nodiscard]] Status Close();
+  void RegisterSegment(const std::shared_ptr<Segment>& segment);
+  /// Recovery found files beyond the manifest's numbers.
+  void RaiseNextSegment(SegmentNumber next) { next_segment_.store(next.value); }
+
+  /// What the store is bound to. Changes are durable when they return; on error nothing changed in memory.
+  struct Binding {
+    std::vector<TableId> tables;
+    std::string table_name;
+    bool rebinding = false;
+    bool discarded = false;
+    uint64_t discarded_at_lsn = 0;
+  };
+  [[nodiscard]] Binding GetBinding() const;
+  [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(manifest_mutex_);
+  /// Moves the home's store directory to where the binding says that it belongs.
+  [[nodiscard]] Status MoveToWhereItBelongs();
+  /// Unlinks everything, the manifest last. The caller took the store out of the directory before.
+  [[nodiscard]] Status Unlink();
+
+  // SegmentFactory, SegmentLocator
+  [[nodiscard]] Result<std::shared_ptr<SegmentFile>> CreateSegment(uint32_t path_number) override;
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenSegmentForWrite(SegmentNumber segment,
+                                                                          uint32_t path_number) override;
+  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenSegmentForRead(SegmentNumber segment,
+                                                                         uint32_t path_number) override;
+  /// The directory of this store's segments on a path. Error: kUnavailable.
+  [[nodiscard]] Result<std::string> SegmentDirectory(uint32_t path_number) QUARRY_EXCLUDES(location_mutex_);
+
+ private:
+  StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& manifest, bool in_trash, bool has_manifest);
+  [[nodiscard]] Result<std::string> SegmentDirectoryLocked(uint32_t path_number) const
+      QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
+  [[nodiscard]] std::string HomeDirectory(bool in_trash) const;
+  [[nodiscard]] std::shared_ptr<Segment> FindSegment(SegmentNumber segment) const;
+  [[nodiscard]] std::vector<std::shared_ptr<Segment>> AllSegments() const;
+  [[nodiscard]] Lane* ChooseLane(const UnsyncedExtents& unsynced);
+  [[nodiscard]] Lane* LaneOfPath(uint32_t path_number) const;
+  [[nodiscard]] Status WriteManifest(const Binding& binding) QUARRY_REQUIRES(manifest_mutex_);
+  [[nodiscard]] ManifestSegment Describe(Segment* segment) const;
+  void CheckpointWhenDue(uint64_t appended_bytes);
+  [[nodiscard]] Status NotFound(SegmentNumber segment) const;
+
+  const std::shared_ptr<StoreContext> context_;
+  const StoreId id_;
+  const uint64_t created_micros_;
+  const bool has_manifest_;                   ///< false: its home was lost; readable, but nothing is written for it
+  std::vector<std::shared_ptr<Lane>> lanes_;  ///< constant after Make
+  std::atomic<uint64_t> next_lane_{0};
+  std::atomic<uint32_t> next_segment_;
+  std::atomic<uint64_t> appended_since_checkpoint_{0};
+
+  Mutex manifest_mutex_;  ///< held while the manifest is written
+  uint64_t sequence_ QUARRY_GUARDED_BY(manifest_mutex_);
+
+  mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(manifest_mutex_);
+  Binding binding_ QUARRY_GUARDED_BY(binding_mutex_);
+
+  mutable SharedMutex location_mutex_;  ///< held shared while a file is opened or created by its path
+  bool in_trash_ QUARRY_GUARDED_BY(location_mutex_);
+
+  mutable SharedMutex segments_mutex_;
+  std::unordered_map<uint32_t, std::shared_ptr<Segment>> segments_ QUARRY_GUARDED_BY(segments_mutex_);
+};
+
+}  // namespace quarry

@@ -1,0 +1,78 @@
+// What the store's tests share: a directory over a chosen Env, deterministic values, small helpers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "io/memory_env.h"
+#include "quarry/store.h"
+#include "store/store_directory_impl.h"
+
+namespace quarry {
+
+#define ASSERT_OK(expression)                                              \
+  do {                                                                     \
+    const ::quarry::Status status_under_test_ = (expression);              \
+    ASSERT_TRUE(status_under_test_.ok()) << status_under_test_.ToString(); \
+  } while (false)
+#define EXPECT_OK(expression)                                              \
+  do {                                                                     \
+    const ::quarry::Status status_under_test_ = (expression);              \
+    EXPECT_TRUE(status_under_test_.ok()) << status_under_test_.ToString(); \
+  } while (false)
+
+/// The value of a Result that must be ok; ends the process with its message otherwise.
+template <typename T>
+T ValueOf(Result<T> result) {
+  if (!result.ok()) {
+    ADD_FAILURE() << result.status().ToString();
+    std::abort();
+  }
+  return std::move(result).value();
+}
+
+/// Bytes that do not compress.
+inline std::vector<uint8_t> RandomValue(size_t size_bytes, uint64_t seed) {
+  std::mt19937_64 random(seed * 7919 + size_bytes);
+  std::vector<uint8_t> value(size_bytes);
+  for (size_t i = 0; i < value.size(); i += 8) {
+    const uint64_t word = random();
+    std::memcpy(value.data() + i, &word, std::min<size_t>(8, value.size() - i));
+  }
+  return value;
+}
+
+/// Text-like bytes that compress about 3:1 or better.
+inline std::vector<uint8_t> TextValue(size_t size_bytes, uint64_t seed) {
+  static const char* const kWords[] = {"segment ", "extent ", "quarry ", "locator ", "the ", "a ", "of ", "flush\n"};
+  std::mt19937_64 random(seed);
+  std::string text;
+  while (text.size() < size_bytes) text += kWords[random() % 8] + std::to_string(random() % 100);
+  return {text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size_bytes)};
+}
+
+inline DirectoryOptions TestOptions() {
+  DirectoryOptions options;
+  options.home_path = "/home";
+  options.segment_size_bytes = 64ULL << 20;
+  options.zeroed_pool_bytes = 0;
+  return options;
+}
+
+/// Opens without the background thread: every test of one thread is deterministic.
+inline Result<std::unique_ptr<StoreDirectoryImpl>> OpenDirectory(Env* env, const DirectoryOptions& options) {
+  return StoreDirectoryImpl::Open(options, {env, false});
+}
+
+inline Result<std::vector<uint8_t>> ReadValue(StoreDirectory* directory, const Locator& locator,
+                                              uint32_t read_batch_bytes = kReadBatchDefaultBytes) {
+  std::vector<uint8_t> out(locator.value_size_bytes);
+  QUARRY_TRY(directory->Read(locator, {read_batch_bytes}, out));
+  return out;
+}
+
+}  // namespace quarry
