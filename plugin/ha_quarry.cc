@@ -264,7 +264,7 @@ int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
   THD* thd = ha_thd();
   if (!rewriter_.active()) {
     ClearReadWrite(thd, QuarryHandlerton());
-    return ForwardingHandler::update_row(old_data, new_data);
+    return UpdateChildRow(old_data, new_data);
   }
   Transaction* transaction = Transaction::Of(thd);
   if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
@@ -275,7 +275,7 @@ int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
   if (!status.ok()) {
     error = Fail(status, Action::kAppend);
   } else {
-    error = ForwardingHandler::update_row(old_data, new_data);
+    error = UpdateChildRow(old_data, new_data);
   }
   if (error == 0) rewriter_.NoteReplaced(old_data, new_data, transaction);
   rewriter_.Restore();
@@ -329,23 +329,29 @@ bool QuarryHandler::PrefetchesIds(THD* thd) const {
 }
 
 int QuarryHandler::WriteChildRow(THD* thd, const uchar* buf) {
-  if (table->next_number_field == nullptr || buf != table->record[0]) return ForwardingHandler::write_row(buf);
-  int error = 0;
+  Field* id = table->next_number_field;
+  if (id == nullptr || buf != table->record[0]) return ForwardingHandler::write_row(buf);
+  if (share_->gives_ids() && id->val_int() != 0) NoteExplicitId(id);
   if (PrefetchesIds(thd)) {
     prefetching_ids_ = true;
-    error = update_auto_increment();
+    const int error = update_auto_increment();
     prefetching_ids_ = false;
-    if (error == 0) error = WriteRowWithId(buf);
-  } else {
-    error = ForwardingHandler::write_row(buf);
+    return error != 0 ? error : WriteRowWithId(buf);
   }
-  if (error == 0) NoteId(table->next_number_field);
+  const int error = ForwardingHandler::write_row(buf);
+  if (error == 0 && share_->gives_ids() && insert_id_for_cur_row != 0) share_->NoteGivenId(insert_id_for_cur_row);
   return error;
 }
 
-void QuarryHandler::NoteId(Field* field) {
+int QuarryHandler::UpdateChildRow(const uchar* old_data, const uchar* new_data) {
+  Field* id = table->found_next_number_field;
+  if (id != nullptr && share_->gives_ids() && bitmap_is_set(table->write_set, id->field_index)) NoteExplicitId(id);
+  return ForwardingHandler::update_row(old_data, new_data);
+}
+
+void QuarryHandler::NoteExplicitId(Field* field) {
   const longlong value = field->val_int();
-  if (value > 0 || (field->flags & UNSIGNED_FLAG) != 0) share_->NoteId(static_cast<uint64_t>(value));
+  if (value > 0 || (field->flags & UNSIGNED_FLAG) != 0) share_->NoteExplicitId(static_cast<uint64_t>(value));
 }
 
 void QuarryHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,

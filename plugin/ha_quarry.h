@@ -97,7 +97,9 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   bool ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first, ulonglong* reserved);
   /// The child's write_row, with an id from the shared range when the session asks for that.
   int WriteChildRow(THD* thd, const uchar* buf);
-  void NoteId(Field* field);
+  int UpdateChildRow(const uchar* old_data, const uchar* new_data);
+  /// A row with this id is about to be written: the shared range must not give it again.
+  void NoteExplicitId(Field* field);
 
   QuarryShare* share_ = nullptr;  ///< owned by the TABLE_SHARE (or ha_partition's)
   RowRewriter rewriter_;

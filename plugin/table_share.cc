@@ -19,6 +19,7 @@ void QuarryShare::ForgetStore() {
 }
 
 uint64_t QuarryShare::TakeIds(uint64_t offset, uint64_t increment, uint64_t wanted) {
+  gives_ids_.store(true, std::memory_order_release);
   const std::lock_guard<std::mutex> guard(ids_mutex_);
   if (ids_.first >= ids_.end || wanted == 0) return 0;
   uint64_t first = ids_.first;
@@ -34,14 +35,24 @@ uint64_t QuarryShare::TakeIds(uint64_t offset, uint64_t increment, uint64_t want
 void QuarryShare::AddIds(const IdRange& range) {
   const std::lock_guard<std::mutex> guard(ids_mutex_);
   ids_ = range;
+  if (explicit_max_ >= ids_.first && explicit_max_ < ids_.end) ids_.first = explicit_max_ + 1;
 }
 
-void QuarryShare::NoteId(uint64_t value) {
+void QuarryShare::NoteExplicitId(uint64_t value) {
   const std::lock_guard<std::mutex> guard(ids_mutex_);
-  if (value < ids_.first) return;
-  ids_.first = value >= ids_.end ? ids_.end : value + 1;
+  explicit_max_ = std::max(explicit_max_, value);
+  if (value >= ids_.first) ids_.first = value >= ids_.end ? ids_.end : value + 1;
 }
 
-void QuarryShare::ForgetIds() { AddIds(IdRange()); }
+void QuarryShare::NoteGivenId(uint64_t value) {
+  const std::lock_guard<std::mutex> guard(ids_mutex_);
+  if (value >= ids_.first && value < ids_.end) ids_.first = value + 1;
+}
+
+void QuarryShare::ForgetIds() {
+  const std::lock_guard<std::mutex> guard(ids_mutex_);
+  ids_ = IdRange();
+  explicit_max_ = 0;
+}
 
 }  // namespace quarry

@@ -3,7 +3,8 @@
 // Invariants:
 //  - The layout never changes: a new definition is a new TABLE_SHARE, hence a new QuarryShare.
 //  - The store belongs to one InnoDB table id. TRUNCATE gives the table a new id, and the next append a new store.
-//  - An id taken from the reserved range is never given again; an explicit value moves the range past itself.
+//  - An id taken from the reserved range is never given again; an explicit value moves the range past itself,
+//    as MySQL Cluster's prefetch does.
 // Thread-safety: internally synchronised.
 #pragma once
 
@@ -33,9 +34,13 @@ class QuarryShare final : public Handler_share {
   uint64_t TakeIds(uint64_t offset, uint64_t increment, uint64_t wanted);
   /// Adds a freshly reserved range. What was left of the one before is lost, never given twice.
   void AddIds(const IdRange& range);
-  /// A row with this id was written: ids up to it are no longer given.
-  void NoteId(uint64_t value);
+  /// An explicit id is about to be written: ids up to it are no longer given.
+  void NoteExplicitId(uint64_t value);
+  /// InnoDB gave this id by itself (a session that does not prefetch, a replicated statement).
+  void NoteGivenId(uint64_t value);
   void ForgetIds();
+  /// Cheap: whether any session ever took ids from here.
+  [[nodiscard]] bool gives_ids() const { return gives_ids_.load(std::memory_order_acquire); }
   /// Held while a new range is reserved, so that waiting sessions share it.
   std::mutex& reservation_mutex() { return reservation_mutex_; }
 
@@ -54,6 +59,9 @@ class QuarryShare final : public Handler_share {
   // Guarded by ids_mutex_.
   std::mutex ids_mutex_;
   IdRange ids_;
+  uint64_t explicit_max_ = 0;  ///< the largest explicit id seen: it may lie in a range that is just being reserved
+
+  std::atomic<bool> gives_ids_{false};
 };
 
 }  // namespace quarry
