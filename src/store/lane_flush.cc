@@ -76,7 +76,10 @@ void Lane::LeadFlush() {
   context_->counters.Add(Counter::kFlushes, files.size());
   if (zeroed_only && !files.empty()) context_->counters.Add(Counter::kFlushesZeroed, files.size());
   context_->counters.Add(Counter::kCommittersFlushed, committers_current_);
-  lone_flushes_ = committers_current_ <= 1 ? lone_flushes_ + 1 : 0;
+  // Alone means that nobody else is on the way either: large values spend their time in writes, not in flushes.
+  const bool alone =
+      committers_current_ <= 1 && committers_next_ == 0 && (active_ == nullptr || active_->private_in_flight == 0);
+  lone_flushes_ = alone ? lone_flushes_ + 1 : 0;
   committers_current_ = 0;
   flush_completed_ = number;
   flush_active_ = false;
