@@ -2,8 +2,11 @@
 //
 // QUARRY_COLUMNS goes through the server's own get_all_tables(), as COLUMNS does: it visits only what the user may see
 // and what the WHERE clause can match, and opens each table's definition (not the table) under a metadata lock.
-// QUARRY_TABLES lists the stores; a row is shown to who holds PROCESS or any privilege on the table.
+// QUARRY_TABLES lists the stores, under the names that InnoDB knows their tables by now. A row is shown to who holds
+// PROCESS or any privilege on the table.
 #include "information_schema.h"
+
+#include <unordered_map>
 
 #include <sql_acl.h>
 #include <sql_i_s.h>
@@ -13,6 +16,7 @@
 
 #include "column_options.h"
 #include "hton.h"
+#include "inner_query.h"
 #include "quarry/store.h"
 
 namespace quarry {
@@ -77,10 +81,11 @@ enum Index : uint {
   kLiveBytes,
   kDeadBytes,
   kRealBytes,
-  kRebinding,
+  kState,
   kPath,
 };
 
+constexpr uint kStateLength = 16;
 constexpr uint kPathLength = 512;
 
 ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
@@ -93,7 +98,7 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
                           Show::Column("LIVE_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("DEAD_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("REAL_BYTES", Show::ULonglong(), NOT_NULL),
-                          Show::Column("REBINDING", Show::Varchar(kYesNoLength), NOT_NULL),
+                          Show::Column("STATE", Show::Varchar(kStateLength), NOT_NULL),
                           Show::Column("STORE_PATH", Show::Varchar(kPathLength), NOT_NULL),
                           Show::CEnd()};
 
@@ -198,7 +203,6 @@ TableName Split(const std::string& path) {
 }
 
 bool MaySee(THD* thd, const TableName& name) {
-  if ((thd->security_ctx->master_access & PROCESS_ACL) != NO_ACL) return true;
   TABLE_LIST table;
   const LEX_CSTRING database = {name.database.c_str(), name.database.size()};
   const LEX_CSTRING table_name = {name.table.c_str(), name.table.size()};
@@ -206,28 +210,59 @@ bool MaySee(THD* thd, const TableName& name) {
   return !check_table_access(thd, TABLE_ACLS, &table, true, 1, true);
 }
 
+/// What InnoDB knows, by table id. Not an answer when InnoDB could not be asked.
+std::optional<std::unordered_map<uint64_t, std::string>> InnodbNames() {
+  const Result<QueryRows> rows = QueryAside("SELECT TABLE_ID, NAME FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES");
+  if (!rows.ok()) return std::nullopt;
+  std::unordered_map<uint64_t, std::string> names;
+  for (const auto& row : *rows) {
+    if (row[0] && row[1]) names.emplace(strtoull(row[0]->c_str(), nullptr, 10), *row[1]);
+  }
+  return names;
+}
+
+/// A dropped store waits for its space to be given back; its old name may be another table's by now.
+constexpr const char* kDropped = "DROPPED";
+
+bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const TableName& name, const char* state) {
+  restore_record(target, s->default_values);
+  Field** const fields = target->field;
+  char path[64];
+  snprintf(path, sizeof(path), "stores/%016llx", static_cast<unsigned long long>(stats.store.value));
+  StoreText(fields[tables::kSchema], name.database);
+  StoreText(fields[tables::kTable], name.table);
+  if (!name.partition.empty()) StoreText(fields[tables::kPartition], name.partition);
+  StoreNumber(fields[tables::kTableId], stats.table.value);
+  StoreNumber(fields[tables::kStoreId], stats.store.value);
+  StoreNumber(fields[tables::kSegments], stats.segments);
+  StoreNumber(fields[tables::kExtents], stats.extents);
+  StoreNumber(fields[tables::kLiveBytes], stats.live_bytes);
+  StoreNumber(fields[tables::kDeadBytes], stats.dead_bytes);
+  StoreNumber(fields[tables::kRealBytes], stats.real_bytes);
+  StoreText(fields[tables::kState], state);
+  StoreText(fields[tables::kPath], path);
+  return schema_table_store_record(thd, target);
+}
+
 int FillTables(THD* thd, TABLE_LIST* list, COND*) {
-  TABLE* const target = list->table;
-  for (const StoreStats& stats : Directory()->ListStores()) {
-    const TableName name = Split(stats.table_name);
-    if (!MaySee(thd, name)) continue;
-    restore_record(target, s->default_values);
-    Field** const fields = target->field;
-    char path[64];
-    snprintf(path, sizeof(path), "stores/%016llx", static_cast<unsigned long long>(stats.store.value));
-    StoreText(fields[tables::kSchema], name.database);
-    StoreText(fields[tables::kTable], name.table);
-    if (!name.partition.empty()) StoreText(fields[tables::kPartition], name.partition);
-    StoreNumber(fields[tables::kTableId], stats.table.value);
-    StoreNumber(fields[tables::kStoreId], stats.store.value);
-    StoreNumber(fields[tables::kSegments], stats.segments);
-    StoreNumber(fields[tables::kExtents], stats.extents);
-    StoreNumber(fields[tables::kLiveBytes], stats.live_bytes);
-    StoreNumber(fields[tables::kDeadBytes], stats.dead_bytes);
-    StoreNumber(fields[tables::kRealBytes], stats.real_bytes);
-    StoreYesNo(fields[tables::kRebinding], stats.rebinding);
-    StoreText(fields[tables::kPath], path);
-    if (schema_table_store_record(thd, target)) return 1;
+  const std::vector<StoreStats> stores = Directory()->ListStores();
+  if (stores.empty()) return 0;
+  const auto innodb_names = InnodbNames();
+  const bool sees_all = (thd->security_ctx->master_access & PROCESS_ACL) != NO_ACL;
+  for (const StoreStats& stats : stores) {
+    std::string path = stats.table_name;
+    const char* state = stats.rebinding ? "REBINDING" : "BOUND";
+    if (innodb_names) {
+      const auto known = innodb_names->find(stats.table.value);
+      if (known != innodb_names->end()) {
+        path = known->second;
+      } else if (!stats.rebinding) {
+        state = kDropped;
+      }
+    }
+    const TableName name = Split(path);
+    if (!sees_all && (state == kDropped || !MaySee(thd, name))) continue;
+    if (StoreTableRow(thd, list->table, stats, name, state)) return 1;
   }
   return 0;
 }

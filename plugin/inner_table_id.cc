@@ -7,13 +7,12 @@
 //                               dict_table_t, storage/innobase/include/dict0mem.h
 #include "inner_table_id.h"
 
-#include <chrono>
 #include <condition_variable>
 #include <thread>
 
 #include <log.h>
-#include <mysql.h>
-#include <mysql/service_sql.h>
+
+#include "inner_query.h"
 
 namespace quarry {
 namespace {
@@ -93,7 +92,6 @@ class SelfCheck {
 
   // A table may be renamed or dropped between the offer and the question, so one difference proves nothing.
   static constexpr int kDifferencesToFail = 3;
-  static constexpr auto kPause = std::chrono::milliseconds(100);
 
   void Run() {
     if (my_thread_init() != 0) return;
@@ -128,29 +126,14 @@ class SelfCheck {
 
   /// Runs without any lock of ours, as a session of its own: a DDL that it waits for never waits for it.
   static Answer Ask(const InnerTable& table) {
-    MYSQL* const connection = mysql_init(nullptr);
-    if (connection == nullptr) return Answer::kUnknown;
-    Answer answer = Answer::kUnknown;
-    if (mysql_real_connect_local(connection) != nullptr) {
-      const std::string query = "SELECT NAME, SPACE FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES WHERE TABLE_ID = " +
-                                std::to_string(table.id.value);
-      if (mysql_real_query(connection, query.c_str(), query.size()) == 0) answer = Compare(connection, table);
+    const Result<QueryRows> rows =
+        QueryHere("SELECT NAME, SPACE FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES WHERE TABLE_ID = " +
+                  std::to_string(table.id.value));
+    if (!rows.ok()) return Answer::kUnknown;
+    for (const auto& row : *rows) {
+      if (row[0] == table.name && row[1] == std::to_string(table.space_id)) return Answer::kSame;
     }
-    mysql_close(connection);
-    return answer;
-  }
-
-  static Answer Compare(MYSQL* connection, const InnerTable& table) {
-    MYSQL_RES* const result = mysql_store_result(connection);
-    if (result == nullptr) return Answer::kUnknown;
-    Answer answer = Answer::kDifferent;
-    while (MYSQL_ROW row = mysql_fetch_row(result)) {
-      const bool same_name = row[0] != nullptr && table.name == row[0];
-      const bool same_space = row[1] != nullptr && std::to_string(table.space_id) == row[1];
-      if (same_name && same_space) answer = Answer::kSame;
-    }
-    mysql_free_result(result);
-    return answer;
+    return Answer::kDifferent;
   }
 
   std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include "status_vars.h"
 
 #include "hton.h"
+#include "inner_table_id.h"
 
 namespace quarry {
 
@@ -20,9 +21,10 @@ struct Snapshot {
   uint64_t commit_syncs;
   uint64_t ddl_syncs;
   double committers_per_flush;
+  char table_id_check[8];
 };
 
-enum class Kind : uint8_t { kCount, kRatio };
+enum class Kind : uint8_t { kCount, kRatio, kText };
 
 struct Entry {
   const char* name;
@@ -64,6 +66,7 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(segments_poisoned),
     QUARRY_CORE(staging_bytes),
     QUARRY_CORE(stored_bytes_appended),
+    {"table_id_check", offsetof(Snapshot, table_id_check), Kind::kText},
     QUARRY_CORE(value_bytes_appended),
     QUARRY_CORE(value_bytes_read),
     QUARRY_OWN(values_inline),
@@ -74,7 +77,7 @@ constexpr Entry kEntries[] = {
 constexpr size_t kEntryCount = std::size(kEntries);
 
 // A counter added to the core and forgotten here would be invisible.
-constexpr size_t kOwnEntryCount = 8;
+constexpr size_t kOwnEntryCount = 9;
 static_assert(sizeof(Counters) == (kEntryCount - kOwnEntryCount) * sizeof(uint64_t));
 
 struct Buffer {
@@ -86,6 +89,30 @@ static_assert(std::is_trivially_destructible_v<Buffer>);
 
 uint64_t Get(const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); }
 
+const char* StateName(SelfCheckState state) {
+  switch (state) {
+    case SelfCheckState::kPending:
+      return "pending";
+    case SelfCheckState::kPassed:
+      return "passed";
+    case SelfCheckState::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+enum_mysql_show_type ShowType(Kind kind) {
+  switch (kind) {
+    case Kind::kRatio:
+      return SHOW_DOUBLE;
+    case Kind::kText:
+      return SHOW_CHAR;
+    case Kind::kCount:
+      return SHOW_LONGLONG;
+  }
+  return SHOW_LONGLONG;
+}
+
 Snapshot TakeSnapshot() {
   Snapshot snapshot{};
   if (StoreDirectory* const directory = Directory()) snapshot.core = directory->GetCounters();
@@ -96,6 +123,7 @@ Snapshot TakeSnapshot() {
   snapshot.heads_kept = Get(plugin_counters.heads_kept);
   snapshot.commit_syncs = Get(plugin_counters.commit_syncs);
   snapshot.ddl_syncs = Get(plugin_counters.ddl_syncs);
+  snprintf(snapshot.table_id_check, sizeof(snapshot.table_id_check), "%s", StateName(GetSelfCheckState()));
   const Counters& core = snapshot.core;
   if (core.flushes > 0) {
     snapshot.committers_per_flush = static_cast<double>(core.committers_flushed) / static_cast<double>(core.flushes);
@@ -110,7 +138,7 @@ int ShowQuarry(THD*, st_mysql_show_var* variable, void* raw_buffer, system_statu
   for (size_t i = 0; i < kEntryCount; i++) {
     buffer->variables[i].name = kEntries[i].name;
     buffer->variables[i].value = base + kEntries[i].offset;
-    buffer->variables[i].type = kEntries[i].kind == Kind::kRatio ? SHOW_DOUBLE : SHOW_LONGLONG;
+    buffer->variables[i].type = ShowType(kEntries[i].kind);
   }
   buffer->variables[kEntryCount] = {nullptr, nullptr, SHOW_UNDEF};
   variable->type = SHOW_ARRAY;

@@ -1,0 +1,21 @@
+// Questions to the server's own INFORMATION_SCHEMA, asked as a session of Quarry's own through the SQL service.
+// Thread-safety: internally synchronised (each call has its own session).
+#pragma once
+
+#include "mariadb_compat.h"
+#include "quarry/status.h"
+
+namespace quarry {
+
+/// Rows of nullable texts, as the server sent them.
+using QueryRows = std::vector<std::vector<std::optional<std::string>>>;
+
+/// Runs `query` in a thread of Quarry's own that has no session yet (my_thread_init done). Errors: kUnavailable with
+/// the server's message.
+Result<QueryRows> QueryHere(const std::string& query);
+
+/// The same from a thread that runs a user's statement: in a helper thread, for the service would otherwise run the
+/// query inside that statement. The caller must hold nothing that the query could wait for.
+Result<QueryRows> QueryAside(const std::string& query);
+
+}  // namespace quarry
