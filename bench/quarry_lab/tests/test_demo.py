@@ -1,0 +1,214 @@
+"""The demo's own judgement: what it loads is repeatable, what it calls survived has survived, what it draws is well-formed."""
+
+import copy
+import hashlib
+import json
+import xml.etree.ElementTree as ElementTree
+
+import mariadb
+import pytest
+
+from quarry_lab.demo import client, corpus, crash, measure, report, space, summary, svg
+from quarry_lab.demo.documents import DocumentGenerator
+from quarry_lab.demo.tables import VARIANTS
+from quarry_lab.stats import Summary
+
+MEGABYTE = 1_000_000
+
+
+def sha(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+# --- the files ---
+def make_corpus(tmp_path, megabytes=4, seed=3):
+    tmp_path = tmp_path / "files"
+    if tmp_path.exists():
+        return corpus.gather([str(tmp_path)], megabytes * MEGABYTE, seed, lambda *_: None)
+    tmp_path.mkdir()
+    for number, size in enumerate((500, 1024, 1500, 5000, 70_000)):
+        (tmp_path / f"file{number}.txt").write_bytes(bytes([65 + number]) * size)
+    (tmp_path / "copy.txt").write_bytes(b"B" * 1024)
+    (tmp_path / "link.txt").symlink_to(tmp_path / "file1.txt")
+    return corpus.gather([str(tmp_path)], megabytes * MEGABYTE, seed, lambda *_: None)
+
+
+def test_small_sample_is_topped_up_and_repeatable(tmp_path):
+    first, second = make_corpus(tmp_path), make_corpus(tmp_path)
+    assert [(i.name, i.sha256) for i in first.items] == [(i.name, i.sha256) for i in second.items]
+    assert [i.sha256 for i in first.items] != [i.sha256 for i in make_corpus(tmp_path, seed=4).items]
+    assert 0.6 * 4 * MEGABYTE < first.bytes  # the largest octaves get less than one file
+    real = [i for i in first.items if not i.generated]
+    assert sorted(i.size for i in real) == [1024, 1500, 5000, 70_000]  # 500 bytes: too small; copy and link: once only
+    assert all(hashlib.sha256(i.data).digest() == i.sha256 for i in first.items)
+    described = first.describe()
+    assert sum(o["files"] for o in described["octaves"]) == len(first.items)
+    assert described["generated_files"] == len(first.items) - 4
+
+
+@pytest.mark.parametrize("size, octave", [(1024, 0), (2047, 0), (2048, 1), (1 << 20, 10), (20 << 20, 14)])
+def test_octaves(size, octave):
+    assert corpus.octave_of(size) == octave
+
+
+@pytest.mark.parametrize("kind", DocumentGenerator.KINDS)
+def test_documents_have_the_wanted_size(kind):
+    generator, found = DocumentGenerator(5), set()
+    for size in (1024, 1025, 40_000) * 20:
+        made, data = generator.make(size)
+        assert len(data) == size
+        found.add(made)
+    assert kind in found
+
+
+@pytest.mark.parametrize(
+    "path, data, kind",
+    [
+        ("/usr/bin/x", b"\x7fELF....", "binary"),
+        ("/usr/share/man/man1/x.1.gz", b"\x1f\x8b", "documentation"),
+        ("/usr/share/fonts/x.ttf", b"\0\1\0\0", "font"),
+        ("/usr/lib/x.so.1.2.jar", b"PK", "archive"),
+        ("/usr/lib/whatever", b"abc", "other"),
+    ],
+)
+def test_kinds(path, data, kind):
+    assert corpus.kind_of(path, data) == kind
+
+
+# --- kill -9 ---
+def make_log():
+    log = crash.ClientLog(versions={1: sha("a"), 2: sha("b"), 3: sha("c")}, next_id=5)
+    log.in_flight = [(4, None, sha("d")), (2, sha("b"), sha("b2"))]  # an insert and an update in one transaction
+    return log
+
+
+def content(text: str):
+    return (sha(text), sha(text))
+
+
+BEFORE = {1: content("a"), 2: content("b"), 3: content("c")}
+AFTER = {1: content("a"), 2: content("b2"), 3: content("c"), 4: content("d")}
+
+
+@pytest.mark.parametrize("found, there", [(BEFORE, 0), (AFTER, 1)])
+def test_a_whole_or_an_absent_transaction_is_right(found, there):
+    log = make_log()
+    verdict = crash.judge([log], found)
+    assert verdict["wrong"] == []
+    assert (verdict["acknowledged_rows"], verdict["intact"]) == (2, 2)
+    assert (verdict["in_flight_there"], verdict["in_flight_absent"]) == (there, 1 - there)
+    assert (4 in log.versions) == bool(there)  # what is there counts from now on
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({3: None}, "was acknowledged and is missing"),
+        ({3: content("older")}, "not the version that was acknowledged last"),
+        ({3: (sha("half"), sha("c"))}, "is torn"),
+        ({3: "checksum mismatch in segment 1 at offset 4096"}, "can't be read: checksum mismatch"),
+        ({4: content("d")}, "is there in part"),
+        ({2: content("b2")}, "is there in part"),
+        ({9: content("z")}, "was never committed"),
+    ],
+)
+def test_every_kind_of_damage_is_noticed(change, message):
+    found = {**BEFORE, **change}
+    verdict = crash.judge([make_log()], {k: v for k, v in found.items() if v is not None})
+    assert any(message in line for line in verdict["wrong"]), verdict
+
+
+def test_a_dead_server_is_told_from_an_sql_error():
+    def error(number):
+        e = mariadb.OperationalError("x")
+        e.errno = number
+        return e
+
+    assert all(client.is_lost(error(n)) for n in (2006, 2013, 5014, 1053))
+    assert not any(client.is_lost(error(n)) for n in (1062, 1205, 1030))
+
+
+# --- figures and page ---
+def make_cell(round_number, data_set, variant, factor):
+    phase = {"bytes_per_second": 1e8 * factor, "operations_per_second": 1000 * factor}
+    written = {"server_bytes_per_payload_byte": 2 / factor, "device_bytes_per_payload_byte": 2 / factor}
+    return {
+        "round": round_number, "data_set": data_set, "variant": variant, "reads": phase, "load_1": {**phase, "written": written},
+        "load_32": {**phase, "written": written}, "updates": {**phase, "written": written}, "disk": {"bytes": 1e8},
+        "buffer_pool": {"pages": 100},
+    }  # fmt: skip
+
+
+def make_result(tmp_path):
+    files = make_corpus(tmp_path)
+    lane = {"commits_by_50ms": [[1, 3], [2, 1]], "in_flight_since": 1.0, "in_flight_rows": 1, "last_acknowledged": 1.0}
+    times = {"load": 0, "first": 0.1, "kill": 2, "restart": 2.1, "ready": 3, "verified": 4}
+    cycle = {
+        "cycle": 1, "times": times, "acknowledged": 4, "timeline": [lane, lane], "rows_found": 4, "acknowledged_rows": 3, "intact": 3,
+        "in_flight": 1, "in_flight_there": 1, "in_flight_absent": 0, "rolled_back": 0, "wrong": [],
+    }  # fmt: skip
+    points = [
+        {"round": r, "variant": v, "size_bytes": s, "threads": t, "events_per_second": 100.0 * t * (1 + (v == "quarry-inline"))}
+        for r in (1, 2) for v in ("quarry-head", "quarry-inline") for s in (4096, 65536) for t in (1, 8)
+    ]  # fmt: skip
+    return {
+        "corpus": files.describe(), "settings": measure.settings_record(measure.Settings(rounds=3)), "mismatches": [],
+        "data_sets": {k: {"files": 3, "bytes": 4e6, "size_bytes_max": None} for k in ("all", "small")},
+        "rounds": [make_cell(r, d, v, f * (1 + r / 10)) for r in (1, 2, 3) for d in ("all", "small")
+                   for v, f in (("innodb", 1), ("varbinary", 1.5), ("quarry", 2))],
+        "machine": {"commit": "abc", "cpu": "a <cpu>", "processors": 2, "memory_bytes": 1 << 33, "kernel": "6", "device": None, "file_system": "ext4"},
+        "memory": {"MemAvailable": 1 << 32},
+        "device": {"sequential_write_bytes_per_second": 1e9, "durable_64KB_growing_us_median": 200, "durable_64KB_overwriting_us_median": 100},
+        "server": {"version": "10.11", "plugin_sha256": "0" * 64, "pinned": {"a": "1"}, "quarry_variables": {"quarry_codec": "none"}},
+        "client_ceiling": {k: {"bytes_per_second": 1e9} for k in ("load_1", "load_32")}, "verified_rows": 10, "verified_bytes": 1e6,
+        "create_table": {k: v.create_table() for k, v in VARIANTS.items()}, "seconds": 300.0,
+        "crash": {"variant": "quarry", "clients": 2, "cycles": [cycle]},
+        "e1": {"points": points, "statements": {"a": "CREATE TABLE sbtest1 (id INT)"}, "read_percent": 90, "dataset_bytes_per_variant": 1 << 26,
+               "seconds_per_point": 2},
+    }  # fmt: skip
+
+
+def test_ratios_are_taken_round_by_round(tmp_path):
+    result = make_result(tmp_path)
+    result["rounds"] = [c for c in result["rounds"] if not (c["variant"] == "innodb" and c["round"] == 2)]
+    load, written = summary.measures(32)[0], summary.measures(32)[4]
+    assert summary.ratio(result, "all", "quarry", "innodb", load) == Summary(2.0, 2.0, 2.0, 2)
+    assert summary.ratio(result, "all", "quarry", "innodb", written).median == pytest.approx(0.5)
+    assert summary.summarize(result, "all", "quarry", load).median == pytest.approx(240)
+
+
+def test_the_page_is_self_contained_and_well_formed(tmp_path):
+    result = make_result(tmp_path)
+    page = report.render(json.loads(json.dumps(result)))
+    assert "$" not in page.split("</style>")[1].replace("$commit", "")
+    for forbidden in ("http://", "https://", "<script", "<img", "@import"):
+        assert forbidden not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    charts = page.split("<svg")[1:]
+    assert len(charts) >= 18
+    for chart in charts:
+        ElementTree.fromstring("<svg" + chart.split("</svg>")[0] + "</svg>")
+    assert "a &lt;cpu&gt;" in page and "2.00×" in page and "all equal" in page
+
+
+def test_a_wrong_row_is_shown_and_fails_the_run(tmp_path):
+    result = make_result(tmp_path)
+    damaged = copy.deepcopy(result)
+    damaged["mismatches"] = ["Quarry, all files: row 7 is missing"]
+    damaged["crash"]["cycles"][0]["wrong"] = ["row 3 is torn"]
+    assert summary.mismatches(result) == []
+    assert len(summary.mismatches(damaged)) == 2
+    page = report.render(damaged)
+    assert "row 7 is missing" in page and "after kill 1: row 3 is torn" in page and "all equal" not in page
+
+
+def test_ticks_are_round_and_cover():
+    for maximum in (0.7, 3, 41, 999, 123_456):
+        ticks = svg.nice_ticks(maximum)
+        assert ticks[0] == 0 and ticks[-1] >= maximum and len(ticks) <= 6
+
+
+def test_no_room_names_the_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(space.device, "free_bytes", lambda _path: 123_456)
+    need = space.needed_bytes(100 << 20, 2.5)
+    with pytest.raises(space.NoSpace, match=f"{need:,} bytes .* 123,456 bytes"):
+        space.check(tmp_path, 100 << 20, 2.5)
