@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -144,11 +145,17 @@ def run_and_report(request: Request, experiment, console: Console) -> RunDirecto
     return run
 
 
+def _interrupt(_signal_number, _frame) -> None:
+    raise KeyboardInterrupt
+
+
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in OTHER_VERBS:
         return importlib.import_module(OTHER_VERBS[arguments[0]]).main(arguments[1:]) or 0
     parsed = build_parser().parse_args(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)  # one way to end early: points kept, servers stopped, data removed
     console = Console(width=None if sys.stdout.isatty() else 200)
     try:
         if parsed.verb == "bench":
