@@ -9,6 +9,7 @@
 #include "status_vars.h"
 #include "sysvars.h"
 #include "transaction.h"
+#include "trash_sweep.h"
 
 namespace quarry {
 
@@ -315,6 +316,7 @@ int QuarryHandler::truncate() {
   store_.reset();
   share_->ForgetStore();
   share_->ForgetIds();
+  TrashSweep::Wake();
   return error;
 }
 

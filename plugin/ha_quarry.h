@@ -69,6 +69,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   bool autoinc_lock_mode_stmt_unsafe() const override;
 
   int create(const char* name, TABLE* form, HA_CREATE_INFO* create_info) override;
+  int delete_table(const char* name) override;
   int rename_table(const char* from, const char* to) override;
   int discard_or_import_tablespace(my_bool discard) override;
   bool check_if_incompatible_data(HA_CREATE_INFO* create_info, uint table_changes) override;

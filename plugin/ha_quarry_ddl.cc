@@ -3,6 +3,7 @@
 #include "ha_quarry.h"
 #include "hton.h"
 #include "transaction.h"
+#include "trash_sweep.h"
 
 namespace quarry {
 
@@ -14,6 +15,13 @@ int QuarryHandler::create(const char* name, TABLE* form, HA_CREATE_INFO* create_
     return HA_WRONG_CREATE_OPTION;
   }
   return ForwardingHandler::create(name, form, create_info);
+}
+
+int QuarryHandler::delete_table(const char* name) {
+  // The sweep finds the store by InnoDB's table id: this table's name may be in use again by then.
+  const int error = ForwardingHandler::delete_table(name);
+  TrashSweep::Wake();
+  return error;
 }
 
 int QuarryHandler::rename_table(const char* from, const char* to) {

@@ -1,16 +1,21 @@
 #include "housekeeping.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <thread>
 
 #include "hton.h"
 #include "mariadb_compat.h"
+#include "trash_sweep.h"
+
+#include <log.h>
 
 namespace quarry {
 
 namespace {
 
 constexpr std::chrono::seconds kCheckpointInterval{60};
+constexpr std::chrono::seconds kSweepInterval{5};
 
 struct Thread {
   std::mutex mutex;
@@ -21,12 +26,18 @@ struct Thread {
 Thread housekeeping;
 
 void Run() {
-  my_thread_init();
+  if (my_thread_init() != 0) return;
+  TrashSweep sweep;
+  auto last_checkpoint = std::chrono::steady_clock::now();
   std::unique_lock<std::mutex> lock(housekeeping.mutex);
-  while (!housekeeping.wake.wait_for(lock, kCheckpointInterval, [] { return housekeeping.stop; })) {
+  while (!housekeeping.wake.wait_for(lock, kSweepInterval, [] { return housekeeping.stop; })) {
     lock.unlock();
-    if (const Status status = Directory()->Checkpoint(); !status.ok()) {
-      sql_print_warning("QUARRY: checkpoint failed: %s", status.ToString().c_str());
+    sweep.Step();
+    if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
+      last_checkpoint = std::chrono::steady_clock::now();
+      if (const Status status = Directory()->Checkpoint(); !status.ok()) {
+        sql_print_warning("QUARRY: a checkpoint failed, recovery would scan more: %s", status.ToString().c_str());
+      }
     }
     lock.lock();
   }

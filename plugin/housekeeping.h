@@ -1,8 +1,5 @@
-// The plugin's one background thread: checkpoints at intervals, and the sweep of stores whose table is gone.
-//
-// The sweep never trusts one look. A store goes to the trash when InnoDB lists no table of its id (in a result that
-// does hold a canary: a table of InnoDB's own that must be there); it is unlinked only when InnoDB has flushed its log
-// beyond that moment, every transaction that was open then has ended, and the table is still missing. Any doubt keeps.
+// The plugin's one background thread: checkpoints at intervals, and the sweep of stores whose
+// table is gone (trash_sweep.h).
 // Thread-safety: internally synchronised.
 #pragma once
 

@@ -72,10 +72,14 @@ int NotifyDefinitionChanged(handlerton*, LEX_CSTRING* db, LEX_CSTRING* table_nam
 int DdlRecoveryDone(handlerton*) {
   AdoptInnodb();
   StartHousekeeping();
+  StartSelfCheck();
   return 0;
 }
 
-void PreShutdown() { StopHousekeeping(); }
+void PreShutdown() {
+  StopHousekeeping();
+  StopSelfCheck();
+}
 
 void FillHandlerton(handlerton* hton) {
   hton->db_type = kLegacyDbType;
@@ -113,7 +117,7 @@ int Init(void* argument) {
 }
 
 int Deinit(void*) {
-  StopHousekeeping();
+  PreShutdown();
   if (store_directory != nullptr) {
     if (const Status status = store_directory->Checkpoint(); !status.ok()) {
       sql_print_warning("QUARRY: the last checkpoint failed, the next start scans more: %s", status.ToString().c_str());

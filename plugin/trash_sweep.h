@@ -1,0 +1,48 @@
+// TrashSweep: finds stores whose InnoDB table is gone, moves them to the trash, and much later empties it.
+//
+// It never trusts one look, for InnoDB's tables are read dirty: a DROP that may still roll back already looks done.
+//   first look   a store's table is missing: its store is discarded (still readable) as of the LSN read after the
+//                look, and the transactions open then are remembered
+//   second look  InnoDB has flushed that LSN, every remembered transaction has ended, and each discarded store's table
+//                is still missing: only now the trash is emptied, up to that LSN
+// Every look must show two canaries: tables that InnoDB always has, and a transaction of the looking session itself.
+// Whatever fails, or is in doubt, keeps the stores. A discarded store whose table is back is taken out of the trash.
+// Thread-safety: externally synchronised: the housekeeping thread's own.
+#pragma once
+
+#include <set>
+
+#include "mariadb_compat.h"
+#include "quarry/store.h"
+
+namespace quarry {
+
+class TrashSweep {
+ public:
+  /// Something was dropped, truncated or rebuilt: a look is worth it. Any thread; cheap.
+  static void Wake();
+
+  /// One step: at most one look. Runs no query when there is nothing to look for. 
+  bool Step();
+
+ private:
+  struct Look {
+    std::set<uint64_t> tables;
+    std::set<std::string> transactions;  ///< id and start of each that is open
+    uint64_t lsn_current = 0;            ///< read after the tables
+    uint64_t lsn_flushed = 0;
+  };
+  static Result<Look> TakeLook();
+
+  Status LookOnce();
+  Status Discard(const std::vector<StoreStats>& stores, const Look& look);
+  bool MayEmpty(const Look& look) const;
+  static Status Restore(const Look& look);
+
+  bool waiting_ = false;  ///< stores were discarded at discarded_lsn_; the second look is due
+  uint64_t discarded_lsn_ = 0;
+  std::set<std::string> open_then_;
+  bool failed_before_ = false;
+};
+
+}  // namespace quarry
