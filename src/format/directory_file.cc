@@ -4,14 +4,13 @@
 #include <cassert>
 
 #include "base/coding.h"
+#include "format/magic.h"
 #include "format/small_file.h"
 
 namespace quarry {
 
 namespace {
 
-constexpr uint64_t kDirectoryMagic = 0x0a0d746372445851ULL;  // "QXDrct\r\n" as bytes on disk
-constexpr uint64_t kPathMagic = 0x0a0d687461505851ULL;       // "QXPath\r\n"
 constexpr uint16_t kDirectoryVersion = 1;
 constexpr uint16_t kPathVersion = 1;
 

@@ -4,6 +4,7 @@
 
 #include "base/fuzz_check.h"
 #include "format/directory_file.h"
+#include "format/magic.h"
 #include "format/small_file.h"
 
 using namespace quarry;  // NOLINT(google-build-using-namespace)
@@ -26,7 +27,7 @@ void Check(std::span<const uint8_t> file) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const uint8_t> input(data, size);
   Check(input);
-  Check(WrapSmallFile(LoadLittleEndian<uint64_t>(EncodeDirectoryFile({}), 0), 1, input));
-  Check(WrapSmallFile(LoadLittleEndian<uint64_t>(EncodePathMarker({}), 0), 1, input));
+  Check(WrapSmallFile(kDirectoryMagic, 1, input));
+  Check(WrapSmallFile(kPathMagic, 1, input));
   return 0;
 }

@@ -6,12 +6,12 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "format/magic.h"
 
 namespace quarry {
 
 namespace {
 
-constexpr uint64_t kExtentMagic = 0x0a0d746e65745851ULL;  // "QXtent\r\n" as bytes on disk
 constexpr uint16_t kExtentVersion = 1;
 constexpr size_t kHeaderChecksumOffset = 64;
 constexpr uint32_t kRawBit = 1U << 31;
@@ -228,9 +228,7 @@ uint64_t FirstReadSizeBytes(const Locator& locator, uint64_t batch_bytes) {
   return std::min(locator.extent_size_bytes, std::max({index_size, kSegmentBlockSizeBytes, batch_bytes}));
 }
 
-bool StartsLikeExtent(std::span<const uint8_t> bytes) {
-  return bytes.size() >= sizeof(uint64_t) && LoadLittleEndian<uint64_t>(bytes, 0) == kExtentMagic;
-}
+bool StartsLikeExtent(std::span<const uint8_t> bytes) { return MagicOf(bytes) == kExtentMagic; }
 
 Result<ExtentHeader> DecodeExtentHeader(std::span<const uint8_t> bytes, StoreId store, SegmentNumber segment,
                                         uint64_t offset_bytes) {

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "base/coding.h"
+#include "format/magic.h"
 #include "format/small_file.h"
 
 namespace quarry {
 
 namespace {
 
-constexpr uint64_t kManifestMagic = 0x0a0d666e614d5851ULL;  // "QXManf\r\n" as bytes on disk
 constexpr uint16_t kManifestVersion = 1;
 constexpr uint32_t kRebindingFlag = 1;
 constexpr uint32_t kDiscardedFlag = 2;

@@ -6,12 +6,12 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "format/magic.h"
 
 namespace quarry {
 
 namespace {
 
-constexpr uint64_t kSegmentMagic = 0x0a0d6d6765535851ULL;  // "QXSegm\r\n" as bytes on disk
 constexpr uint16_t kSegmentVersion = 1;
 constexpr size_t kUsedSize = 64;
 constexpr size_t kChecksumOffset = kSegmentHeaderSizeBytes - 8;

@@ -1,0 +1,188 @@
+#include "dump_segment.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include "dump_text.h"
+#include "format/extent.h"
+#include "format/segment_header.h"
+#include "quarry/options.h"
+
+namespace quarry::dump {
+
+namespace {
+
+/// Bytes of the file at any place.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), file_(path, std::ios::binary | std::ios::ate) {
+    if (file_) size_bytes_ = static_cast<uint64_t>(std::max<std::streamoff>(0, file_.tellg()));
+  }
+  [[nodiscard]] bool ok() const { return file_.good(); }
+  [[nodiscard]] uint64_t size_bytes() const { return size_bytes_; }
+
+  /// What the file has of `size_bytes` at `offset_bytes`.
+  Result<std::vector<uint8_t>> At(uint64_t offset_bytes, uint64_t size_bytes) {
+    const uint64_t there = std::min(size_bytes, size_bytes_ - std::min(offset_bytes, size_bytes_));
+    std::vector<uint8_t> bytes(static_cast<size_t>(there));
+    if (there == 0) return bytes;
+    file_.clear();
+    file_.seekg(static_cast<std::streamoff>(offset_bytes));
+    file_.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(there));
+    if (!file_) return Status::FromErrno(EIO, "read", path_);
+    return bytes;
+  }
+
+ private:
+  const std::string path_;
+  std::ifstream file_;
+  uint64_t size_bytes_ = 0;
+};
+
+/// What stands between two extents.
+struct Gap {
+  uint64_t offset_bytes = 0;
+  uint64_t size_bytes = 0;
+  bool zero = true;
+  std::string torn;  ///< why something that starts like an extent is none
+};
+
+class SegmentDump {
+ public:
+  SegmentDump(Reader* reader, const SegmentHeader& header, const Options& options, std::ostream* out)
+      : reader_(*reader), header_(header), options_(options), out_(*out) {}
+
+  Status Run() {
+    uint64_t at = kSegmentHeaderSizeBytes;
+    while (at < reader_.size_bytes()) {
+      QUARRY_TRY_ASSIGN(const std::optional<ExtentIndex> index, ExtentAt(at));
+      if (index.has_value()) {
+        FlushGap();
+        QUARRY_TRY(Extent(*index));
+        at = NextExtentOffsetBytes(index->header);
+      } else {
+        const uint64_t next = (at / kSegmentBlockSizeBytes + 1) * kSegmentBlockSizeBytes;
+        QUARRY_TRY(AddToGap(at, next));
+        at = next;
+      }
+    }
+    FlushGap();
+    out_ << "  " << extents_ << " extents: stored " << Size(stored_bytes_) << " for values of " << Size(value_bytes_)
+         << ", " << parts_ << " parts of which " << raw_parts_ << " raw\n";
+    return damage_;
+  }
+
+ private:
+  Result<std::optional<ExtentIndex>> ExtentAt(uint64_t offset) {
+    torn_.clear();
+    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> front, reader_.At(offset, kExtentHeaderSizeBytes));
+    if (!StartsLikeExtent(front)) return std::optional<ExtentIndex>();
+    const auto header = DecodeExtentHeader(front, header_.store, header_.segment, offset);
+    if (header.ok()) {
+      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes,
+                        reader_.At(offset, HeaderAndIndexSizeBytes(header->part_count)));
+      auto index = DecodeExtentIndex(bytes, header_.store, header_.segment, offset);
+      if (index.ok()) return std::optional<ExtentIndex>(std::move(index).value());
+      torn_ = index.status().ToString();
+    } else {
+      torn_ = header.status().ToString();
+    }
+    return std::optional<ExtentIndex>();
+  }
+
+  Status AddToGap(uint64_t from, uint64_t to) {
+    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(from, to - from));
+    const bool zero = std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
+    if (gap_.has_value() && (gap_->zero != zero || !torn_.empty())) FlushGap();
+    if (!gap_.has_value()) gap_ = Gap{from, 0, zero, torn_};
+    gap_->size_bytes += bytes.size();
+    return Status::Ok();
+  }
+
+  void FlushGap() {
+    if (!gap_.has_value()) return;
+    if (Listing()) {
+      out_ << "  offset " << gap_->offset_bytes << ": " << Size(gap_->size_bytes)
+           << (gap_->zero ? " bytes of zeros (padding, unused or punched)" : " bytes that are no extent") << "\n";
+      if (!gap_->torn.empty()) out_ << "    " << gap_->torn << "\n";
+    }
+    gap_.reset();
+  }
+
+  Status Extent(const ExtentIndex& index) {
+    const ExtentHeader& header = index.header;
+    const auto raw = std::count_if(index.parts.begin(), index.parts.end(), [](const PartEntry& p) { return p.raw; });
+    if (Listing()) {
+      out_ << "  offset " << header.offset_bytes << ": extent of " << Size(ExtentSizeBytes(header)) << ", value "
+           << Size(header.value_size_bytes) << ", codec " << CodecName(header.codec) << ", " << header.part_count
+           << " parts of " << header.part_size_bytes << " (" << raw << " raw)";
+      if (header.reserved_size_bytes != 0) out_ << ", reserved " << Size(header.reserved_size_bytes);
+      out_ << "\n";
+    }
+    ++extents_;
+    stored_bytes_ += ExtentSizeBytes(header);
+    value_bytes_ += header.value_size_bytes;
+    parts_ += header.part_count;
+    raw_parts_ += static_cast<uint64_t>(raw);
+    if (options_.parts || options_.verify) QUARRY_TRY(Parts(index, options_.parts && Listing(false)));
+    return Status::Ok();
+  }
+
+  Status Parts(const ExtentIndex& index, bool list) {
+    for (uint32_t part = 0; part < index.header.part_count; ++part) {
+      const PartEntry& entry = index.parts[part];
+      const uint64_t offset = index.header.offset_bytes + entry.offset_in_extent_bytes;
+      if (list) {
+        out_ << "    part " << part << " at " << offset << ": " << entry.stored_size_bytes << " stored"
+             << (entry.raw ? " raw" : "") << " of " << PartSizeOf(index.header, part) << ", checksum "
+             << Hex64(entry.checksum) << "\n";
+      }
+      if (!options_.verify) continue;
+      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> stored, reader_.At(offset, entry.stored_size_bytes));
+      const Status status = VerifyPart(index, part, stored);
+      if (status.ok()) continue;
+      out_ << "    " << status.ToString() << "\n";
+      if (damage_.ok()) damage_ = status;
+    }
+    return Status::Ok();
+  }
+
+  /// `next`: asked before the extent in hand was counted.
+  [[nodiscard]] bool Listing(bool next = true) const {
+    return options_.extents_max == 0 || extents_ < options_.extents_max + (next ? 0 : 1);
+  }
+
+  Reader& reader_;
+  const SegmentHeader& header_;
+  const Options& options_;
+  std::ostream& out_;
+  std::optional<Gap> gap_;
+  std::string torn_;  ///< of the last ExtentAt
+  uint64_t extents_ = 0;
+  uint64_t stored_bytes_ = 0;
+  uint64_t value_bytes_ = 0;
+  uint64_t parts_ = 0;
+  uint64_t raw_parts_ = 0;
+  Status damage_;
+};
+
+}  // namespace
+
+Status DumpSegment(const std::string& path, const Options& options, std::ostream& out) {
+  Reader reader(path);
+  if (!reader.ok()) return Status::NotFound("cannot open " + path);
+  QUARRY_TRY_ASSIGN(const std::vector<uint8_t> block, reader.At(0, kSegmentHeaderSizeBytes));
+  QUARRY_TRY_ASSIGN(const SegmentHeader header, DecodeSegmentHeader(block));
+  out << "segment " << header.segment.value << " of store " << header.store.value << " (" << Hex64(header.store.value)
+      << ")\n"
+      << "  file size        " << Size(reader.size_bytes()) << "\n"
+      << "  created          " << Time(header.created_micros) << " for InnoDB table " << header.table.value
+      << " on path " << header.path_number << "\n"
+      << "  installation     " << Hex(header.installation) << "\n";
+  return SegmentDump(&reader, header, options, &out).Run();
+}
+
+}  // namespace quarry::dump

@@ -1,0 +1,137 @@
+// What quarry-dump says of the golden files, of damage, and of what it does not know.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include "dump_file.h"
+#include "dump_text.h"
+
+namespace quarry::dump {
+namespace {
+
+std::string Golden(const std::string& name) { return std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v1/" + name; }
+
+struct Outcome {
+  Status status;
+  std::string text;
+};
+
+Outcome Dump(const std::string& path, const Options& options = {}) {
+  std::ostringstream out;
+  const Status status = DumpFile(path, options, out);
+  return {status, out.str()};
+}
+
+void ExpectLine(const std::string& text, const std::string& line) {
+  EXPECT_NE(("\n" + text).find("\n" + line + "\n"), std::string::npos) << "no line\n" << line << "\nin\n" << text;
+}
+
+/// A damaged copy of a golden file, removed at the end.
+class DamagedCopy {
+ public:
+  DamagedCopy(const std::string& name, size_t offset) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "quarry_dump_XXXXXX").string();
+    directory_ = ::mkdtemp(pattern.data());
+    std::ifstream in(Golden(name), std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    bytes[offset] = static_cast<char>(bytes[offset] ^ 1);
+    std::ofstream(path(), std::ios::binary) << bytes;
+  }
+  ~DamagedCopy() { std::filesystem::remove_all(directory_); }
+  DamagedCopy(const DamagedCopy&) = delete;
+  DamagedCopy& operator=(const DamagedCopy&) = delete;
+  [[nodiscard]] std::string path() const { return directory_ + "/copy"; }
+
+ private:
+  std::string directory_;
+};
+
+TEST(DumpTest, Segment) {
+  const Outcome outcome = Dump(Golden("segment.qseg"), {.verify = true});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.ToString();
+  ExpectLine(outcome.text, "segment 3 of store 81985529216486895 (0123456789abcdef)");
+  ExpectLine(outcome.text, "  created          2023-11-14 22:13:20.000000 UTC for InnoDB table 1234 on path 2");
+  ExpectLine(outcome.text, "  offset 4096: extent of 1616, value 1500, codec none, 3 parts of 512 (3 raw)");
+  EXPECT_NE(outcome.text.find("reserved 8192\n"), std::string::npos);
+  EXPECT_NE(outcome.text.find(" bytes of zeros (padding, unused or punched)\n"), std::string::npos);
+  EXPECT_NE(outcome.text.find("  5 extents: "), std::string::npos);
+}
+
+TEST(DumpTest, PartsAndLimit) {
+  const Outcome all = Dump(Golden("segment.qseg"), {.parts = true});
+  EXPECT_NE(all.text.find("    part 0 at 4212: 512 stored raw of 512, checksum "), std::string::npos) << all.text;
+  const Outcome two = Dump(Golden("segment.qseg"), {.parts = true, .extents_max = 2});
+  EXPECT_NE(two.text.find("codec lz4"), std::string::npos);
+  EXPECT_EQ(two.text.find("codec zstd"), std::string::npos);
+  EXPECT_NE(two.text.find("  5 extents: "), std::string::npos) << "all are counted";
+}
+
+TEST(DumpTest, ADamagedPartIsNamedAndTheRestIsTold) {
+  const DamagedCopy copy("segment.qseg", 4212 + 512);
+  EXPECT_TRUE(Dump(copy.path()).status.ok()) << "without --verify no part is read";
+  const Outcome outcome = Dump(copy.path(), {.verify = true});
+  EXPECT_EQ(outcome.status.ToString(),
+            "corruption: store 81985529216486895 segment 3 offset 4724: part 1 checksum mismatch");
+  EXPECT_NE(outcome.text.find("  5 extents: "), std::string::npos);
+}
+
+TEST(DumpTest, ATornExtentIsToldWithItsReason) {
+  const DamagedCopy copy("segment.qseg", 4096 + 75);
+  const Outcome outcome = Dump(copy.path(), {.verify = true});
+  EXPECT_TRUE(outcome.status.ok()) << "a scan can't tell a torn extent from a damaged one";
+  EXPECT_NE(
+      outcome.text.find("bytes that are no extent\n    corruption: store 81985529216486895 segment 3 offset 4096: "
+                        "extent index checksum mismatch\n"),
+      std::string::npos)
+      << outcome.text;
+}
+
+TEST(DumpTest, SmallFiles) {
+  const Outcome manifest = Dump(Golden("MANIFEST"));
+  ExpectLine(manifest.text, "  bound to         InnoDB table 1234, 5678");
+  ExpectLine(manifest.text, "  state            discarded at LSN 987654321, rebinding");
+  ExpectLine(
+      manifest.text,
+      "    segment 3: path 2, poisoned, size 16384 (16.0 KiB), 5 extents, live 9000, dead 0, checkpoint at 16384");
+  ExpectLine(Dump(Golden("DIRECTORY")).text, "    path 3: /data/three");
+  ExpectLine(Dump(Golden("PATH")).text, "  path number      3");
+  for (const char* name : {"MANIFEST", "DIRECTORY", "PATH"}) {
+    const DamagedCopy copy(name, 30);
+    EXPECT_EQ(Dump(copy.path()).status.code(), StatusCode::kCorruption) << name;
+  }
+}
+
+TEST(DumpTest, Heads) {
+  const Outcome head = Dump(Golden("head-none.bin"));
+  ExpectLine(head.text, "  prefix           10 bytes: \"raw prefix\"");
+  ExpectLine(head.text, "  offset           4096");
+  ExpectLine(head.text, "  value size       1500");
+  std::ostringstream out;
+  EXPECT_TRUE(DumpHexField("61620a", out).ok());
+  EXPECT_EQ(out.str(), "raw value of 3 bytes: \"ab\\x0a\"\n");
+  EXPECT_EQ(DumpHexField("6", out).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(DumpHexField("6g", out).message(), "'6g' is no pair of hex digits");
+  const DamagedCopy copy("head-lz4.bin", 0);
+  EXPECT_EQ(Dump(copy.path()).status.code(), StatusCode::kCorruption);
+}
+
+TEST(DumpTest, WhatItDoesNotKnow) {
+  EXPECT_EQ(Dump(Golden("none-such")).status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(Dump(std::string(QUARRY_SOURCE_DIR) + "/CMakeLists.txt").status.code(), StatusCode::kInvalidArgument);
+}
+
+TEST(DumpTextTest, Sizes) {
+  EXPECT_EQ(Size(0), "0");
+  EXPECT_EQ(Size(10239), "10239");
+  EXPECT_EQ(Size(10240), "10240 (10.0 KiB)");
+  EXPECT_EQ(Size(256ULL << 20), "268435456 (256.0 MiB)");
+  EXPECT_EQ(Time(0), "never");
+}
+
+}  // namespace
+}  // namespace quarry::dump
