@@ -197,4 +197,25 @@ AlterVerdict CompareForAlter(TABLE* old_table, TABLE* altered_table, const Alter
   return {};
 }
 
+bool RefuseExchange(THD* thd, TABLE* table) {
+  const TABLE_LIST* const first = thd->lex->first_select_lex()->table_list.first;
+  TABLE* const partitioned = first == nullptr ? nullptr : first->table;
+  if (partitioned == nullptr || partitioned == table || partitioned->part_info == nullptr) return false;
+  const ColumnLayout layout = ResolveColumns(table, false);
+  const ColumnLayout other_layout = ResolveColumns(partitioned, false);
+  for (const ColumnPlan& plan : layout.columns) {
+    const ColumnPlan* const other = other_layout.Find(plan.field_index);
+    const bool same = other != nullptr && plan.managed() == other->managed() &&
+                      (!plan.managed() || plan.guaranteed_prefix_bytes == other->guaranteed_prefix_bytes);
+    if (same) continue;
+    my_printf_error(ER_TABLES_DIFFERENT_METADATA,
+                    "%s: tables can change places only when INFORMATION_SCHEMA.QUARRY_COLUMNS shows the same MANAGED "
+                    "and GUARANTEED_PREFIX for both (here %u and %u)",
+                    MYF(0), Name(table->field[plan.field_index]).c_str(), plan.guaranteed_prefix_bytes,
+                    other == nullptr ? 0U : other->guaranteed_prefix_bytes);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace quarry

@@ -120,4 +120,10 @@ struct AlterVerdict {
 AlterVerdict CompareForAlter(TABLE* old_table, TABLE* altered_table, const Alter_inplace_info* alter_info,
                              bool user_temporary);
 
+/// EXCHANGE PARTITION and CONVERT TABLE move a table's rows, heads as they are, under another definition; the server
+/// compares the two, but not what column comments and options mean here. True, with the error reported, when `table`
+/// (the one that is no partition) and the partitioned table of the statement differ in managed columns or in the
+/// prefix that their heads are guaranteed to hold. For handler::check_if_incompatible_data.
+bool RefuseExchange(THD* thd, TABLE* table);
+
 }  // namespace quarry
