@@ -154,6 +154,12 @@ TEST(ManifestTest, ImpossibleContentIsRefusedThoughTheChecksumHolds) {
   EXPECT_EQ(patched(120, uint64_t{(1 << 20) + 1}).code(), StatusCode::kCorruption) << "checkpoint beyond the file";
 }
 
+TEST(ManifestTest, TheSizeOfAnActiveSegmentMayBeUnknown) {
+  Manifest manifest = SomeManifest();
+  manifest.segments.back().size_bytes = 0;
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), StoreId{7}).value(), manifest);
+}
+
 TEST(DirectoryFileTest, ImpossibleContentIsRefusedThoughTheChecksumHolds) {
   // Body starts at 16: next store id at +24, next path number +32, path count +36, then number, size, bytes.
   const auto patched = [](size_t offset, auto value) {

@@ -39,7 +39,7 @@ std::string FindFault(const Manifest& manifest) {
     if (segment.segment.value <= previous) return "lists segments out of order";
     previous = segment.segment.value;
     if (segment.state > SegmentState::kPoisoned) return "has a segment of unknown state";
-    if (segment.checkpoint_position_bytes > segment.size_bytes) {
+    if (segment.state != SegmentState::kActive && segment.checkpoint_position_bytes > segment.size_bytes) {
       return "has segment " + std::to_string(previous) + " checkpointed beyond its size";
     }
   }

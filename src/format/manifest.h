@@ -6,7 +6,8 @@
 //   segment: number u32 | path number u32 | state u32 | size u64 | extents u64 | live bytes u64 | dead bytes u64
 //            | checkpoint position u64
 //
-// Invariants: segment numbers rise strictly and stay below the next segment number; counters are hints.
+// Invariants: segment numbers rise strictly and stay below the next segment number; counters are hints; the checkpoint
+// position of a segment that is not active lies within its size.
 // Thread-safety: pure functions and values.
 #pragma once
 
@@ -33,10 +34,10 @@ struct ManifestSegment {
   SegmentNumber segment;
   uint32_t path_number = 0;
   SegmentState state = SegmentState::kActive;
-  uint64_t size_bytes = 0;                 ///< of the file when the manifest was written
-  uint64_t extents = 0;                    ///< appended below the checkpoint position and not released (a hint)
-  uint64_t live_bytes = 0;                 ///< a hint
-  uint64_t dead_bytes = 0;                 ///< a hint
+  uint64_t size_bytes = 0;  ///< of the file when the manifest was written; of an active one a lower bound
+  uint64_t extents = 0;     ///< appended below the checkpoint position and not released (a hint)
+  uint64_t live_bytes = 0;  ///< a hint
+  uint64_t dead_bytes = 0;  ///< a hint
   uint64_t checkpoint_position_bytes = 0;  ///< the counters cover everything below; recovery scans from here
   bool operator==(const ManifestSegment&) const = default;
 };
