@@ -139,7 +139,8 @@ void StoreSettings(const ColumnPlan& plan, Field** fields) {
 int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed, const LEX_CSTRING* database,
                  const LEX_CSTRING* name) {
   TABLE* const table = visited->table;
-  if (open_failed || table == nullptr || visited->view != nullptr || EngineOf(table->s) != QuarryHandlerton()) {
+  const bool visible = !open_failed && table != nullptr && visited->view == nullptr;
+  if (!visible || QuarryHandlerton() == nullptr || EngineOf(table->s) != QuarryHandlerton()) {
     if (open_failed && thd->is_error()) {
       push_warning(thd, Sql_condition::WARN_LEVEL_WARN, thd->get_stmt_da()->sql_errno(), thd->get_stmt_da()->message());
       thd->clear_error();
@@ -245,6 +246,8 @@ bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const Table
 }
 
 int FillTables(THD* thd, TABLE_LIST* list, COND*) {
+  // The engine may have refused to start while this table is there all the same.
+  if (Directory() == nullptr) return 0;
   const std::vector<StoreStats> stores = Directory()->ListStores();
   if (stores.empty()) return 0;
   const auto innodb_names = InnodbNames();
