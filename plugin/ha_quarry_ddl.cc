@@ -38,6 +38,7 @@ int QuarryHandler::discard_or_import_tablespace(my_bool discard) {
 }
 
 bool QuarryHandler::check_if_incompatible_data(HA_CREATE_INFO* create_info, uint table_changes) {
+  if (RefuseExchange(ha_thd(), table)) return COMPATIBLE_DATA_NO;
   return ForwardingHandler::check_if_incompatible_data(create_info, table_changes);
 }
 
