@@ -76,6 +76,15 @@ Status PosixWritableFile::Truncate(uint64_t size_bytes) {
   return Status::Ok();
 }
 
+Status PosixWritableFile::Allocate(uint64_t offset_bytes, uint64_t size_bytes) {
+  if (size_bytes == 0) return Status::Ok();
+  while (::fallocate(fd_.get(), 0, static_cast<off_t>(offset_bytes), static_cast<off_t>(size_bytes)) != 0) {
+    if (errno == EOPNOTSUPP || errno == ENOSYS) return Status::Ok();  // a hint
+    if (errno != EINTR) return Status::FromErrno(errno, "allocate", path_);
+  }
+  return Status::Ok();
+}
+
 Status PosixWritableFile::PunchHole(uint64_t offset_bytes, uint64_t size_bytes) {
   assert(IsBlockAligned(offset_bytes) && IsBlockAligned(size_bytes));
   if (size_bytes == 0) return Status::Ok();

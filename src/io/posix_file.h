@@ -25,6 +25,7 @@ class PosixWritableFile : public WritableFile {
   [[nodiscard]] Status WriteAt(uint64_t offset_bytes, std::span<const uint8_t> data) override;
   [[nodiscard]] Status Sync() override;
   [[nodiscard]] Status Truncate(uint64_t size_bytes) override;
+  [[nodiscard]] Status Allocate(uint64_t offset_bytes, uint64_t size_bytes) override;
   [[nodiscard]] Status PunchHole(uint64_t offset_bytes, uint64_t size_bytes) override;
   [[nodiscard]] Status Close() override;
 

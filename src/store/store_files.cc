@@ -8,6 +8,12 @@
 #include "store/store_impl.h"
 
 namespace quarry {
+namespace {
+
+/// A removal that an earlier, cut off try has done already.
+Status IgnoreNotFound(const Status& status) { return status.code() == StatusCode::kNotFound ? Status::Ok() : status; }
+
+}  // namespace
 
 std::string StoreImpl::HomeDirectory(bool in_trash) const {
   const std::string parent =
@@ -190,16 +196,13 @@ Status StoreImpl::Unlink() {
     }
     QUARRY_TRY(env->SyncDirectory(directory));
     if (number != 0) {
-      QUARRY_TRY(env->RemoveDirectory(directory));
+      QUARRY_TRY(IgnoreNotFound(env->RemoveDirectory(directory)));
       QUARRY_TRY(env->SyncDirectory(ParentPath(directory)));
     }
   }
   const std::string home = HomeDirectory(in_trash_);
-  if (const Status status = env->RemoveFile(JoinPath(home, kManifestFileName));
-      !status.ok() && status.code() != StatusCode::kNotFound) {
-    return status;
-  }
-  QUARRY_TRY(env->RemoveDirectory(home));
+  QUARRY_TRY(IgnoreNotFound(env->RemoveFile(JoinPath(home, kManifestFileName))));
+  QUARRY_TRY(IgnoreNotFound(env->RemoveDirectory(home)));
   return env->SyncDirectory(ParentPath(home));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "io/fault_env.h"
 #include "io/memory_env.h"
 #include "quarry/store.h"
 #include "store/store_directory_impl.h"
@@ -48,10 +49,13 @@ inline std::vector<uint8_t> RandomValue(size_t size_bytes, uint64_t seed) {
 
 /// Text-like bytes that compress about 3:1 or better.
 inline std::vector<uint8_t> TextValue(size_t size_bytes, uint64_t seed) {
-  static const char* const kWords[] = {"segment ", "extent ", "quarry ", "locator ", "the ", "a ", "of ", "flush\n"};
+  static const char* const kWords[] = {"segment ", "extent ", "quarry ", "locator ", "the ", "a ", "of 7 ", "flush\n"};
   std::mt19937_64 random(seed);
   std::string text;
-  while (text.size() < size_bytes) text += kWords[random() % 8] + std::to_string(random() % 100);
+  text.reserve(size_bytes + 128);
+  while (text.size() < size_bytes) {
+    for (uint64_t dice = random(), i = 0; i < 12; ++i, dice >>= 5) text += kWords[dice & 7];
+  }
   return {text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size_bytes)};
 }
 
@@ -66,6 +70,14 @@ inline DirectoryOptions TestOptions() {
 /// Opens without the background thread: every test of one thread is deterministic.
 inline Result<std::unique_ptr<StoreDirectoryImpl>> OpenDirectory(Env* env, const DirectoryOptions& options) {
   return StoreDirectoryImpl::Open(options, {env, false});
+}
+
+/// Power goes while `directory` is open: nothing that its destructor does reaches the disk.
+inline void CutPower(MemoryEnv* memory, FaultEnv* env, uint64_t seed, std::unique_ptr<StoreDirectoryImpl>* directory) {
+  for (size_t kind = 0; kind < kCallKinds; ++kind) env->FailCall(static_cast<CallKind>(kind), 1, EIO, true);
+  directory->reset();
+  memory->PowerCut(seed);
+  env->ClearFailures();
 }
 
 inline Result<std::vector<uint8_t>> ReadValue(StoreDirectory* directory, const Locator& locator,

@@ -1,0 +1,241 @@
+// Group commit: who shares a flush, what a failed flush does to whom, and that nobody waits for ever.
+#include <atomic>
+#include <thread>
+
+#include "io/fault_env.h"
+#include "store/store_test_util.h"
+
+namespace quarry {
+namespace {
+
+constexpr TableId kTable{1};
+
+/// Lets a test hold back flushes: Sync calls block while the gate is shut.
+class Gate {
+ public:
+  void Shut() {
+    MutexLock lock(mutex_);
+    shut_ = true;
+  }
+  void Open() {
+    MutexLock lock(mutex_);
+    shut_ = false;
+    changed_.NotifyAll();
+  }
+  void Pass() {
+    MutexLock lock(mutex_);
+    ++waiting_;
+    changed_.NotifyAll();
+    while (shut_) changed_.Wait(mutex_);
+    --waiting_;
+  }
+  void AwaitWaiting() {
+    MutexLock lock(mutex_);
+    while (waiting_ == 0) changed_.Wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool shut_ QUARRY_GUARDED_BY(mutex_) = false;
+  int waiting_ QUARRY_GUARDED_BY(mutex_) = 0;
+};
+
+class GroupCommitTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = ValueOf(OpenDirectory(&env_, TestOptions()));
+    store_ = ValueOf(directory_->OpenForAppend(kTable, "db/t"));
+    UnsyncedExtents first;  // the segment is made now, not in the middle of a test
+    (void)ValueOf(store_->Append(RandomValue(100, 1), {}, &first));
+    ASSERT_OK(directory_->Sync(first));
+    env_.SetHook([this](const Call& call) {
+      if (call.kind == CallKind::kSync) gate_.Pass();
+      return Status::Ok();
+    });
+  }
+  void TearDown() override {
+    gate_.Open();
+    env_.SetHook({});
+  }
+
+  MemoryEnv memory_;
+  FaultEnv env_{&memory_};
+  Gate gate_;
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+  std::shared_ptr<Store> store_;
+};
+
+TEST_F(GroupCommitTest, EightCommittersBehindARunningFlushShareTheNext) {
+  for (const size_t size : {size_t{5000}, size_t{400000}}) {  // staged and private
+    const uint64_t flushes_before = directory_->GetCounters().flushes;
+    const uint64_t syncs_before = env_.CountOf(CallKind::kSync);
+    gate_.Shut();
+    std::thread leader([&] {
+      UnsyncedExtents unsynced;
+      (void)ValueOf(store_->Append(RandomValue(size, 2), {}, &unsynced));
+      EXPECT_OK(directory_->Sync(unsynced));
+    });
+    gate_.AwaitWaiting();
+    constexpr int kCommitters = 8;
+    std::vector<UnsyncedExtents> unsynced(kCommitters);
+    std::vector<Locator> locators;
+    for (int i = 0; i < kCommitters; ++i) {
+      locators.push_back(ValueOf(
+          store_->Append(RandomValue(size, 100 + static_cast<uint64_t>(i)), {}, &unsynced[static_cast<size_t>(i)])));
+    }
+    std::vector<std::thread> committers;
+    for (int i = 0; i < kCommitters; ++i) {
+      committers.emplace_back([&, i] { EXPECT_OK(directory_->Sync(unsynced[static_cast<size_t>(i)])); });
+    }
+    gate_.Open();
+    leader.join();
+    for (std::thread& committer : committers) committer.join();
+    EXPECT_EQ(env_.CountOf(CallKind::kSync) - syncs_before, 2U);
+    EXPECT_EQ(directory_->GetCounters().flushes - flushes_before, 2U);
+    for (int i = 0; i < kCommitters; ++i) {
+      EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locators[static_cast<size_t>(i)])),
+                RandomValue(size, 100 + static_cast<uint64_t>(i)));
+    }
+  }
+}
+
+TEST_F(GroupCommitTest, ACommitAfterItsFlushNeedsNoOther) {
+  UnsyncedExtents first;
+  UnsyncedExtents second;
+  (void)ValueOf(store_->Append(RandomValue(100, 1), {}, &first));
+  (void)ValueOf(store_->Append(RandomValue(100, 2), {}, &second));
+  const uint64_t before = env_.CountOf(CallKind::kSync);
+  ASSERT_OK(directory_->Sync(first));
+  ASSERT_OK(directory_->Sync(second));
+  ASSERT_OK(directory_->Sync(first));
+  ASSERT_OK(store_->SyncAll());
+  EXPECT_EQ(env_.CountOf(CallKind::kSync) - before, 1U);
+}
+
+TEST_F(GroupCommitTest, AFlushThatStartedBeforeDoesNotCount) {
+  gate_.Shut();
+  UnsyncedExtents first;
+  (void)ValueOf(store_->Append(RandomValue(100, 1), {}, &first));
+  std::thread leader([&] { EXPECT_OK(directory_->Sync(first)); });
+  gate_.AwaitWaiting();
+  // Appended while the flush runs: a power cut right after that flush may lose it, so its commit must flush again.
+  UnsyncedExtents late;
+  const Locator locator = ValueOf(store_->Append(RandomValue(400000, 2), {}, &late));
+  gate_.Open();
+  leader.join();
+  const uint64_t before = env_.CountOf(CallKind::kSync);
+  ASSERT_OK(directory_->Sync(late));
+  EXPECT_EQ(env_.CountOf(CallKind::kSync) - before, 1U);
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), RandomValue(400000, 2));
+}
+
+TEST_F(GroupCommitTest, AFailedFlushFailsItsWaitersAndPoisonsTheSegmentAlone) {
+  UnsyncedExtents durable;
+  const Locator kept = ValueOf(store_->Append(RandomValue(3000, 1), {}, &durable));
+  ASSERT_OK(directory_->Sync(durable));
+  UnsyncedExtents lost;
+  const Locator gone = ValueOf(store_->Append(RandomValue(3000, 2), {}, &lost));
+  env_.FailCall(CallKind::kSync, 1, EIO);
+  const Status failed = directory_->Sync(lost);
+  EXPECT_EQ(failed.code(), StatusCode::kIoError);
+  EXPECT_EQ(failed.system_errno(), EIO);
+  EXPECT_EQ(directory_->GetCounters().segments_poisoned, 1U);
+  EXPECT_EQ(directory_->GetCounters().flush_errors, 1U);
+  // Never trusted again, however often it is asked for, though the device works now.
+  EXPECT_FALSE(directory_->Sync(lost).ok());
+  EXPECT_OK(directory_->Sync(durable));
+  UnsyncedExtents next;
+  const Locator after = ValueOf(store_->Append(RandomValue(3000, 3), {}, &next));
+  EXPECT_NE(after.segment, gone.segment);
+  ASSERT_OK(directory_->Sync(next));
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), kept)), RandomValue(3000, 1));
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), after)), RandomValue(3000, 3));
+  // A DDL that trusts SyncAll alone hears of the loss, once.
+  EXPECT_FALSE(store_->SyncAll().ok());
+  EXPECT_OK(store_->SyncAll());
+}
+
+TEST_F(GroupCommitTest, ALateExtentOfAPoisonedSegmentIsPoisoned) {
+  gate_.Shut();
+  env_.FailCall(CallKind::kSync, 1, EIO);
+  UnsyncedExtents first;
+  (void)ValueOf(store_->Append(RandomValue(100, 1), {}, &first));
+  std::thread leader([&] { EXPECT_EQ(directory_->Sync(first).code(), StatusCode::kIoError); });
+  gate_.AwaitWaiting();
+  UnsyncedExtents late;
+  (void)ValueOf(store_->Append(RandomValue(100, 2), {}, &late));
+  gate_.Open();
+  leader.join();
+  EXPECT_EQ(directory_->Sync(late).code(), StatusCode::kPoisoned);
+}
+
+TEST_F(GroupCommitTest, AFullDiskFailsTheStatementAndTheLaneGoesOn) {
+  UnsyncedExtents durable;
+  const Locator kept = ValueOf(store_->Append(RandomValue(3000, 1), {}, &durable));
+  ASSERT_OK(directory_->Sync(durable));
+  // Private: the append itself fails, and nobody else notices.
+  UnsyncedExtents staged;
+  const Locator beside = ValueOf(store_->Append(RandomValue(3000, 2), {}, &staged));
+  env_.FailCall(CallKind::kWrite, 1, ENOSPC);
+  UnsyncedExtents none;
+  EXPECT_EQ(store_->Append(RandomValue(400000, 3), {}, &none).status().code(), StatusCode::kNoSpace);
+  EXPECT_TRUE(none.empty());
+  ASSERT_OK(directory_->Sync(staged));
+  EXPECT_EQ(directory_->GetCounters().segments_poisoned, 0U);
+  // Staged: the commit fails.
+  UnsyncedExtents lost;
+  (void)ValueOf(store_->Append(RandomValue(3000, 4), {}, &lost));
+  env_.FailCall(CallKind::kWrite, 1, ENOSPC);
+  EXPECT_EQ(directory_->Sync(lost).code(), StatusCode::kNoSpace);
+  UnsyncedExtents next;
+  const Locator after = ValueOf(store_->Append(RandomValue(3000, 5), {}, &next));
+  ASSERT_OK(directory_->Sync(next));
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), kept)), RandomValue(3000, 1));
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), beside)), RandomValue(3000, 2));
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), after)), RandomValue(3000, 5));
+}
+
+TEST_F(GroupCommitTest, ATransactionOverSeveralStoresWaitsForAll) {
+  UnsyncedExtents unsynced;
+  std::vector<Locator> locators;
+  for (uint64_t table = 1; table <= 3; ++table) {
+    const auto store = ValueOf(directory_->OpenForAppend({table}, "db/t"));
+    locators.push_back(ValueOf(store->Append(RandomValue(2000, table), {}, &unsynced)));
+  }
+  ASSERT_OK(directory_->Sync(unsynced));
+  const DirectoryOptions options = TestOptions();
+  env_.SetHook({});
+  store_.reset();
+  CutPower(&memory_, &env_, 0, &directory_);
+  directory_ = ValueOf(OpenDirectory(&env_, options));
+  for (uint64_t table = 1; table <= 3; ++table) {
+    EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locators[table - 1])), RandomValue(2000, table));
+  }
+}
+
+TEST_F(GroupCommitTest, ABlockThatWasFlushedIsNeverWrittenAgain) {
+  std::map<std::string, std::map<uint64_t, bool>> flushed;  // by path and block
+  std::atomic<bool> again{false};
+  env_.SetHook([&](const Call& call) {
+    if (call.kind == CallKind::kWrite) {
+      for (uint64_t at = call.offset_bytes; at < call.offset_bytes + call.size_bytes; at += kBlockSizeBytes) {
+        if (!flushed[call.path].emplace(at, false).second) again = true;
+      }
+    }
+    return Status::Ok();
+  });
+  AppendOptions options;
+  for (uint64_t i = 0; i < 300; ++i) {
+    UnsyncedExtents unsynced;
+    options.codec = static_cast<Codec>(i % 3);
+    (void)ValueOf(store_->Append(TextValue(i * i * 7 % 900000, i), options, &unsynced));
+    if (i % 3 == 0) ASSERT_OK(directory_->Sync(unsynced));
+  }
+  env_.SetHook({});
+  EXPECT_GT(flushed.size(), 0U);
+  EXPECT_FALSE(again) << "a block was written twice";
+}
+
+}  // namespace
+}  // namespace quarry

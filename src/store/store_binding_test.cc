@@ -1,0 +1,302 @@
+// Bindings of tables, rebuilds, the trash, ids, data paths, and crashes in the middle of each.
+#include "io/fault_env.h"
+#include "store/layout.h"
+#include "store/store_test_util.h"
+
+namespace quarry {
+namespace {
+
+constexpr TableId kTable{10};
+constexpr TableId kOther{20};
+
+class StoreBindingTest : public testing::Test {
+ protected:
+  void SetUp() override { Open(); }
+  void Open() { directory_ = ValueOf(OpenDirectory(&env_, options_)); }
+  void Reopen() {
+    directory_.reset();
+    Open();
+  }
+  /// Loses everything volatile, as at kill -9 plus power loss.
+  void CrashAndOpen() {
+    CutPower(&memory_, &env_, 0, &directory_);
+    Open();
+  }
+  Locator AppendTo(TableId table, uint64_t seed, size_t size = 3000) {
+    UnsyncedExtents unsynced;
+    const Locator locator =
+        ValueOf(ValueOf(directory_->OpenForAppend(table, "db/t"))->Append(RandomValue(size, seed), {}, &unsynced));
+    EXPECT_OK(directory_->Sync(unsynced));
+    return locator;
+  }
+  void ExpectReadable(const Locator& locator, uint64_t seed, size_t size = 3000) {
+    EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), RandomValue(size, seed));
+  }
+
+  MemoryEnv memory_;
+  FaultEnv env_{&memory_};
+  DirectoryOptions options_ = TestOptions();
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+};
+
+TEST_F(StoreBindingTest, FindNeverCreates) {
+  EXPECT_EQ(directory_->Find(kTable).status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(directory_->ListStores().empty());
+  const Locator locator = AppendTo(kTable, 1);
+  EXPECT_EQ(ValueOf(directory_->Find(kTable))->id(), locator.store);
+  CrashAndOpen();
+  EXPECT_EQ(ValueOf(directory_->Find(kTable))->id(), locator.store);
+}
+
+TEST_F(StoreBindingTest, ADiscardedStoreStaysReadableUntilTheLsnIsFlushed) {
+  const Locator locator = AppendTo(kTable, 1);
+  ASSERT_OK(directory_->Discard(kTable, 500));
+  ExpectReadable(locator, 1);
+  CrashAndOpen();
+  ExpectReadable(locator, 1);
+  EXPECT_TRUE(directory_->ListStores()[0].discarded);
+  EXPECT_EQ(ValueOf(directory_->EmptyTrash(499)), 0U);
+  ExpectReadable(locator, 1);
+  EXPECT_GT(ValueOf(directory_->EmptyTrash(500)), 0U);
+  EXPECT_EQ(ReadValue(directory_.get(), locator).status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(ValueOf(memory_.ListDirectory("/home/trash")).empty());
+  CrashAndOpen();
+  EXPECT_TRUE(directory_->ListStores().empty());
+}
+
+TEST_F(StoreBindingTest, ADiscardedStoreComesBackWhenItsTableDoes) {
+  const Locator locator = AppendTo(kTable, 1);
+  ASSERT_OK(directory_->Discard(kTable, 500));
+  EXPECT_EQ(ValueOf(directory_->OpenForAppend(kTable, "db/t"))->id(), locator.store);
+  CrashAndOpen();
+  EXPECT_EQ(ValueOf(directory_->EmptyTrash(UINT64_MAX)), 0U);
+  ExpectReadable(locator, 1);
+  const Locator more = AppendTo(kTable, 2);
+  EXPECT_EQ(more.store, locator.store);
+  EXPECT_FALSE(directory_->ListStores()[0].discarded);
+}
+
+TEST_F(StoreBindingTest, DiscardTouchesNoOtherTable) {
+  const Locator mine = AppendTo(kTable, 1);
+  const Locator other = AppendTo(kOther, 2);
+  ASSERT_OK(directory_->Discard(kTable, 1));
+  ASSERT_OK(directory_->Discard({999}, 1));
+  (void)ValueOf(directory_->EmptyTrash(UINT64_MAX));
+  EXPECT_FALSE(ReadValue(directory_.get(), mine).ok());
+  ExpectReadable(other, 2);
+}
+
+TEST_F(StoreBindingTest, ARebuildKeepsTheStoreWhateverHappens) {
+  const Locator locator = AppendTo(kTable, 1);
+  ASSERT_OK(directory_->BeginRebind(kTable));
+  CrashAndOpen();
+  EXPECT_TRUE(directory_->ListStores()[0].rebinding);
+  // The rebuild may have committed: its old table is gone, its rows are in one that nobody told of.
+  ASSERT_OK(directory_->Discard(kTable, 1));
+  EXPECT_EQ(ValueOf(directory_->EmptyTrash(UINT64_MAX)), 0U);
+  ExpectReadable(locator, 1);
+  ASSERT_OK(directory_->Rebind(kTable, kOther));
+  CrashAndOpen();
+  EXPECT_EQ(ValueOf(directory_->Find(kOther))->id(), locator.store);
+  EXPECT_EQ(directory_->Find(kTable).status().code(), StatusCode::kNotFound);
+  EXPECT_FALSE(directory_->ListStores()[0].rebinding);
+  ExpectReadable(locator, 1);
+}
+
+TEST_F(StoreBindingTest, AnAbandonedRebuildChangesNothing) {
+  const Locator locator = AppendTo(kTable, 1);
+  ASSERT_OK(directory_->BeginRebind(kTable));
+  ASSERT_OK(directory_->AbandonRebind(kTable));
+  CrashAndOpen();
+  EXPECT_EQ(ValueOf(directory_->Find(kTable))->id(), locator.store);
+  ASSERT_OK(directory_->Discard(kTable, 1));
+  EXPECT_TRUE(directory_->ListStores()[0].discarded);
+}
+
+TEST_F(StoreBindingTest, ARebindOntoATableThatHasAStoreKeepsBoth) {
+  const Locator old_rows = AppendTo(kTable, 1);
+  const Locator new_rows = AppendTo(kOther, 2);
+  ASSERT_OK(directory_->BeginRebind(kTable));
+  ASSERT_OK(directory_->Rebind(kTable, kOther));
+  EXPECT_EQ(ValueOf(directory_->Find(kOther))->id(), new_rows.store);  // appends go to the newest
+  ASSERT_OK(directory_->Discard(kOther, 1));
+  for (const StoreStats& stats : directory_->ListStores()) EXPECT_TRUE(stats.discarded);
+  (void)ValueOf(directory_->EmptyTrash(1));
+  EXPECT_FALSE(ReadValue(directory_.get(), old_rows).ok());
+  EXPECT_FALSE(ReadValue(directory_.get(), new_rows).ok());
+}
+
+TEST_F(StoreBindingTest, EveryStepOfATrashCycleSurvivesAFailureAtAnyCall) {
+  for (const CallKind kind : {CallKind::kReplace, CallKind::kRename, CallKind::kRemove, CallKind::kSyncDirectory}) {
+    for (uint64_t n = 1; n <= 6; ++n) {
+      for (const bool crash : {false, true}) {
+        SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + " n " + std::to_string(n));
+        const TableId table{1000 + n * 10 + static_cast<uint64_t>(kind) * 1000 + (crash ? 1U : 0U)};
+        const Locator locator = AppendTo(table, n);
+        env_.FailCall(kind, n, EIO);
+        bool failed = !directory_->Discard(table, 5).ok();
+        failed = !directory_->Find(table).ok() || failed;
+        failed = !directory_->Discard(table, 6).ok() || failed;
+        env_.ClearFailures();
+        if (crash) CrashAndOpen();
+        ExpectReadable(locator, n);
+        ASSERT_OK(directory_->Discard(table, 7));
+        env_.FailCall(kind, n, EIO);
+        failed = !directory_->EmptyTrash(7).ok() || failed;
+        env_.ClearFailures();
+        if (crash) CrashAndOpen();
+        (void)ValueOf(directory_->EmptyTrash(7));
+        EXPECT_EQ(ReadValue(directory_.get(), locator).status().code(), StatusCode::kNotFound);
+      }
+    }
+  }
+  EXPECT_TRUE(ValueOf(memory_.ListDirectory("/home/trash")).empty());
+}
+
+TEST_F(StoreBindingTest, IdsAreNeverUsedTwice) {
+  std::set<uint64_t> seen;
+  for (uint64_t i = 1; i <= 40; ++i) {
+    const Locator locator = AppendTo({i}, i);
+    EXPECT_TRUE(seen.insert(locator.store.value).second);
+    ASSERT_OK(directory_->Discard({i}, 1));
+    (void)ValueOf(directory_->EmptyTrash(1));
+    if (i % 3 == 0) CrashAndOpen();
+  }
+}
+
+TEST_F(StoreBindingTest, AMissingSegmentFailsOnlyItsReads) {
+  const Locator lost = AppendTo(kTable, 1);
+  Reopen();
+  const Locator kept = AppendTo(kTable, 2);
+  Reopen();
+  ASSERT_NE(lost.segment, kept.segment);
+  ASSERT_OK(memory_.RemoveFile("/home/stores/" + StoreDirectoryName(lost.store) + "/" + SegmentFileName(lost.segment)));
+  Reopen();
+  EXPECT_EQ(ReadValue(directory_.get(), lost).status().code(), StatusCode::kNotFound);
+  ExpectReadable(kept, 2);
+  const Locator more = AppendTo(kTable, 3);
+  EXPECT_GT(more.segment.value, kept.segment.value);
+}
+
+TEST_F(StoreBindingTest, HalfMadeThingsAreRemoved) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  ASSERT_OK(memory_.CreateDirectory("/home/stores/0000000000000007"));
+  const std::string empty_segment = "/home/stores/0000000000000001/00000009.qseg";
+  (void)ValueOf(memory_.CreateFile(empty_segment));
+  Open();
+  EXPECT_FALSE(ValueOf(memory_.FileExists("/home/stores/0000000000000007")));
+  EXPECT_FALSE(ValueOf(memory_.FileExists(empty_segment)));
+  EXPECT_EQ(directory_->ListStores().size(), 1U);
+  EXPECT_GT(AppendTo(kTable, 2).segment.value, 9U);
+}
+
+TEST_F(StoreBindingTest, ADamagedManifestOrDirectoryFileIsRefused) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  ASSERT_TRUE(memory_.FlipBit("/home/stores/0000000000000001/MANIFEST", 20, 3));
+  EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kCorruption);
+  ASSERT_TRUE(memory_.FlipBit("/home/stores/0000000000000001/MANIFEST", 20, 3));
+  ASSERT_TRUE(memory_.FlipBit("/home/DIRECTORY", 20, 3));
+  EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kCorruption);
+  ASSERT_OK(memory_.RemoveFile("/home/DIRECTORY"));
+  EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kCorruption);
+}
+
+// ---- data paths ----
+
+class DataPathTest : public StoreBindingTest {
+ protected:
+  void SetUp() override {
+    for (const char* path : {"/disk1", "/disk2", "/disk3"}) ASSERT_OK(memory_.CreateDirectory(path));
+    options_.data_paths = {"/disk1", "/disk2"};
+    Open();
+  }
+};
+
+TEST_F(DataPathTest, SegmentsLieOnEveryPathAndReadBackFromAll) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 10; ++i) locators.push_back(AppendTo(kTable, i));
+  for (const char* path : {"/disk1", "/disk2"}) {
+    const std::string directory = std::string(path) + "/quarry/0000000000000001";
+    EXPECT_EQ(ValueOf(memory_.ListDirectory(directory)).size(), 1U);
+  }
+  CrashAndOpen();
+  for (uint64_t i = 0; i < 10; ++i) ExpectReadable(locators[i], i);
+  ASSERT_OK(directory_->Discard(kTable, 1));
+  for (uint64_t i = 0; i < 10; ++i) ExpectReadable(locators[i], i);
+  EXPECT_GT(ValueOf(directory_->EmptyTrash(1)), 0U);
+  EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk1/quarry")), std::vector<std::string>{"PATH"});
+  EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk2/quarry")), std::vector<std::string>{"PATH"});
+}
+
+TEST_F(DataPathTest, ATransactionStaysOnOnePath) {
+  UnsyncedExtents unsynced;
+  const auto store = ValueOf(directory_->OpenForAppend(kTable, "db/t"));
+  for (uint64_t i = 0; i < 10; ++i) (void)ValueOf(store->Append(RandomValue(100, i), {}, &unsynced));
+  EXPECT_EQ(unsynced.entries().size(), 1U);
+  const uint64_t before = env_.CountOf(CallKind::kSync);
+  ASSERT_OK(directory_->Sync(unsynced));
+  EXPECT_EQ(env_.CountOf(CallKind::kSync) - before, 1U);
+}
+
+TEST_F(DataPathTest, AMissingPathIsNamedAndNothingIsMade) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  options_.data_paths = {"/disk1", "/disk2", "/nowhere"};
+  const Status missing = OpenDirectory(&env_, options_).status();
+  EXPECT_EQ(missing.code(), StatusCode::kUnavailable);
+  EXPECT_NE(missing.message().find("/nowhere"), std::string::npos);
+  EXPECT_FALSE(ValueOf(memory_.FileExists("/nowhere")));
+}
+
+TEST_F(DataPathTest, AnEmptyMountPointIsNotTakenForThePath) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk2/quarry", "/disk3/quarry"));  // as if not mounted
+  const Status unmounted = OpenDirectory(&env_, options_).status();
+  EXPECT_EQ(unmounted.code(), StatusCode::kUnavailable);
+  EXPECT_NE(unmounted.message().find("/disk2"), std::string::npos);
+  EXPECT_TRUE(ValueOf(memory_.ListDirectory("/disk2")).empty());
+  // Mounted elsewhere and configured so: the marker says which it is.
+  options_.data_paths = {"/disk1", "/disk3"};
+  Open();
+  AppendTo(kTable, 2);
+}
+
+TEST_F(DataPathTest, AForeignPathIsRefused) {
+  DirectoryOptions other = options_;
+  other.home_path = "/other";
+  const Status foreign = OpenDirectory(&env_, other).status();
+  EXPECT_EQ(foreign.code(), StatusCode::kUnavailable);
+  EXPECT_NE(foreign.message().find("another installation"), std::string::npos);
+  EXPECT_FALSE(ValueOf(memory_.FileExists("/other")));
+}
+
+TEST_F(DataPathTest, APathNoLongerConfiguredIsReadWhileItIsThere) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 4; ++i) locators.push_back(AppendTo(kTable, i));
+  options_.data_paths = {"/disk2", "/disk3"};
+  Reopen();
+  for (uint64_t i = 0; i < 4; ++i) ExpectReadable(locators[i], i);
+  for (uint64_t i = 4; i < 8; ++i) locators.push_back(AppendTo(kTable, i));
+  EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk1/quarry/0000000000000001")).size(), 1U);
+  EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk3/quarry/0000000000000001")).size(), 1U);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk1/quarry", "/gone"));
+  Open();
+  int unavailable = 0;
+  for (uint64_t i = 0; i < 8; ++i) {
+    const Result<std::vector<uint8_t>> read = ReadValue(directory_.get(), locators[i]);
+    if (read.ok()) {
+      EXPECT_EQ(*read, RandomValue(3000, i));
+    } else {
+      EXPECT_EQ(read.status().code(), StatusCode::kUnavailable);
+      ++unavailable;
+    }
+  }
+  EXPECT_EQ(unavailable, 2);
+}
+
+}  // namespace
+}  // namespace quarry

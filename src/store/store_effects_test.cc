@@ -1,0 +1,196 @@
+// What the knobs do, by what reaches the device: batches, part size, the recent cache, the zeroed pool, the tail.
+#include "io/fault_env.h"
+#include "store/store_test_util.h"
+
+namespace quarry {
+namespace {
+
+class StoreEffectsTest : public testing::Test {
+ protected:
+  void Open() { directory_ = ValueOf(OpenDirectory(&env_, options_)); }
+  Locator Append(std::span<const uint8_t> value, const AppendOptions& options = {}) {
+    UnsyncedExtents unsynced;
+    const Locator locator = ValueOf(ValueOf(directory_->OpenForAppend({1}, "db/t"))->Append(value, options, &unsynced));
+    EXPECT_OK(directory_->Sync(unsynced));
+    return locator;
+  }
+  uint64_t FileSize(const std::string& name) {
+    return ValueOf(ValueOf(memory_.OpenForRead("/home/stores/0000000000000001/" + name))->SizeBytes());
+  }
+
+  MemoryEnv memory_;
+  FaultEnv env_{&memory_};
+  DirectoryOptions options_ = TestOptions();
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+};
+
+TEST_F(StoreEffectsTest, TheWriteBatchSetsSizeAndNumberOfWrites) {
+  Open();
+  Append(RandomValue(10, 1));  // makes the segment
+  const std::vector<uint8_t> value = RandomValue(4 << 20, 1);
+  for (const uint32_t batch : {64U << 10, 256U << 10, 1U << 20}) {
+    uint64_t largest = 0;
+    env_.SetHook([&](const Call& call) {
+      if (call.kind == CallKind::kWrite) largest = std::max(largest, call.size_bytes);
+      return Status::Ok();
+    });
+    const uint64_t before = env_.CountOf(CallKind::kWrite);
+    AppendOptions options;
+    options.write_batch_bytes = batch;
+    Append(value, options);
+    env_.SetHook({});
+    EXPECT_EQ(largest, batch);
+    EXPECT_EQ(env_.CountOf(CallKind::kWrite) - before, (4U << 20) / batch + 1);
+  }
+}
+
+TEST_F(StoreEffectsTest, SmallExtentsOfOneCommitAreOneWrite) {
+  Open();
+  Append(RandomValue(10, 1));
+  const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  UnsyncedExtents unsynced;
+  const uint64_t before = env_.CountOf(CallKind::kWrite);
+  for (uint64_t i = 0; i < 100; ++i) (void)ValueOf(store->Append(RandomValue(5000, i), {}, &unsynced));
+  ASSERT_OK(directory_->Sync(unsynced));
+  EXPECT_EQ(env_.CountOf(CallKind::kWrite) - before, 1U);
+}
+
+TEST_F(StoreEffectsTest, TheReadBatchSetsTheNumberOfSubmissions) {
+  options_.recent_cache_bytes = 0;
+  Open();
+  for (const Codec codec : {Codec::kNone, Codec::kLz4}) {
+    AppendOptions options;
+    options.codec = codec;
+    options.part_size_bytes = kPartSizeNdbMaxBytes;
+    const std::vector<uint8_t> value = RandomValue(1 << 20, 1);
+    const Locator locator = Append(value, options);
+    uint64_t last = UINT64_MAX;
+    for (const uint32_t batch : {16U << 10, 128U << 10, 2U << 20}) {
+      const uint64_t before = env_.CountOf(CallKind::kRead);
+      ASSERT_EQ(ValueOf(ReadValue(directory_.get(), locator, batch)), value);
+      const uint64_t submissions = env_.CountOf(CallKind::kRead) - before;
+      EXPECT_LT(submissions, last);
+      EXPECT_GE(submissions, (1U << 20) / batch);
+      last = submissions;
+    }
+    EXPECT_EQ(last, 1U);
+  }
+}
+
+TEST_F(StoreEffectsTest, ARangeReadsOnlyItsParts) {
+  options_.recent_cache_bytes = 0;
+  Open();
+  AppendOptions options;
+  options.part_size_bytes = 4096;
+  const Locator locator = Append(RandomValue(1 << 20, 1), options);
+  const uint64_t before = env_.BytesOf(CallKind::kRead);
+  std::vector<uint8_t> out(100);
+  ASSERT_OK(directory_->ReadRange(locator, 500000, {}, out));
+  EXPECT_LT(env_.BytesOf(CallKind::kRead) - before, 16384U);
+}
+
+TEST_F(StoreEffectsTest, TheRecentCacheServesWhatWasJustWrittenAndIsBounded) {
+  options_.recent_cache_bytes = 4 << 20;
+  Open();
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 200; ++i) locators.push_back(Append(RandomValue(100000, i)));
+  EXPECT_LE(directory_->GetCounters().recent_cache_bytes, 4U << 20);
+  uint64_t before = env_.CountOf(CallKind::kRead);
+  for (uint64_t i = 190; i < 200; ++i) {
+    EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locators[i])), RandomValue(100000, i));
+  }
+  EXPECT_EQ(env_.CountOf(CallKind::kRead), before);
+  EXPECT_EQ(directory_->GetCounters().recent_cache_hits, 10U);
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locators[0])), RandomValue(100000, 0));
+  EXPECT_GT(env_.CountOf(CallKind::kRead), before);
+  EXPECT_EQ(directory_->GetCounters().recent_cache_misses, 1U);
+}
+
+TEST_F(StoreEffectsTest, PrivateExtentsAreRecentToo) {
+  options_.recent_cache_bytes = 8 << 20;
+  Open();
+  const Locator locator = Append(RandomValue(448 << 10, 1));
+  const uint64_t before = env_.CountOf(CallKind::kRead);
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), RandomValue(448 << 10, 1));
+  EXPECT_EQ(env_.CountOf(CallKind::kRead), before);
+}
+
+TEST_F(StoreEffectsTest, LoneCommittersHitZeroedSpaceAndItsTailIsCutOff) {
+  options_.zeroed_pool_bytes = 4 << 20;
+  Open();
+  for (uint64_t i = 0; i < 100; ++i) Append(RandomValue(60000, i));
+  const Counters counters = directory_->GetCounters();
+  EXPECT_GT(counters.zero_bytes_written, 4U << 20);
+  EXPECT_GT(counters.flushes_zeroed, 70U);
+  EXPECT_GT(FileSize("00000001.qseg"), 7U << 20);
+  directory_.reset();
+  EXPECT_LT(FileSize("00000001.qseg"), 100U * 62000 + (2 << 20));
+}
+
+TEST_F(StoreEffectsTest, TheZeroedTailOfACrashIsCutOffAtStart) {
+  options_.zeroed_pool_bytes = 4 << 20;
+  Open();
+  Locator last;
+  for (uint64_t i = 0; i < 20; ++i) last = Append(std::vector<uint8_t>(60000, 0));
+  EXPECT_GT(FileSize("00000001.qseg"), 4U << 20);
+  CutPower(&memory_, &env_, 0, &directory_);
+  Open();
+  EXPECT_LE(FileSize("00000001.qseg"), last.offset_bytes + last.extent_size_bytes + kBlockSizeBytes);
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), last)), std::vector<uint8_t>(60000, 0));
+}
+
+TEST_F(StoreEffectsTest, APoolOfNothingZeroesNothing) {
+  Open();
+  for (uint64_t i = 0; i < 30; ++i) Append(RandomValue(60000, i));
+  EXPECT_EQ(directory_->GetCounters().zero_bytes_written, 0U);
+  EXPECT_EQ(directory_->GetCounters().flushes_zeroed, 0U);
+}
+
+TEST_F(StoreEffectsTest, WhatCompressionSavesOfALargeRangeIsNotWritten) {
+  Open();
+  AppendOptions options;
+  options.codec = Codec::kZstd;
+  const std::vector<uint8_t> value = TextValue(4 << 20, 1);
+  const uint64_t before = env_.BytesOf(CallKind::kWrite);
+  const Locator locator = Append(value, options);
+  EXPECT_LT(locator.extent_size_bytes, 2U << 20);
+  EXPECT_LT(env_.BytesOf(CallKind::kWrite) - before, locator.extent_size_bytes + 4 * kBlockSizeBytes);
+  EXPECT_LT(directory_->ListStores()[0].real_bytes, locator.extent_size_bytes + 8 * kBlockSizeBytes);
+  const Locator next = Append(RandomValue(100, 2));
+  CutPower(&memory_, &env_, 0, &directory_);
+  Open();
+  EXPECT_EQ(directory_->ListStores()[0].extents, 2U);  // the scan found its way past the hole
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), value);
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), next)), RandomValue(100, 2));
+}
+
+TEST_F(StoreEffectsTest, ACheckpointBoundsTheScan) {
+  options_.checkpoint_interval_bytes = 1 << 20;
+  Open();
+  for (uint64_t i = 0; i < 200; ++i) Append(RandomValue(100000, i));
+  EXPECT_GE(directory_->GetCounters().checkpoints, 15U);
+  CutPower(&memory_, &env_, 0, &directory_);
+  const uint64_t before = env_.BytesOf(CallKind::kRead);
+  Open();
+  EXPECT_LT(env_.BytesOf(CallKind::kRead) - before, 4U << 20);
+  EXPECT_EQ(directory_->ListStores()[0].extents, 200U);
+}
+
+TEST_F(StoreEffectsTest, ManyIdleStoresDoNotStarveABusyOne) {
+  Open();
+  // More stores than there are chunks, each with an extent that waits for its commit.
+  std::vector<UnsyncedExtents> unsynced(60);
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 60; ++i) {
+    const auto store = ValueOf(directory_->OpenForAppend({i + 1}, "db/t"));
+    locators.push_back(ValueOf(store->Append(RandomValue(1000, i), {}, &unsynced[i])));
+  }
+  EXPECT_LE(directory_->GetCounters().staging_bytes, 32U << 20);
+  for (uint64_t i = 0; i < 60; ++i) {
+    EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locators[i])), RandomValue(1000, i));
+    ASSERT_OK(directory_->Sync(unsynced[i]));
+  }
+}
+
+}  // namespace
+}  // namespace quarry
