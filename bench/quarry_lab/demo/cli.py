@@ -287,6 +287,8 @@ def _interrupt(_signal: int, _frame: object) -> None:
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)  # a file or a pipe has no width of its own; the tables need more than 80
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         return Demo(options, console).run()

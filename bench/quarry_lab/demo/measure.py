@@ -12,7 +12,6 @@ mismatch is recorded, never skipped.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from .. import device, stats
 from ..lab_server import DATABASE, LabServer
+from ..runner import difference
 from . import jobs, space, workers
 from .corpus import Corpus
 from .screen import Screen
@@ -127,7 +127,7 @@ class Comparison:
         rows: dict[int, int] = {}
         for clients in (1, self.settings.many_clients):
             record[f"load_{clients}"], rows = self._load(cell, clients, key)
-        record["disk"] = self._disk()
+        record["disk"] = self._disk(cell.variant)
         record["buffer_pool"] = self._buffer_pool()
         record["reads"] = self._reads(cell, rows, key)
         record["updates"] = self._updates(cell, rows, key)
@@ -139,6 +139,7 @@ class Comparison:
         self._create(cell.variant)  # the server has settled after what was measured last; a new table is a few pages
         order = list(self._numbers[cell.data_set.key])
         random.Random(f"{self.settings.seed}/{cell.round}").shuffle(order)  # the same for every variant of a round
+        status_before = self.server.status("quarry%")
         before = self.server.counters()
         outcome = self._run(
             jobs.job_load(self.corpus, order),
@@ -154,6 +155,7 @@ class Comparison:
             **phase_record(outcome),
             "written": written(before, during, self.server.counters(), outcome.payload_bytes),
             "settle": settled,
+            "quarry_status": difference(status_before, self.server.status("quarry%")),
         }
         rows = {row_id: number for result in outcome.results for row_id, number in result}
         self._verify(cell, {row_id: self.corpus.items[number].sha256 for row_id, number in rows.items()}, key)
@@ -226,14 +228,17 @@ class Comparison:
         self.verified_rows += outcome.operations
         self.verified_bytes += outcome.payload_bytes
 
-    def _disk(self) -> dict:
-        """
-        Blocks allocated for the table after settling: InnoDB's file, and Quarry's stores (this is the only table that
-        has one).
-        """
+    def _disk(self, variant: Variant) -> dict:
+        """Blocks allocated for the table after settling: InnoDB's file, and the directory of Quarry's store."""
         data = self.server.directory / "data"
         innodb = (data / DATABASE / f"{TABLE}.ibd").stat().st_blocks * 512
-        quarry = allocated_bytes(data / "#quarry", leave_out="trash")
+        quarry = 0
+        if variant.is_quarry:
+            stores = self.server.rows(
+                "SELECT store_path FROM information_schema.QUARRY_TABLES"
+                f" WHERE table_schema = '{DATABASE}' AND table_name = '{TABLE}' AND state = 'BOUND'"
+            )
+            quarry = sum(allocated_bytes(data / "#quarry" / path) for (path,) in stores)
         return {"innodb_bytes": innodb, "quarry_bytes": quarry, "bytes": innodb + quarry}
 
     def _buffer_pool(self) -> dict:
@@ -272,16 +277,8 @@ def written(before: dict, during: dict, after: dict, payload_bytes: int) -> dict
     }
 
 
-def allocated_bytes(directory: Path, leave_out: str) -> int:
-    total = 0
-    for root, directories, files in os.walk(directory):
-        directories[:] = [name for name in directories if name != leave_out]
-        for name in files:
-            try:
-                total += os.lstat(os.path.join(root, name)).st_blocks * 512
-            except FileNotFoundError:
-                pass  # removed meanwhile: no longer allocated
-    return total
+def allocated_bytes(directory: Path) -> int:
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
 
 
 def settings_record(settings: Settings) -> dict:

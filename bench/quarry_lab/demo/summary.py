@@ -40,7 +40,7 @@ def measures(many_clients: int) -> list[Measure]:
         Measure("updates", "updates", "1/s", +1, lambda c: c["updates"]["operations_per_second"], _plain),
         Measure(
             "written_1",
-            "bytes written per payload byte, load, 1 client",
+            "bytes written per byte: load, 1 client",
             "",
             -1,
             lambda c: c["load_1"]["written"]["server_bytes_per_payload_byte"],
@@ -48,7 +48,7 @@ def measures(many_clients: int) -> list[Measure]:
         ),
         Measure(
             "written_many",
-            f"bytes written per payload byte, load, {many_clients} clients",
+            f"bytes written per byte: load, {many_clients} clients",
             "",
             -1,
             lambda c: c[many]["written"]["server_bytes_per_payload_byte"],
@@ -56,16 +56,14 @@ def measures(many_clients: int) -> list[Measure]:
         ),
         Measure(
             "written_updates",
-            "bytes written per payload byte, updates",
+            "bytes written per byte: updates",
             "",
             -1,
             lambda c: c["updates"]["written"]["server_bytes_per_payload_byte"],
             _plain,
         ),
-        Measure("disk", "size on disk after the load", "MB", -1, lambda c: c["disk"]["bytes"] / 1e6, _plain),
-        Measure(
-            "pages", "buffer-pool pages, everything read once", "", -1, lambda c: c["buffer_pool"]["pages"], _plain
-        ),
+        Measure("disk", "size on disk", "MB", -1, lambda c: c["disk"]["bytes"] / 1e6, _plain),
+        Measure("pages", "buffer-pool pages, all read once", "", -1, lambda c: c["buffer_pool"]["pages"], _plain),
     ]
 
 

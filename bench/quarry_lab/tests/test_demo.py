@@ -133,7 +133,7 @@ def make_cell(round_number, data_set, variant, factor):
     phase = {"bytes_per_second": 1e8 * factor, "operations_per_second": 1000 * factor}
     written = {"server_bytes_per_payload_byte": 2 / factor, "device_bytes_per_payload_byte": 2 / factor}
     return {
-        "round": round_number, "data_set": data_set, "variant": variant, "reads": phase, "load_1": {**phase, "written": written},
+        "round": round_number, "data_set": data_set, "variant": variant, "reads": phase, "load_1": {**phase, "written": written, "payload_bytes": 100, "quarry_status": {"quarry_zero_bytes_written": 80}},
         "load_32": {**phase, "written": written}, "updates": {**phase, "written": written}, "disk": {"bytes": 1e8},
         "buffer_pool": {"pages": 100},
     }  # fmt: skip
@@ -187,7 +187,7 @@ def test_the_page_is_self_contained_and_well_formed(tmp_path):
     assert len(charts) >= 18
     for chart in charts:
         ElementTree.fromstring("<svg" + chart.split("</svg>")[0] + "</svg>")
-    assert "a &lt;cpu&gt;" in page and "2.00×" in page and "all equal" in page
+    assert "a &lt;cpu&gt;" in page and "2.00×" in page and "all equal" in page and "0.80 bytes of zeros" in page
 
 
 def test_a_wrong_row_is_shown_and_fails_the_run(tmp_path):
