@@ -37,6 +37,17 @@ EXIT_WRONG, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 WORK = BUILD / "demo"
 REPORT = BUILD / "report"
 BUFFER_POOL_BYTES = 1 << 30
+FAILURES = (
+    LabError,
+    ConfigurationError,
+    ServerError,
+    SqlError,
+    SysbenchError,
+    workers.WorkerError,
+    mariadb.Error,
+    pymysql.Error,
+    OSError,
+)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -104,21 +115,46 @@ class Demo:
     def run(self) -> int:
         started = time.time()
         with session.exclusive(), Screen(self.console) as screen:
-            shutil.rmtree(WORK, ignore_errors=True)  # of a run that was cut off
-            space.check(WORK, self.options.megabytes << 20, self.options.seconds)
+            self._remove_leftovers()
+            space.check(WORK, self.options.megabytes * 1_000_000, self.options.seconds)
             try:
                 corpus = self._gather(screen)
-                self._start(screen, corpus)
+                self._start(screen)
                 self._compare(screen, corpus)
                 if not self.options.without_e1:
                     self._curve(screen)
                 self.server.close()
                 if self.options.kills:
                     self._crash(screen, corpus)
+            except (*FAILURES, AssertionError):
+                self._show_dead_servers()
+                raise
             finally:
                 self._clean()
             self.result["seconds"] = round(time.time() - started, 1)
         return self._finish()
+
+    def _remove_leftovers(self) -> None:
+        """Of a run that was cut off so that it could not clean up: its servers first, then their data."""
+        for directory in (WORK / "server", WORK / "crash"):
+            leftover = PrivateServer(directory, plugin=None)
+            if directory.exists() and leftover.adopt():
+                leftover.kill()
+        shutil.rmtree(WORK, ignore_errors=True)
+
+    def _show_dead_servers(self) -> None:
+        """The error log is removed with the data: what a server said last is shown before that."""
+        for server in (self.server.server, self.crash_server):
+            if server and server.pid and not server.running():
+                print(f"demo: the server ended by itself; {server.log_tail()}", file=sys.stderr)
+
+    def _clean(self) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave a server behind
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self.server.close()
+        if self.crash_server.running():
+            self.crash_server.kill()
+        shutil.rmtree(WORK, ignore_errors=True)
 
     def _gather(self, screen: Screen) -> corpus_module.Corpus:
         screen.title("Files of this machine")
@@ -153,7 +189,7 @@ class Demo:
             "size_bytes_max": size_bytes_max,
         }
 
-    def _start(self, screen: Screen, corpus: corpus_module.Corpus) -> None:
+    def _start(self, screen: Screen) -> None:
         screen.title("A private server")
         WORK.mkdir(parents=True, exist_ok=True)
         with screen.phase("starting MariaDB, measuring the device"):
@@ -246,12 +282,6 @@ class Demo:
         self.crash_server.stop()
         self.result["crash"] = {"variant": variant.key, "clients": 8, "cycles": cycles}
 
-    def _clean(self) -> None:
-        self.server.close()
-        if self.crash_server.running():
-            self.crash_server.kill()
-        shutil.rmtree(WORK, ignore_errors=True)
-
     def _finish(self) -> int:
         tables_console.print_comparison(self.console, self.result)
         if "e1" in self.result:
@@ -298,16 +328,6 @@ def main(arguments: list[str]) -> int:
     except space.NoSpace as error:
         print(f"demo: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
-    except (
-        LabError,
-        ConfigurationError,
-        ServerError,
-        SqlError,
-        SysbenchError,
-        workers.WorkerError,
-        mariadb.Error,
-        pymysql.Error,
-        OSError,
-    ) as error:
+    except FAILURES as error:
         print(f"demo: {error}", file=sys.stderr)
         return EXIT_WRONG

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from .. import device, stats
 
-REDO_LOG_BYTES = 1 << 30
-RESERVE_BYTES = 1 << 30  # left to everyone else
-RECYCLE_BYTES = 3 << 30  # the server starts on a fresh directory when its own has grown beyond this
-DEVICE_BYTES_PER_SECOND_GUESS = 1_500_000_000
+RECYCLE_BYTES = 3 << 30  # the server starts on a fresh directory when its own, redo log included, has grown beyond this
+RESERVE_BYTES = 512 << 20  # left to everyone else
+DEVICE_BYTES_PER_SECOND_GUESS = 1_000_000_000
 
 
 class NoSpace(Exception):
@@ -18,12 +17,11 @@ class NoSpace(Exception):
 
 def needed_bytes(corpus_bytes: int, update_seconds: float) -> int:
     """
-    The most that can stand on the disk at once: what is kept before a fresh start, one more load (a corpus with
-    InnoDB's page overhead, twice), what the updates of one cell can append, the redo logs of the two servers, and a
-    reserve.
+    The most that can stand on the disk at once: what is kept before a fresh start, the loads of one cell (two copies,
+    with room for page overhead and zeroed space), what its updates can append, and a reserve.
     """
     updates = int(update_seconds * DEVICE_BYTES_PER_SECOND_GUESS)
-    return RECYCLE_BYTES + 4 * corpus_bytes + updates + 2 * REDO_LOG_BYTES + RESERVE_BYTES
+    return RECYCLE_BYTES + 4 * corpus_bytes + updates + RESERVE_BYTES
 
 
 def check(directory: Path, corpus_bytes: int, update_seconds: float) -> None:
