@@ -233,9 +233,18 @@ class Runner:
             "cpu": usage,
             "memory_free_before": memory,
             "settle_before": settled_before, "settle_after": settled_after,
+            "columns": self._quarry_columns(server, schema),
             "quarry_status": difference(status_before, server.status("quarry%")),
             "configuration": pinned,
         }
+
+    def _quarry_columns(self, server: LabServer, schema: str) -> list[dict]:
+        """What the engine says of the measured columns (inline, prefix and part size, codec, managed or why not)."""
+        if not server.plugin:
+            return []
+        names = [row[0] for row in server.rows("SHOW COLUMNS FROM INFORMATION_SCHEMA.QUARRY_COLUMNS")]
+        rows = server.rows(f"SELECT * FROM INFORMATION_SCHEMA.QUARRY_COLUMNS WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = 'sbtest1'")
+        return [{name.lower(): value for name, value in zip(names, row, strict=True)} for row in rows]
 
 
 def written(before: dict, run: dict, after: dict, payload_bytes: int) -> dict:
@@ -254,15 +263,13 @@ def written(before: dict, run: dict, after: dict, payload_bytes: int) -> dict:
 
 
 def difference(before: dict[str, str], after: dict[str, str]) -> dict[str, int]:
-    """Status counters that moved."""
+    """By how much each numeric status counter moved."""
     moved = {}
     for name, value in after.items():
         try:
-            delta = int(value) - int(before.get(name, 0))
+            moved[name] = int(value) - int(before.get(name, 0))
         except (TypeError, ValueError):
-            continue
-        if delta:
-            moved[name] = delta
+            continue  # not a number
     return moved
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -44,12 +45,13 @@ def _ratio(summary: stats.Summary | None) -> str:
     return f"[{colour}]{summary.median:.2f}x[/{colour}] [dim]{_range(summary, _times)}[/dim]"
 
 
-def comparisons(variants: list[str], reference: str) -> dict[str, str]:
-    """variant -> what it is compared with: the experiment's reference; of two builds of the plugin the newer one with the older."""
-    chosen = {v: reference for v in variants if v != reference and reference in variants}
-    if "quarry" in variants and "quarry-baseline" in variants:
-        chosen["quarry"] = "quarry-baseline"
-    return chosen
+def references(variants: list[str], reference: str) -> list[str]:
+    """What ratios are taken against: the experiment's reference, and the older of two builds of the plugin."""
+    return [r for r in dict.fromkeys((reference, "quarry-baseline")) if r in variants and len(variants) > 1]
+
+
+def _is_compared(variant: str, reference: str) -> bool:
+    return variant == "quarry" if reference == "quarry-baseline" else variant != reference
 
 
 def _notes(cells: Cells, key: CellKey, variant: str) -> str:
@@ -64,36 +66,36 @@ def _notes(cells: Cells, key: CellKey, variant: str) -> str:
     return f"[yellow]{', '.join(notes)}[/yellow]" if notes else ""
 
 
-def _row(cells: Cells, key: CellKey, variant: str, reference: str | None, rate: stats.Summary | None) -> list[str]:
+def _row(cells: Cells, key: CellKey, variant: str, against: list[str], rate: stats.Summary | None) -> list[str]:
     rate_found = cells.summary(key, variant, throughput)
     assert rate_found  # only variants that have rounds get a row
-    ratio = cells.ratio(key, variant, reference) if reference else None
+    ratios = [_ratio(cells.ratio(key, variant, r)) if _is_compared(variant, r) else "" for r in against]
     payload = cells.summary(key, variant, payload_rate)
     share = f"{payload.median / rate.median:.0%}" if rate and payload and payload.median else ""
     return [
         ALL[variant].label, f"[bold]{stats.human_count(rate_found.median)}[/bold]", f"[dim]{_range(rate_found, stats.human_count)}[/dim]",
-        _ratio(ratio), _optional(cells.summary(key, variant, p95_ms), _times),
+        *ratios, _optional(cells.summary(key, variant, p95_ms), _times),
         _optional(cells.summary(key, variant, bytes_written_ratio), _times), share, _notes(cells, key, variant)]
 
 
 def print_table(console: Console, cells: Cells, run: dict, reference: str) -> None:
     """One row per cell and variant; ratios are taken round by round (stats.paired_ratio)."""
     variants, rate = sorted(cells.variants(), key=list(ALL).index), device_rate(run)
-    against = comparisons(variants, reference)
+    against = references(variants, reference)
     parameters = run["parameters"]
     table = Table(title=f"{parameters['name']}: {parameters['rounds']} round(s) of {parameters['settings']['seconds']} s, payload {parameters['payload']}",
-                  header_style="bold")
-    names = {ALL[r].label for r in against.values()}
-    for heading, left in (("operation", True), ("size", False), ("threads", False), ("engine", True), ("events/s", False), ("range", False),
-                          (f"/ {' or '.join(sorted(names))}" if names else "ratio", False), ("p95 ms", False), ("written B/B", False),
-                          ("of device", False), ("notes", True)):
-        table.add_column(heading, justify="left" if left else "right", no_wrap=heading not in ("notes",))
+                  header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    table.add_column("engine", no_wrap=True)
+    for heading in ("events/s", "range", *(f"/ {ALL[r].label}" for r in against), "p95 ms", "written B/B", "of device"):
+        table.add_column(heading, justify="right")
+    table.add_column("notes")
     for key in sorted(cells.keys(), key=lambda k: (OPERATIONS.index(k.operation), k.size_bytes, k.threads)):
-        head = [OPERATION_LABELS[key.operation], size_label(key.size_bytes), str(key.threads)]
+        head = f"{OPERATION_LABELS[key.operation]} {size_label(key.size_bytes)} x{key.threads}"
         for variant in variants:
             if cells.rounds(key, variant):
-                table.add_row(*head, *_row(cells, key, variant, against.get(variant), rate))
-                head = ["", "", ""]
+                table.add_row(head, *_row(cells, key, variant, against, rate))
+                head = ""
         table.add_section()
     console.print(table)
     console.print("[dim]written B/B: bytes that the server's process wrote per payload byte, until settled; noisy: others or the hypervisor "
@@ -122,7 +124,7 @@ VERDICT_COLOURS = {"met": "green", "not met": "red", "reproduced": "green", "not
 
 
 def print_verdicts(console: Console, title: str, heading: str, found: list[Verdict]) -> None:
-    table = Table(title=title, header_style="bold", show_lines=True)
+    table = Table(title=title, header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, ratio in ((heading, 4), ("verdict", 1), ("found", 4)):
         table.add_column(name, ratio=ratio)
     for verdict in found:

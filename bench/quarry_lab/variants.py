@@ -71,7 +71,7 @@ ALL = {
         Variant("quarry-varbinary", "QUARRY VARBINARY", "QUARRY", column="varbinary"),
         _prefetch(1), _prefetch(256), _prefetch(1024),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
-        Variant("quarry-baseline", "QUARRY baseline plugin", "QUARRY", inline="core", server="baseline"),
+        Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),
     )
 }
 

@@ -44,6 +44,12 @@ def reservations_per_1000_rows(point: dict) -> float | None:
     return 1000 * counts[0] / rows if counts and rows else None
 
 
+def _reserved_text(reserved: stats.Summary | None) -> str:
+    if reserved is None:
+        return "not measured"
+    return f"{reserved.median:.2f}" if reserved.median else "none: InnoDB's own counter"
+
+
 def figures(run: RunDirectory) -> dict:
     cells = Cells(run.points)
     key = CellKey("insert", SIZE, THREADS)
@@ -62,7 +68,7 @@ def report(console: Console, run: RunDirectory) -> None:
         rate = cells.summary(key, f"quarry-prefetch-{size}", throughput)
         reserved = cells.summary(key, f"quarry-prefetch-{size}", reservations_per_1000_rows)
         table.add_row(str(size), f"{PUBLISHED_TPS[size]:,.2f}", stats.human_count(rate.median) if rate else "not measured",
-                      f"{reserved.median:.2f}" if reserved else "no counter")
+                      _reserved_text(reserved))
     console.print(table)
     console.print("gain of prefetching as published: [yellow]not applicable here[/yellow]: a reservation costs no trip on one server, "
                   "InnoDB's counter is memory", highlight=False)

@@ -101,6 +101,7 @@ def test_e2_reservations_come_from_the_servers_counter(make_point):
     point = make_point(rate=10.0, seconds=10.0, batch_rows=16, status={"quarry_autoincrement_reservations": 160})
     assert e2.reservations_per_1000_rows(point) == 100.0
     assert e2.reservations_per_1000_rows(make_point()) is None
+    assert "InnoDB" in e2._reserved_text(stats.Summary(0.0, 0.0, 0.0, 1))
 
 
 def test_table_shows_ratio_noise_and_cold_reads(make_point):
@@ -119,3 +120,11 @@ def test_charts_come_as_svg_and_data_uri():
     picture = charts.svg(charts.lines("title & more", "threads", "events/s", [1, 8], series))
     assert picture.startswith("<svg") and picture.rstrip().endswith("</svg>") and "QUARRY" in picture and "title &amp; more" in picture
     assert charts.png_data_uri(charts.bars("b", "size", "B/B", ["4 KB", "64 KB"], series)).startswith("data:image/png;base64,iVBOR")
+
+
+def test_two_builds_of_the_plugin_are_compared_with_each_other_too(make_point):
+    points = [make_point(variant=v, rate=rate) for v, rate in (("innodb", 100.0), ("quarry", 150.0), ("quarry-baseline", 120.0))]
+    console = Console(width=220, file=io.StringIO(), record=True)
+    print_table(console, Cells(points), run_json(rounds=1), "innodb")
+    row = next(line for line in console.export_text().splitlines() if "QUARRY " in line and "150" in line)
+    assert "1.50x" in row and "1.25x" in row
