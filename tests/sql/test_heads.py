@@ -2,12 +2,15 @@
 
 import time
 
+import pymysql
 import pytest
 
 from harness.segments import TRAILER_MAGIC, TRAILER_SIZE_BYTES
 from harness.values import payload
 
-TABLE = "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, KEY (b(80))) ENGINE={e}"
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}"
+PREFIX_BYTES = 80
+INDEXED = f"CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, KEY (b({PREFIX_BYTES}))) ENGINE={{e}}"
 
 
 def real_trailers(server, schema, table):
@@ -32,7 +35,7 @@ def check_values(twin, values):
         twin.run("INSERT INTO t VALUES (%s, %s)", (row, value))
         assert twin.value("SELECT b FROM t WHERE id = %s", (row,)) == value, f"value {row} of {len(value)} bytes"
     for row, value in enumerate(values):
-        twin.run("SELECT id FROM t FORCE INDEX (b) WHERE b = %s", (value,))
+        twin.run("SELECT id FROM t WHERE b = %s", (value,))
         twin.run("UPDATE t SET b = CONCAT('x', b) WHERE id = %s", (row,))
         twin.run("UPDATE t SET b = %s WHERE id = %s", (value, row))
     twin.run("SELECT id, b, LENGTH(b) FROM t ORDER BY b, id")
@@ -41,8 +44,31 @@ def check_values(twin, values):
     twin.check()
 
 
-def test_values_that_end_in_the_magic(twin):
-    twin.run(TABLE)
+def indexable(values):
+    """A column with an index prefix cannot hold a value shorter than it that ends like a head."""
+    return [value for value in values if len(value) >= PREFIX_BYTES or not value.endswith(TRAILER_MAGIC)]
+
+
+@pytest.mark.quarry_only
+def test_too_short_for_the_index_prefix(server):
+    """What an index would see of it were the trailer's bytes: it is refused, by name, and the row stays as it was."""
+    server.query("CREATE OR REPLACE DATABASE h")
+    server.query(INDEXED.format(e="QUARRY"), database="h")
+    server.query("INSERT INTO h.t VALUES (1, 'x')")
+    for sql in ("INSERT INTO h.t VALUES (2, %s)", "UPDATE h.t SET b = %s"):
+        with pytest.raises(pymysql.err.Error, match="ends in the bytes that mark a head.*80"):
+            server.query(sql, (bytes(PREFIX_BYTES - 9) + TRAILER_MAGIC,))
+    assert server.query("SELECT * FROM h.t") == ((1, b"x"),)
+    server.query("UPDATE h.t SET b = %s", (bytes(PREFIX_BYTES - 8) + TRAILER_MAGIC,))
+    assert server.query(
+        "SELECT COUNT(*) FROM h.t FORCE INDEX (b) WHERE b = %s", (bytes(PREFIX_BYTES - 8) + TRAILER_MAGIC,)
+    ) == ((1,),)
+    server.query("DROP DATABASE h")
+
+
+@pytest.mark.parametrize("definition", [TABLE, INDEXED], ids=["plain", "indexed"])
+def test_values_that_end_in_the_magic(twin, definition):
+    twin.run(definition)
     bodies = [
         b"",
         b"x",
@@ -56,34 +82,30 @@ def test_values_that_end_in_the_magic(twin):
         payload(5, 70000),
     ]
     endings = [TRAILER_MAGIC, TRAILER_MAGIC * 2, TRAILER_MAGIC[1:], TRAILER_MAGIC[:-1], TRAILER_MAGIC + b"\0"]
-    check_values(twin, [body + ending for body in bodies for ending in endings])
+    values = [body + ending for body in bodies for ending in endings]
+    check_values(twin, values if definition == TABLE else indexable(values))
 
 
 @pytest.mark.quarry_only
-def test_values_that_end_in_real_trailers(twin):
+@pytest.mark.parametrize("definition", [TABLE, INDEXED], ids=["plain", "indexed"])
+def test_values_that_end_in_real_trailers(twin, definition):
     """A trailer that is valid in this very store, as the end of a value of every size."""
     twin.run("CREATE TABLE source (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}")
     for row in range(5):
         twin.run("INSERT INTO source VALUES (%s, %s)", (row, payload(row, 9000 + row)))
     trailers = real_trailers(twin.server, twin.under_test, "source")[:5]
     assert all(len(trailer) == TRAILER_SIZE_BYTES for trailer in trailers)
-    twin.run(TABLE)
-    check_values(
-        twin,
-        [
-            payload(length, length) + trailer
-            for trailer in trailers[:3]
-            for length in (0, 1, 100, 4031, 4032, 4033, 9000)
-        ]
-        + [trailers[0][cut:] for cut in (1, 8, 48, 55, 56, 57)]
-        + [trailers[0] * 2, trailers[-1] + trailers[0]],
-    )
+    twin.run(definition)
+    lengths = (0, 1, 100, 4031, 4032, 4033, 9000)
+    values = [payload(length, length) + trailer for trailer in trailers[:3] for length in lengths]
+    values += [trailers[0][cut:] for cut in (1, 8, 48, 55, 56, 57)]
+    values += [trailers[0] * 2, trailers[-1] + trailers[0]]
+    check_values(twin, values if definition == TABLE else indexable(values))
 
 
-@pytest.mark.quarry_only
-def test_text_that_cannot_hold_the_magic(twin):
-    """In text the magic is no valid utf8mb4; in latin1 every byte is valid."""
-    twin.run("CREATE TABLE t (id INT PRIMARY KEY, b LONGTEXT CHARACTER SET latin1, KEY (b(80))) ENGINE={e}")
+def test_text_that_ends_in_the_magic(twin):
+    """In utf8mb4 the magic is no text; in latin1 every byte is."""
+    twin.run("CREATE TABLE t (id INT PRIMARY KEY, b LONGTEXT CHARACTER SET latin1) ENGINE={e}")
     for row, size in enumerate((0, 10, 4088, 9000)):
         value = b"a" * size + TRAILER_MAGIC
         twin.run("INSERT INTO t VALUES (%s, CONVERT(%s USING latin1))", (row, value))

@@ -189,13 +189,13 @@ def test_incompressible_parts_are_stored_raw(lab):
 def test_read_batch_bytes_is_the_number_of_reads(lab):
     """A cold value of 1 MiB in parts of 16 KiB: one submission for each batch."""
     size = 1 << 20
-    make(lab, "reads", "PART_SIZE=16384", 4, size)
+    make(lab, "cold", "PART_SIZE=16384", 4, size)
     lab.restart()
     counts = {}
     for row, batch in enumerate((32 << 10, 128 << 10, 4 << 20)):
         lab.query(f"SET GLOBAL quarry_read_batch_bytes = {batch}")
-        values, calls = read_calls(lab, f"SELECT b FROM reads WHERE id = {row}")
-        assert values == ((payload(("reads", row), size),),)
+        values, calls = read_calls(lab, f"SELECT b FROM cold WHERE id = {row}")
+        assert values == ((payload(("cold", row), size),),)
         counts[batch] = len(calls)
         expected = math.ceil(size / batch)
         assert (
