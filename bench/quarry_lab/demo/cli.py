@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
 import shutil
 import signal
 import sys
@@ -20,7 +22,7 @@ import mariadb
 import pymysql
 from rich.console import Console
 
-from .. import device, session
+from .. import device, noise, session
 from ..lab_server import ConfigurationError, LabServer
 from ..runner import LabError
 from ..server import BUILD, PLUGIN, PrivateServer, ServerError, SqlError
@@ -228,6 +230,7 @@ class Demo:
                 " MB/s"
             )
         self.result["rounds"] = rounds = []
+        before, children_before = noise.take_snapshot(), _children_cpu_seconds()
         cells, current = measure.plan(self.settings), 0
         for cell in cells:
             if cell.round != current:
@@ -238,6 +241,9 @@ class Demo:
             record = comparison.run_cell(cell)
             rounds.append(record)
             screen.line(self._cell_line(cell, record))
+        own = {os.getpid(), self.server.pid}
+        children = _children_cpu_seconds() - children_before
+        self.result["processor_usage"] = noise.usage(before, noise.take_snapshot(), own, children)
         self.result.update(
             {
                 "mismatches": comparison.mismatches,
@@ -288,6 +294,13 @@ class Demo:
             tables_console.print_curve(self.console, self.result["e1"])
         if "crash" in self.result:
             tables_console.print_crash(self.console, self.result["crash"])
+        usage = self.result["processor_usage"]
+        if usage["noisy"]:
+            self.console.print(
+                f"\n[yellow]The machine was not quiet[/yellow]: other programs used {usage['other_cpus']:.2f} processors,"
+                f" the hypervisor took {usage['steal_cpus']:.2f}; take the figures with care",
+                highlight=False,
+            )
         wrong = summary.mismatches(self.result)
         self.options.output.mkdir(parents=True, exist_ok=True)
         (self.options.output / "demo.json").write_text(json.dumps(self.result, indent=1) + "\n", encoding="utf-8")
@@ -308,6 +321,12 @@ class Demo:
             soft_wrap=True,
         )
         return EXIT_WRONG if wrong else 0
+
+
+def _children_cpu_seconds() -> float:
+    """Of client processes, and of servers that were replaced by a fresh one."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

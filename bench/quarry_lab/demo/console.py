@@ -38,8 +38,7 @@ def print_comparison(console: Console, result: dict) -> None:
                 cells.append(f"[bold]{median}[/bold]" + (f"\n[dim]{spread}[/dim]" if spread else ""))
             if _compares(keys):
                 ratio = summary.ratio(result, data_set.key, "quarry", "innodb", measure)
-                good = ratio and (ratio.median - 1) * measure.better
-                style = "green" if good and good > 0.02 else "red" if good and good < -0.02 else "default"
+                style = {1: "green", -1: "red", 0: "default"}[summary.verdict(ratio, measure)]
                 cells.append(f"[{style}]{ratio.median:.2f}x[/{style}]" if ratio else "")
             table.add_row(measure.label + (f" [dim]{measure.unit}[/dim]" if measure.unit else ""), *cells)
         console.print()

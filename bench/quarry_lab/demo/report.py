@@ -127,8 +127,8 @@ class Page:
                     self._card(
                         self._form("all", "quarry", measure),
                         text,
-                        f"InnoDB LONGBLOB: {self._form('all', 'innodb', measure)}"
-                        + (f" · {ratio.median:.2f}×" if ratio else ""),
+                        f"InnoDB: {self._form('all', 'innodb', measure)}"
+                        + (f" ({ratio.median:.2f}×)" if ratio else ""),
                     )
                 )
         if crash := self.result.get("crash"):
@@ -136,7 +136,7 @@ class Page:
             css = "bad" if totals["lost_or_wrong"] else "good"
             cards.append(
                 f'<div class="figure"><b class="{css}">{totals["lost_or_wrong"]}</b><span>rows lost or torn by'
-                f' {totals["kills"]} × kill -9</span><small>{totals["acknowledged"]:,} acknowledged'
+                f' {totals["kills"]} × kill -9</span><small>{totals["acknowledged"]:,} acknowledged'
                 " commits</small></div>"
             )
         return cards
@@ -153,11 +153,19 @@ class Page:
 
     # --- tables ---
     def _side_by_side_text(self) -> str:
-        return (
+        text = (
             f"Median of {self.rounds} rounds, with the range below it. The rounds were interleaved in random order and"
-            " the server settled between them, so that no engine pays for what another left behind. VARBINARY takes"
-            f" part where a file fits a row: up to {VARBINARY_BYTES_MAX:,} bytes."
+            " the server settled between them, so that no engine pays for what another left behind. VARBINARY takes part"
+            f" where a file fits a row: up to {VARBINARY_BYTES_MAX:,} bytes."
         )
+        usage = self.result["processor_usage"]
+        if usage["noisy"]:
+            text += (
+                f' <span class="bad strong">The machine was not quiet</span>: other programs used'
+                f" {usage['other_cpus']:.2f} of its {self.result['machine']['processors']} processors, and the"
+                f" hypervisor took {usage['steal_cpus']:.2f}. Take the figures with care, or run it again when it is."
+            )
+        return text
 
     def _table(self, data_set) -> str:
         keys, described = self._keys(data_set), self.result["data_sets"][data_set.key]
@@ -190,8 +198,7 @@ class Page:
         ratio = summary.ratio(self.result, data_set, "quarry", "innodb", measure)
         if not ratio:
             return "<td></td>"
-        gain = (ratio.median - 1) * measure.better
-        css = "good" if gain > 0.02 else "bad" if gain < -0.02 else ""
+        css = {1: "good", -1: "bad", 0: ""}[summary.verdict(ratio, measure)]
         spread = f"{ratio.low:.2f} – {ratio.high:.2f}" if ratio.rounds > 1 else ""
         return f'<td><span class="strong {css}">{ratio.median:.2f}×</span><small>{spread}</small></td>'
 
@@ -203,8 +210,8 @@ class Page:
             f" {ceiling[f'load_{self.many}']['bytes_per_second'] / 1e6:,.0f} MB/s with {self.many}; client and server"
             f" share {self.result['machine']['processors']} processors. Bytes written are those that the server's"
             " process made the device write from the first statement until everything had settled; the file system's"
-            " journal is not among them. The ratio is the median of the rounds' own ratios; green and red mark more"
-            " than 2% in Quarry's favour or against it."
+            " journal is not among them. The ratio is the median of the rounds' own ratios; green and red mark what"
+            " was more than 2% in Quarry's favour, or against it, in every round."
         )
 
     # --- charts ---
@@ -388,6 +395,15 @@ class Page:
                     "MariaDB's connector, prepared statements, binary parameters, SET NAMES binary; one process and one"
                     " connection a client, over a Unix socket"
                 ),
+            )
+        )
+        usage = result["processor_usage"]
+        rows.append(
+            (
+                "processors used",
+                f"on average over the comparison: server {usage['server_cpus']:.2f}, clients"
+                f" {usage['client_cpus']:.2f}, kernel threads {usage['kernel_cpus']:.2f}, other programs {usage['other_cpus']:.2f}, taken by the"
+                f" hypervisor {usage['steal_cpus']:.2f}",
             )
         )
         rows.append(("seed", str(result["corpus"]["seed"])))

@@ -32,5 +32,5 @@ def check(directory: Path, corpus_bytes: int, update_seconds: float) -> None:
         raise NoSpace(
             f"the demo needs {need:,} bytes ({stats.human_bytes(need)}) of free disk under {directory}, and {free:,}"
             f" bytes ({stats.human_bytes(free)}) are free: free {need - free:,} bytes more, or load less with"
-            f" --megabytes (now {corpus_bytes >> 20})"
+            f" --megabytes (now {corpus_bytes // 1_000_000})"
         )

@@ -12,6 +12,8 @@ from typing import Callable
 
 from .. import stats
 
+CLEAR = 0.02  # what the rounds must differ by, all in the same direction, to be called better or worse
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -83,6 +85,16 @@ def ratio(result: dict, data_set: str, variant: str, reference: str, measure: Me
         return {c["round"]: measure.of(c) for c in cells_of(result, data_set, key)}
 
     return stats.paired_ratio(by_round(variant), by_round(reference))
+
+
+def verdict(ratio: stats.Summary | None, measure: Measure) -> int:
+    """+1 or -1 when the ratio is more than 2% better or worse than 1 in every round, else 0: not clear."""
+    if ratio is None:
+        return 0
+    worst, best = sorted(((ratio.low - 1) * measure.better, (ratio.high - 1) * measure.better))
+    if worst > CLEAR:
+        return 1
+    return -1 if best < -CLEAR else 0
 
 
 def form(summary: stats.Summary | None, measure: Measure) -> tuple[str, str]:

@@ -160,6 +160,7 @@ def make_result(tmp_path):
         "memory": {"MemAvailable": 1 << 32},
         "device": {"sequential_write_bytes_per_second": 1e9, "durable_64KB_growing_us_median": 200, "durable_64KB_overwriting_us_median": 100},
         "server": {"version": "10.11", "plugin_sha256": "0" * 64, "pinned": {"a": "1"}, "quarry_variables": {"quarry_codec": "none"}},
+        "processor_usage": {"server_cpus": 1.0, "client_cpus": 0.5, "kernel_cpus": 0.1, "other_cpus": 0.0, "steal_cpus": 0.0, "noisy": False},
         "client_ceiling": {k: {"bytes_per_second": 1e9} for k in ("load_1", "load_32")}, "verified_rows": 10, "verified_bytes": 1e6,
         "create_table": {k: v.create_table() for k, v in VARIANTS.items()}, "seconds": 300.0,
         "crash": {"variant": "quarry", "clients": 2, "cycles": [cycle]},
@@ -175,6 +176,22 @@ def test_ratios_are_taken_round_by_round(tmp_path):
     assert summary.ratio(result, "all", "quarry", "innodb", load) == Summary(2.0, 2.0, 2.0, 2)
     assert summary.ratio(result, "all", "quarry", "innodb", written).median == pytest.approx(0.5)
     assert summary.summarize(result, "all", "quarry", load).median == pytest.approx(240)
+
+
+@pytest.mark.parametrize(
+    "low, high, better, found",
+    [(1.1, 1.5, 1, 1), (0.5, 0.9, 1, -1), (0.9, 1.5, 1, 0), (1.01, 1.5, 1, 0), (0.5, 0.6, -1, 1), (1.2, 1.3, -1, -1)],
+)
+def test_better_and_worse_need_every_round(low, high, better, found):
+    measure_ = summary.Measure("x", "x", "", better, lambda c: None, str)
+    assert summary.verdict(Summary((low + high) / 2, low, high, 3), measure_) == found
+
+
+def test_a_noisy_machine_is_named(tmp_path):
+    result = make_result(tmp_path)
+    assert "not quiet" not in report.render(result)
+    result["processor_usage"].update(noisy=True, other_cpus=1.25)
+    assert "other programs used 1.25 of its 2" in report.render(result)
 
 
 def test_the_page_is_self_contained_and_well_formed(tmp_path):
