@@ -26,7 +26,7 @@ from .plan import Block, all_points, make_plan
 from .progress import RunProgress
 from .results import RunDirectory
 from .runner import LabError, Runner, Settings
-from .server import BUILD, MARIADB, PLUGIN, REPOSITORY
+from .server import BUILD, MARIADB, PLUGIN, REPOSITORY, PrivateServer
 from .variants import Variant
 
 BENCH_OUTPUT = BUILD / "bench"
@@ -151,6 +151,15 @@ def start_session(run: RunDirectory, servers: dict[str, LabServer], payload: Pay
     return session
 
 
+def sweep(data: Path) -> None:
+    """Ends servers that a run left behind when it was killed, and removes their data. Only under the lock of `exclusive`."""
+    for directory in data.iterdir() if data.exists() else ():
+        left = PrivateServer(directory)
+        if left.adopt():
+            left.kill()
+    shutil.rmtree(data, ignore_errors=True)
+
+
 def execute(request: Request, console: Console) -> RunDirectory:
     """
     Runs what is not yet done of the request. KeyboardInterrupt passes through after cleaning up, with all finished points kept.
@@ -169,6 +178,7 @@ def execute(request: Request, console: Console) -> RunDirectory:
         if run.resumed:
             console.print(f"resuming the interrupted run: {len(points) - len(left)} of {len(points)} points are there")
         data = BENCH_OUTPUT / "data"
+        sweep(data)
         servers = make_servers(request, data)
         try:
             with Payload(request.payload) as payload:
@@ -182,6 +192,6 @@ def execute(request: Request, console: Console) -> RunDirectory:
         finally:
             for server in servers.values():
                 server.close()
-            shutil.rmtree(data, ignore_errors=True)
+            sweep(data)
             run.write_csv()
     return run

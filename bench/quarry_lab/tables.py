@@ -87,8 +87,8 @@ def print_table(console: Console, cells: Cells, run: dict, reference: str) -> No
                   header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     table.add_column("engine", no_wrap=True)
-    for heading in ("events/s", "range", *(f"/ {ALL[r].label}" for r in against), "p95 ms", "written B/B", "of device"):
-        table.add_column(heading, justify="right")
+    for heading in ("events/s", "range", *(f"/ {ALL[r].label}" for r in against), "p95 ms", "B/B", "dev"):
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("notes")
     for key in sorted(cells.keys(), key=lambda k: (OPERATIONS.index(k.operation), k.size_bytes, k.threads)):
         head = f"{OPERATION_LABELS[key.operation]} {size_label(key.size_bytes)} x{key.threads}"
@@ -98,13 +98,13 @@ def print_table(console: Console, cells: Cells, run: dict, reference: str) -> No
                 head = ""
         table.add_section()
     console.print(table)
-    console.print("[dim]written B/B: bytes that the server's process wrote per payload byte, until settled; noisy: others or the hypervisor "
+    console.print("[dim]B/B: bytes that the server's process wrote per payload byte, until settled; noisy: others or the hypervisor "
                   f"used more than {NOISE_CPUS_MAX} processor[/dim]", highlight=False)
     available = [p["memory_free_before"]["MemAvailable"] for p in cells.points()]
     console.print(f"[dim]memory available before the points: {stats.human_bytes(min(available))} to {stats.human_bytes(max(available))}[/dim]", highlight=False)
     if rate:
         console.print(f"device, raw sequential direct writes: {stats.human_bytes(rate.median)}/s (probes {stats.human_bytes(rate.low)}-"
-                      f"{stats.human_bytes(rate.high)}/s); of device: payload bytes per second over that", highlight=False)
+                      f"{stats.human_bytes(rate.high)}/s); dev: payload bytes per second over that", highlight=False)
 
 
 def size_label(size_bytes: int) -> str:

@@ -133,3 +133,12 @@ def test_a_whole_run_is_recorded_resumed_and_cleaned_up(tmp_path: Path, monkeypa
     assert all(p["configuration"]["innodb_doublewrite"] == "ON" for p in run.points)
     assert run.run["sessions"][-1]["device_probes"][0]["sequential_write_bytes_per_second"] > 0
     assert not (tmp_path / "bench" / "data").exists()
+
+
+def test_a_server_that_a_killed_run_left_is_ended(tmp_path: Path):
+    left = LabServer("baseline", tmp_path / "data" / "baseline", plugin=None, rocksdb=False, extra=SMALL).start()
+    process = left.server.process
+    session.sweep(tmp_path / "data")
+    assert process.wait(10) != 0 and not (tmp_path / "data").exists()
+    left._connection.close()
+    left.server = None
