@@ -39,6 +39,12 @@ ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, con
 }
 
 Result<AppendedExtent> ExtentWriter::Append(std::span<const uint8_t> value) {
+  QUARRY_TRY_ASSIGN(AppendedExtent extent, AppendValue(value));
+  extent.locator.value_sample = SampleValue(value);
+  return extent;
+}
+
+Result<AppendedExtent> ExtentWriter::AppendValue(std::span<const uint8_t> value) {
   header_.value_size_bytes = value.size();
   header_.part_count = PartCount(value.size(), options_.part_size_bytes);
   front_bytes_ = HeaderAndIndexSizeBytes(header_.part_count);

@@ -32,6 +32,8 @@ class ExtentWriter {
   [[nodiscard]] Result<AppendedExtent> Append(std::span<const uint8_t> value);
 
  private:
+  /// Leaves the value sample of the locator to Append().
+  [[nodiscard]] Result<AppendedExtent> AppendValue(std::span<const uint8_t> value);
   [[nodiscard]] Result<AppendedExtent> StageRaw(std::span<const uint8_t> value);
   [[nodiscard]] Result<AppendedExtent> StreamRaw(std::span<const uint8_t> value);
   [[nodiscard]] Result<AppendedExtent> AppendCompressed(std::span<const uint8_t> value);

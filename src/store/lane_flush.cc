@@ -95,8 +95,14 @@ void Lane::LeadFlush() {
     // A tail that stays only costs space until the next start cuts it off.
     context_->maintenance.Submit([lane = shared_from_this(), file] { (void)lane->FinishSealed(file); });
   }
-  if (to_zero) context_->maintenance.Submit([lane = shared_from_this(), to_zero] { lane->ZeroAhead(to_zero); });
+  const bool refused = to_zero != nullptr && !context_->maintenance.Submit(
+                                                 [lane = shared_from_this(), to_zero] { lane->ZeroAhead(to_zero); });
   mutex_.Lock();
+  if (refused) {  // the directory is closed: nobody may wait for zeros that will never come
+    to_zero->zeroing = false;
+    to_zero->zeroing_failed = true;
+    zeroed_.NotifyAll();
+  }
 }
 
 void Lane::Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,

@@ -4,10 +4,10 @@
 
 namespace quarry {
 
-void Maintenance::Submit(std::function<void()> task) {
+bool Maintenance::Submit(std::function<void()> task) {
   {
     MutexLock lock(mutex_);
-    if (stopped_) return;
+    if (stopped_) return false;
     if (with_thread_) {
       tasks_.push_back(std::move(task));
       if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
@@ -18,6 +18,7 @@ void Maintenance::Submit(std::function<void()> task) {
   } else {
     task();
   }
+  return true;
 }
 
 void Maintenance::Drain() {

@@ -18,7 +18,8 @@ class Maintenance {
   explicit Maintenance(bool with_thread) : with_thread_(with_thread) {}
   ~Maintenance() { Stop(); }
 
-  void Submit(std::function<void()> task) QUARRY_EXCLUDES(mutex_);
+  /// False after Stop: the task is not run.
+  bool Submit(std::function<void()> task) QUARRY_EXCLUDES(mutex_);
   /// Waits until nothing is queued or running.
   void Drain() QUARRY_EXCLUDES(mutex_);
   /// Drops what is queued, waits for the running task and ends the thread.

@@ -41,6 +41,7 @@ TEST_F(StoreBasicTest, EveryCodecAndSizeReadsBackAtEveryStage) {
           options.codec = codec;
           options.part_size_bytes = part_size;
           written.locator = Append(written.value, options);
+          ASSERT_EQ(written.locator.value_sample, SampleValue(written.value));
           ASSERT_EQ(ValueOf(ReadValue(directory_.get(), written.locator)), written.value);
           all.push_back(std::move(written));
         }

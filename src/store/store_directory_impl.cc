@@ -102,9 +102,13 @@ std::vector<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::StoresOf(TableId tab
 }
 
 std::shared_ptr<StoreImpl> StoreDirectoryImpl::FindLive(TableId table) const {
-  const std::vector<std::shared_ptr<StoreImpl>> stores = StoresOf(table);
-  for (auto store = stores.rbegin(); store != stores.rend(); ++store) {
-    if (!(*store)->GetBinding().discarded) return *store;
+  SharedLock lock(stores_mutex_);
+  const auto ids = by_table_.find(table);
+  if (ids == by_table_.end()) return nullptr;
+  for (auto id = ids->second.rbegin(); id != ids->second.rend(); ++id) {
+    if (const auto found = stores_.find(*id); found != stores_.end() && !found->second->discarded()) {
+      return found->second;
+    }
   }
   return nullptr;
 }

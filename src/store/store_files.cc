@@ -153,6 +153,7 @@ Status StoreImpl::SetBinding(const Binding& binding) {
   QUARRY_TRY(WriteManifest(binding));
   MutexLock binding_lock(binding_mutex_);
   binding_ = binding;
+  discarded_.store(binding.discarded, std::memory_order_release);
   return Status::Ok();
 }
 

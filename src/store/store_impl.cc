@@ -41,6 +41,7 @@ StoreImpl::StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& mani
       next_segment_(manifest.next_segment.value),
       sequence_(manifest.sequence),
       binding_{manifest.tables, manifest.table_name, manifest.rebinding, manifest.discarded, manifest.discarded_at_lsn},
+      discarded_(manifest.discarded),
       in_trash_(in_trash) {}
 
 std::shared_ptr<StoreImpl> StoreImpl::Make(std::shared_ptr<StoreContext> context, const Manifest& manifest,

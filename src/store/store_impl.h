@@ -61,6 +61,8 @@ class StoreImpl final : public Store,
     uint64_t discarded_at_lsn = 0;
   };
   [[nodiscard]] Binding GetBinding() const;
+  /// GetBinding().discarded, without a lock.
+  [[nodiscard]] bool discarded() const { return discarded_.load(std::memory_order_acquire); }
   [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(manifest_mutex_);
   /// Moves the home's store directory to where the binding says that it belongs.
   [[nodiscard]] Status MoveToWhereItBelongs();
@@ -104,6 +106,7 @@ class StoreImpl final : public Store,
 
   mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(manifest_mutex_);
   Binding binding_ QUARRY_GUARDED_BY(binding_mutex_);
+  std::atomic<bool> discarded_;  ///< binding_.discarded
 
   mutable SharedMutex location_mutex_;  ///< held shared while a file is opened or created by its path
   bool in_trash_ QUARRY_GUARDED_BY(location_mutex_);
