@@ -120,6 +120,16 @@ class Verdict:
     found: str
 
 
+FAIR_SECONDS, FAIR_ROUNDS = 10, 3
+
+
+def judge(statement: str, holds: bool, words: tuple[str, str], found: str, parameters: dict) -> Verdict:
+    """words: what to say when it holds and when not. A run shorter than a fair one gets its figures, but no verdict."""
+    if parameters["rounds"] < FAIR_ROUNDS or parameters["settings"]["seconds"] < FAIR_SECONDS:
+        return Verdict(statement, "not judged", f"{found}; a verdict takes {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s")
+    return Verdict(statement, words[0] if holds else words[1], found)
+
+
 VERDICT_COLOURS = {"met": "green", "not met": "red", "reproduced": "green", "not reproduced": "red"}
 
 

@@ -17,7 +17,7 @@ from ..cells import CellKey, Cells, p95_ms
 from ..results import RunDirectory
 from ..runner import Settings
 from ..session import Request, execute
-from ..tables import Verdict, print_table, print_verdicts, size_label, throughput_figure
+from ..tables import Verdict, judge, print_table, print_verdicts, size_label, throughput_figure
 from ..variants import ALL, CORE_SIZES_KIB, KIB, by_keys
 
 NAME = "e1"
@@ -26,7 +26,6 @@ REFERENCE = "quarry-head"
 VARIANTS = ("innodb", "quarry-head", "quarry-inline", "quarry-varbinary", "quarry-head-4m", "quarry-inline-4m")
 CURVE_VARIANTS = ("quarry-head", "quarry-inline", "quarry-varbinary")
 SOURCE = "Oracle MySQL blog, 'Tuning BLOB with SQL', part 2 (MySQL Cluster 9.4)"
-FAIR_SECONDS, FAIR_ROUNDS = 10, 3
 
 
 def default_request() -> Request:
@@ -85,11 +84,9 @@ def _judge(cells: Cells, finding: Finding, parameters: dict) -> Verdict:
     if not ratios:
         return Verdict(statement, "not measured", "no such pair of variants in this run")
     found = "; ".join(f"x{k.threads}: {r.median - 1:+.0%} (rounds {r.low - 1:+.0%} to {r.high - 1:+.0%})" for k, r in ratios)
-    if parameters["rounds"] < FAIR_ROUNDS or parameters["settings"]["seconds"] < FAIR_SECONDS:
-        return Verdict(statement, "not judged", f"{found}; a verdict takes {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s")
     # As there, at the thread count that shows it best; every round must agree in direction.
     shown = any(r.median - 1 >= finding.gain_min and r.low > 1 for _k, r in ratios)
-    return Verdict(statement, "reproduced" if shown else "not reproduced", found)
+    return judge(statement, shown, ("reproduced", "not reproduced"), found, parameters)
 
 
 def verdicts(cells: Cells, run: dict) -> list[Verdict]:

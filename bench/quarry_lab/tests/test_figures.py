@@ -72,6 +72,11 @@ def test_core_verdicts_follow_the_rounds(make_point):
     assert states(large_inserts(make_point, 1500.0, 1.05), rate=1500 * 448 * KIB / 0.9)[2] == "met"
 
 
+def test_a_short_run_gets_no_verdict(make_point):
+    verdict = core.verdicts(Cells(large_inserts(make_point, 2000.0, 1.05)), run_json(seconds=3))[2]
+    assert verdict.state == "not judged" and "2.00x" in verdict.found
+
+
 def test_four_kb_verdict_takes_the_worst_cell(make_point):
     points = [make_point(variant=v, operation=operation, size_bytes=4 * KIB, rate=rate)
               for operation, quarry in (("read", 99.0), ("mix", 90.0)) for v, rate in (("innodb", 100.0), ("quarry", quarry))]
