@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from . import stats
 from .stats import Summary
+from .variants import ALL
 
 
 COLD_SHARE_MAX = 0.01
@@ -55,7 +56,8 @@ class Cells:
         return sorted(self._points)
 
     def variants(self) -> list[str]:
-        return list(dict.fromkeys(v for by_variant in self._points.values() for v in by_variant))
+        """In the order of variants.ALL, so that tables and charts agree."""
+        return sorted({v for by_variant in self._points.values() for v in by_variant}, key=list(ALL).index)
 
     def rounds(self, key: CellKey, variant: str) -> dict[int, dict]:
         return self._points.get(key, {}).get(variant, {})

@@ -40,7 +40,7 @@ COLORS = {
     "quarry-baseline": "#7F7F7F",
 }
 _FALLBACK = ("#332288", "#117733", "#AA4499", "#888888")
-_MARKERS = "osD^vP*X"
+_MARKERS = "osD^vP*Xhd<>p"
 
 STYLE = {
     "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold", "axes.spines.top": False, "axes.spines.right": False,
@@ -62,13 +62,20 @@ def color_of(key: str, index: int = 0) -> str:
     return COLORS.get(key, _FALLBACK[index % len(_FALLBACK)])
 
 
+def marker_of(key: str, index: int = 0) -> str:
+    known = list(COLORS)
+    return _MARKERS[(known.index(key) if key in known else index) % len(_MARKERS)]
+
+
 def _thousands(value: float, _position: int) -> str:
     if value >= 10_000:
         return f"{value / 1000:,.0f}k"
     return f"{value:,.0f}" if value == int(value) else f"{value:g}"
 
 
-def _error_bars(summaries: list[Summary]) -> list[list[float]]:
+def _error_bars(summaries: list[Summary]) -> list[list[float]] | None:
+    if all(s.rounds == 1 for s in summaries):
+        return None
     return [[s.median - s.low for s in summaries], [s.high - s.median for s in summaries]]
 
 
@@ -80,10 +87,10 @@ def draw_lines(axes, x_values: list, series: list[Series]) -> None:
             continue
         summaries = [s for _i, s in present]
         axes.errorbar([i for i, _s in present], [s.median for s in summaries], yerr=_error_bars(summaries), label=one.label,
-                      color=color_of(one.key, index), marker=_MARKERS[index % len(_MARKERS)], markersize=5, linewidth=1.8, capsize=3)
+                      color=color_of(one.key, index), marker=marker_of(one.key, index), markersize=5, linewidth=1.8, capsize=3)
     axes.set_xticks(range(len(x_values)), [str(x) for x in x_values])
     axes.set_xlim(-0.3, len(x_values) - 0.7)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
     axes.yaxis.set_major_formatter(_thousands)
 
 
@@ -143,7 +150,8 @@ class Panel:
 def line_panels(title: str, x_label: str, y_label: str, panels: list[Panel]) -> Figure:
     """Panels side by side, each with its own y scale (a 4 KB and a 448 KB value differ a hundredfold), one legend."""
     with plt.rc_context(STYLE):
-        figure, all_axes = plt.subplots(1, len(panels), figsize=(3.1 * len(panels) + 0.6, 3.6), layout="constrained", squeeze=False)
+        width = 3.1 * len(panels) + 0.6
+        figure, all_axes = plt.subplots(1, len(panels), figsize=(width, 3.6), layout="constrained", squeeze=False)
         for axes, panel in zip(all_axes[0], panels, strict=True):
             draw_lines(axes, panel.x_values, panel.series)
             axes.set(title=panel.title, xlabel=x_label)
@@ -152,7 +160,7 @@ def line_panels(title: str, x_label: str, y_label: str, panels: list[Panel]) -> 
         for axes in all_axes[0]:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=max(1, len(handles)))
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=max(1, min(len(handles), int(width / 2.2))))
         figure.suptitle(title, fontweight="bold")
     return figure
 

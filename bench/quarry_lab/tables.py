@@ -80,7 +80,7 @@ def _row(cells: Cells, key: CellKey, variant: str, against: list[str], rate: sta
 
 def print_table(console: Console, cells: Cells, run: dict, reference: str) -> None:
     """One row per cell and variant; ratios are taken round by round (stats.paired_ratio)."""
-    variants, rate = sorted(cells.variants(), key=list(ALL).index), device_rate(run)
+    variants, rate = cells.variants(), device_rate(run)
     against = references(variants, reference)
     parameters = run["parameters"]
     table = Table(title=f"{parameters['name']}: {parameters['rounds']} round(s) of {parameters['settings']['seconds']} s, payload {parameters['payload']}",
