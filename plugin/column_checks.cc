@@ -91,20 +91,23 @@ void PushNote(THD* thd, const std::string& message) {
   push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_UNKNOWN_ERROR, "%s", message.c_str());
 }
 
-void PushNotes(THD* thd, TABLE* form, bool user_temporary) {
-  for (const ColumnPlan& plan : ResolveColumns(form, user_temporary).columns) {
-    const Field* const field = form->field[plan.field_index];
+/// What the user should know of columns whose options are allowed but have no effect, or a price.
+std::vector<std::string> Notes(TABLE* table, bool user_temporary) {
+  std::vector<std::string> notes;
+  for (const ColumnPlan& plan : ResolveColumns(table, user_temporary).columns) {
+    const Field* const field = table->field[plan.field_index];
     if (!plan.managed()) {
       if (plan.inline_size_source >= OptionSource::kColumnComment) {
-        PushNote(thd, Name(field) + " is left whole in InnoDB (" + UnmanagedReasonText(plan.reason) +
-                          "): its options have no effect");
+        notes.push_back(Name(field) + " is left whole in InnoDB (" + UnmanagedReasonText(plan.reason) +
+                        "): its options have no effect");
       }
     } else if (plan.head_may_leave_page) {
       const size_t longest = std::max<size_t>(plan.inline_size_bytes, plan.prefix_size_bytes + kTrailerSizeBytes);
-      PushNote(thd, Name(field) + ": up to " + std::to_string(longest) +
-                        " bytes of it stay in the row; a row over half an InnoDB page takes InnoDB's own BLOB path");
+      notes.push_back(Name(field) + ": up to " + std::to_string(longest) +
+                      " bytes of it stay in the row; a row over half an InnoDB page takes InnoDB's own BLOB path");
     }
   }
+  return notes;
 }
 
 bool EncryptTablesByDefault(THD* thd) {
@@ -130,6 +133,19 @@ bool IsUserTemporary(const HA_CREATE_INFO* create_info) {
   return (create_info->options & HA_LEX_CREATE_TMP_TABLE) != 0;
 }
 
+bool CheckOptions(THD* thd, const TABLE* form) {
+  if (const Status status = CheckTableSettings(Texts(OptionsOf(form->s))); !status.ok()) {
+    if (Refuse(thd, "Table '" + std::string(form->s->table_name.str, form->s->table_name.length) + "'", status)) {
+      return true;
+    }
+  }
+  if (CheckPartitionOptions(thd, form)) return true;
+  for (Field** field = form->field; *field != nullptr; field++) {
+    if (CheckColumn(thd, form, *field)) return true;
+  }
+  return false;
+}
+
 /// Why `altered` needs a copy for one column that both tables have, or nullptr.
 const char* CompareColumn(const ColumnPlan* old_plan, const ColumnPlan* new_plan) {
   const bool was_managed = old_plan != nullptr && old_plan->managed();
@@ -147,16 +163,17 @@ const char* CompareColumn(const ColumnPlan* old_plan, const ColumnPlan* new_plan
 }  // namespace
 
 bool CheckCreateOptions(THD* thd, TABLE* form, const HA_CREATE_INFO* create_info) {
-  if (const Status status = CheckTableSettings(Texts(OptionsOf(form->s))); !status.ok()) {
-    if (Refuse(thd, "Table '" + std::string(form->s->table_name.str, form->s->table_name.length) + "'", status)) {
-      return true;
-    }
+  if (CheckOptions(thd, form)) return true;
+  for (const std::string& note : Notes(form, IsUserTemporary(create_info))) PushNote(thd, note);
+  return false;
+}
+
+bool CheckAlterOptions(THD* thd, TABLE* old_table, TABLE* altered_table, bool user_temporary) {
+  if (CheckOptions(thd, altered_table)) return true;
+  const std::vector<std::string> known = Notes(old_table, user_temporary);
+  for (const std::string& note : Notes(altered_table, user_temporary)) {
+    if (std::find(known.begin(), known.end(), note) == known.end()) PushNote(thd, note);
   }
-  if (CheckPartitionOptions(thd, form)) return true;
-  for (Field** field = form->field; *field != nullptr; field++) {
-    if (CheckColumn(thd, form, *field)) return true;
-  }
-  PushNotes(thd, form, IsUserTemporary(create_info));
   return false;
 }
 

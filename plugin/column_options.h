@@ -106,6 +106,10 @@ ColumnLayout ResolveColumns(TABLE* table, bool user_temporary);
 /// what is allowed) and returns true. When all is well, pushes a note for each column whose head may leave the page.
 bool CheckCreateOptions(THD* thd, TABLE* form, const HA_CREATE_INFO* create_info);
 
+/// The same for an ALTER that may be done in place, and so never comes to handler::create. Only notes that the old
+/// table did not deserve are pushed.
+bool CheckAlterOptions(THD* thd, TABLE* old_table, TABLE* altered_table, bool user_temporary);
+
 /// True, with the error reported, when the table would be encrypted (ENCRYPTED=YES, or innodb_encrypt_tables is on
 /// and ENCRYPTED is not NO): parts would be plain text.
 bool RefuseEncryption(THD* thd, const TABLE* form, const HA_CREATE_INFO* create_info);
