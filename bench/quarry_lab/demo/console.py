@@ -31,7 +31,7 @@ def print_comparison(console: Console, result: dict) -> None:
             table.add_column(VARIANTS[key].label, justify="right")
         if _compares(keys):
             table.add_column("Quarry to LONGBLOB", justify="right")
-        for measure in summary.measures(result["settings"]["many_clients"]):
+        for measure in summary.measures(result["settings"]):
             cells = []
             for key in keys:
                 median, spread = summary.form(summary.summarize(result, data_set.key, key, measure), measure)

@@ -12,6 +12,7 @@ mismatch is recorded, never skipped.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from dataclasses import asdict, dataclass
@@ -38,6 +39,19 @@ class Settings:
     update_seconds: float = 3.0
     seed: int = 1
     variants: tuple[str, ...] = tuple(VARIANTS)
+    one_client_stride: int = 1  # one client loads every n-th file by size; 1: all of them
+
+
+ONE_CLIENT_SECONDS = 5.0  # what a load from one client should take at most
+
+
+def one_client_stride(files: int, durable_write_us: float) -> int:
+    """
+    1 where one client can load all files in a few seconds; more where the device flushes slowly. A durable insert costs
+    up to two flushes one after the other, and some work.
+    """
+    seconds = files * (2 * durable_write_us + 150) / 1e6
+    return max(1, math.ceil(seconds / ONE_CLIENT_SECONDS))
 
 
 @dataclass(frozen=True)
@@ -137,8 +151,10 @@ class Comparison:
     def _load(self, cell: Cell, clients: int, key: str) -> tuple[dict, dict[int, int]]:
         """A fresh table, filled, settled, read back and compared. Returns the record and {row id: item number}."""
         self._create(cell.variant)  # the server has settled after what was measured last; a new table is a few pages
-        order = list(self._numbers[cell.data_set.key])
-        random.Random(f"{self.settings.seed}/{cell.round}").shuffle(order)  # the same for every variant of a round
+        order = self._numbers_for(cell.data_set.key, clients)
+        payload_bytes = sum(self.corpus.items[i].size for i in order)
+        # The same order for every variant of a round.
+        random.Random(f"{self.settings.seed}/{cell.round}").shuffle(order)
         status_before = self.server.status("quarry%")
         before = self.server.counters()
         outcome = self._run(
@@ -147,7 +163,7 @@ class Comparison:
             key,
             None,
             f"{cell.variant.label}: load, {clients} client{'s' * (clients > 1)}",
-            self._bytes[cell.data_set.key],
+            payload_bytes,
         )
         during = self.server.counters()
         settled = self.server.settle()
@@ -158,7 +174,9 @@ class Comparison:
             "quarry_status": difference(status_before, self.server.status("quarry%")),
         }
         rows = {row_id: number for result in outcome.results for row_id, number in result}
-        self._verify(cell, {row_id: self.corpus.items[number].sha256 for row_id, number in rows.items()}, key)
+        self._verify(
+            cell, {row_id: self.corpus.items[number].sha256 for row_id, number in rows.items()}, payload_bytes, key
+        )
         return record, rows
 
     def _reads(self, cell: Cell, rows: dict[int, int], key: str) -> dict:
@@ -195,10 +213,17 @@ class Comparison:
         expected = {row_id: self.corpus.items[number].sha256 for row_id, number in rows.items()}
         for changed in outcome.results:
             expected.update({row_id: sha256 for row_id, (sha256, _length) in changed.items()})
-        self._verify(cell, expected, key)
+        self._verify(cell, expected, self._bytes[cell.data_set.key], key)
         return record
 
     # --- helpers ---
+    def _numbers_for(self, data_set: str, clients: int) -> list[int]:
+        """Many clients load every file; one client every n-th by size, so that the mix of sizes is the same."""
+        numbers = self._numbers[data_set]
+        if clients > 1 or self.settings.one_client_stride == 1:
+            return list(numbers)
+        return sorted(numbers, key=lambda i: self.corpus.items[i].size)[:: self.settings.one_client_stride]
+
     def _create(self, variant: Variant) -> None:
         self.server.execute(f"DROP TABLE IF EXISTS {TABLE}")
         self.server.execute(variant.create_table())
@@ -209,8 +234,8 @@ class Comparison:
                 job, clients, self.server.socket, DATABASE, f"{self.settings.seed}/{seed}", seconds, on_progress
             )
 
-    def _verify(self, cell: Cell, expected: dict[int, bytes], key: str) -> None:
-        """Every row through an ordinary SELECT; also that there is none too many."""
+    def _verify(self, cell: Cell, expected: dict[int, bytes], payload_bytes: int, key: str) -> None:
+        """Every row through an ordinary SELECT; also that there is none too many. payload_bytes: for the bar only."""
         label = f"{cell.variant.label}, {cell.data_set.label}"
         (count,) = self.server.rows(f"SELECT COUNT(*) FROM {TABLE}")[0]
         if int(count) != len(expected):
@@ -221,7 +246,7 @@ class Comparison:
             f"{key}/verify",
             None,
             f"{cell.variant.label}: read back, compare SHA-256",
-            self._bytes[cell.data_set.key],
+            payload_bytes,
         )
         for result in outcome.results:
             self.mismatches += [f"{label}: {line}" for line in result]

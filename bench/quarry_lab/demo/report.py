@@ -33,7 +33,7 @@ class Page:
 
     def __init__(self, result: dict):
         self.result = result
-        self.measures = {m.key: m for m in summary.measures(result["settings"]["many_clients"])}
+        self.measures = {m.key: m for m in summary.measures(result["settings"])}
         self.many = result["settings"]["many_clients"]
         self.rounds = result["settings"]["rounds"]
         self.variants = result["settings"]["variants"]
@@ -155,8 +155,8 @@ class Page:
     def _side_by_side_text(self) -> str:
         text = (
             f"Median of {self.rounds} rounds, with the range below it. The rounds were interleaved in random order and"
-            " the server settled between them, so that no engine pays for what another left behind. VARBINARY takes part"
-            f" where a file fits a row: up to {VARBINARY_BYTES_MAX:,} bytes."
+            " the server settled between them, so that no engine pays for what another left behind. VARBINARY takes"
+            f" part where a file fits a row: up to {VARBINARY_BYTES_MAX:,} bytes."
         )
         usage = self.result["processor_usage"]
         if usage["noisy"]:
@@ -246,11 +246,17 @@ class Page:
 
     def _speed_text(self) -> str:
         settings = self.result["settings"]
+        stride = settings["one_client_stride"]
+        slow = (
+            f" A flush takes so long on this device that one client loaded every {summary.ordinal(stride)} file only, by"
+            " size."
+        )
         return (
-            "A load is one INSERT and one durable commit for each file. Random reads fetch whole files by primary key,"
-            f" {settings['read_clients']} clients for {settings['read_seconds']:g} s, everything in memory; updates"
-            f" give random rows the content of other random files, {settings['update_clients']} clients,"
-            f" {settings['update_seconds']:g} s. Whiskers show the range over the rounds."
+            f"A load is one INSERT and one durable commit for each file.{slow if stride > 1 else ''} Random reads fetch"
+            f" whole files by primary key, {settings['read_clients']} clients for {settings['read_seconds']:g} s,"
+            " everything in memory; updates give random rows the content of other random files,"
+            f" {settings['update_clients']} clients, {settings['update_seconds']:g} s. Whiskers show the range over the"
+            " rounds."
         )
 
     def _space_text(self) -> str:
@@ -402,8 +408,8 @@ class Page:
             (
                 "processors used",
                 f"on average over the comparison: server {usage['server_cpus']:.2f}, clients"
-                f" {usage['client_cpus']:.2f}, kernel threads {usage['kernel_cpus']:.2f}, other programs {usage['other_cpus']:.2f}, taken by the"
-                f" hypervisor {usage['steal_cpus']:.2f}",
+                f" {usage['client_cpus']:.2f}, kernel threads {usage['kernel_cpus']:.2f}, other programs"
+                f" {usage['other_cpus']:.2f}, taken by the hypervisor {usage['steal_cpus']:.2f}",
             )
         )
         rows.append(("seed", str(result["corpus"]["seed"])))

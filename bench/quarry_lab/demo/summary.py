@@ -33,10 +33,18 @@ def _plain(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def measures(many_clients: int) -> list[Measure]:
+def ordinal(number: int) -> str:
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def measures(settings: dict) -> list[Measure]:
+    """The lines of the table, for the settings of a result."""
+    many_clients, stride = settings["many_clients"], settings["one_client_stride"]
     many = f"load_{many_clients}"
+    one = "load, 1 client" + (f" (every {ordinal(stride)} file)" if stride > 1 else "")
     return [
-        Measure("load_1", "load, 1 client", "MB/s", +1, lambda c: c["load_1"]["bytes_per_second"] / 1e6, _plain),
+        Measure("load_1", one, "MB/s", +1, lambda c: c["load_1"]["bytes_per_second"] / 1e6, _plain),
         Measure(many, f"load, {many_clients} clients", "MB/s", +1, lambda c: c[many]["bytes_per_second"] / 1e6, _plain),
         Measure("reads", "random reads", "1/s", +1, lambda c: c["reads"]["operations_per_second"], _plain),
         Measure("updates", "updates", "1/s", +1, lambda c: c["updates"]["operations_per_second"], _plain),

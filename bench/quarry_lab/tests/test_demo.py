@@ -75,6 +75,13 @@ def test_kinds(path, data, kind):
     assert corpus.kind_of(path, data) == kind
 
 
+def test_one_client_loads_all_files_unless_the_device_is_slow():
+    assert measure.one_client_stride(9000, 150) == 1
+    assert measure.one_client_stride(9000, 3000) == 12
+    settings = measure.settings_record(measure.Settings(one_client_stride=12))
+    assert summary.measures(settings)[0].label == "load, 1 client (every 12th file)"
+
+
 # --- kill -9 ---
 def make_log():
     log = crash.ClientLog(versions={1: sha("a"), 2: sha("b"), 3: sha("c")}, next_id=5)
@@ -172,7 +179,7 @@ def make_result(tmp_path):
 def test_ratios_are_taken_round_by_round(tmp_path):
     result = make_result(tmp_path)
     result["rounds"] = [c for c in result["rounds"] if not (c["variant"] == "innodb" and c["round"] == 2)]
-    load, written = summary.measures(32)[0], summary.measures(32)[4]
+    load, *_, written = summary.measures(result["settings"])[:5]
     assert summary.ratio(result, "all", "quarry", "innodb", load) == Summary(2.0, 2.0, 2.0, 2)
     assert summary.ratio(result, "all", "quarry", "innodb", written).median == pytest.approx(0.5)
     assert summary.summarize(result, "all", "quarry", load).median == pytest.approx(240)
