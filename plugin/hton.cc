@@ -112,6 +112,7 @@ int Init(void* argument) {
     return 1;
   }
   quarry_handlerton = static_cast<handlerton*>(argument);
+  innodb_adopted = false;  // UNINSTALL and INSTALL may come without the library being unloaded
   FillHandlerton(quarry_handlerton);
   return 0;
 }
