@@ -52,6 +52,8 @@ bool Rebuilds(enum_alter_inplace_result result) {
 enum_alter_inplace_result QuarryHandler::check_if_supported_inplace_alter(TABLE* altered_table,
                                                                           Alter_inplace_info* info) {
   rebuilds_ = false;
+  // What is done in place never comes to create().
+  if (CheckAlterOptions(ha_thd(), table, altered_table, user_temporary_)) return HA_ALTER_ERROR;
   const bool managed = rewriter_.active() || ResolveColumns(altered_table, user_temporary_).any_managed();
   if (!managed) return ForwardingHandler::check_if_supported_inplace_alter(altered_table, info);
   if (RefuseEncryption(ha_thd(), altered_table, info->create_info)) return HA_ALTER_ERROR;
