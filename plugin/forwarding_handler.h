@@ -99,11 +99,12 @@ class ForwardingHandler : public handler {
   void unlock_row() override;
   Item* idx_cond_push(uint key_number, Item* condition) override;
   void cancel_pushed_idx_cond() override;
-  ha_rows multi_range_read_info_const(uint key_number, RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint* buffer_size,
-                                      uint* mode, Cost_estimate* cost) override;
+  ha_rows multi_range_read_info_const(uint key_number, RANGE_SEQ_IF* seq, void* seq_param, uint ranges,
+                                      uint* buffer_size, uint* mode, Cost_estimate* cost) override;
   ha_rows multi_range_read_info(uint key_number, uint ranges, uint keys, uint key_parts, uint* buffer_size, uint* mode,
                                 Cost_estimate* cost) override;
-  int multi_range_read_init(RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint mode, HANDLER_BUFFER* buffer) override;
+  int multi_range_read_init(RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint mode,
+                            HANDLER_BUFFER* buffer) override;
   int multi_range_read_next(range_id_t* range_info) override;
   int multi_range_read_explain_info(uint mode, char* text, size_t size) override;
 

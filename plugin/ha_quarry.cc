@@ -272,7 +272,8 @@ int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
   transaction->Join(thd);
   const Transaction::Mark mark = transaction->SetMark();
   int error = 0;
-  const Status status = rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, transaction);
+  const Status status =
+      rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, read_options_, transaction);
   if (!status.ok()) {
     error = Fail(status, Action::kAppend);
   } else {
@@ -330,6 +331,13 @@ bool QuarryHandler::PrefetchesIds(THD* thd) const {
   return !mysql_bin_log.is_open() || thd->is_current_stmt_binlog_format_row();
 }
 
+namespace {
+void CountReservation(uint64_t ids) {
+  plugin_counters.autoincrement_reservations.fetch_add(1, std::memory_order_relaxed);
+  plugin_counters.autoincrement_reserved_ids.fetch_add(ids, std::memory_order_relaxed);
+}
+}  // namespace
+
 int QuarryHandler::WriteChildRow(THD* thd, const uchar* buf) {
   Field* id = table->next_number_field;
   if (id == nullptr || buf != table->record[0]) return ForwardingHandler::write_row(buf);
@@ -340,7 +348,9 @@ int QuarryHandler::WriteChildRow(THD* thd, const uchar* buf) {
     prefetching_ids_ = false;
     return error != 0 ? error : WriteRowWithId(buf);
   }
+  const uint reserved_before = auto_inc_intervals_count;
   const int error = ForwardingHandler::write_row(buf);
+  if (auto_inc_intervals_count != reserved_before) CountReservation(auto_inc_interval_for_cur_row.values());
   if (error == 0 && share_->gives_ids() && insert_id_for_cur_row != 0) share_->NoteGivenId(insert_id_for_cur_row);
   return error;
 }
@@ -404,9 +414,7 @@ bool QuarryHandler::ReserveIds(ulonglong offset, ulonglong increment, ulonglong 
     const ulonglong end = *first > ULONGLONG_MAX - span ? counter : std::min(counter, *first + span);
     if (end > *first && (end - 1 - *first) / increment + 1 >= wanted) {
       share_->AddIds({*first, end});
-      plugin_counters.autoincrement_reservations.fetch_add(1, std::memory_order_relaxed);
-      plugin_counters.autoincrement_reserved_ids.fetch_add((end - 1 - *first) / increment + 1,
-                                                           std::memory_order_relaxed);
+      CountReservation((end - 1 - *first) / increment + 1);
       shared = true;
     }
   }

@@ -50,11 +50,12 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   int rnd_next(uchar* buf) override;
   int rnd_pos(uchar* buf, uchar* position) override;
   int ft_read(uchar* buf) override;
-  ha_rows multi_range_read_info_const(uint key_number, RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint* buffer_size,
-                                      uint* mode, Cost_estimate* cost) override;
+  ha_rows multi_range_read_info_const(uint key_number, RANGE_SEQ_IF* seq, void* seq_param, uint ranges,
+                                      uint* buffer_size, uint* mode, Cost_estimate* cost) override;
   ha_rows multi_range_read_info(uint key_number, uint ranges, uint keys, uint key_parts, uint* buffer_size, uint* mode,
                                 Cost_estimate* cost) override;
-  int multi_range_read_init(RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint mode, HANDLER_BUFFER* buffer) override;
+  int multi_range_read_init(RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint mode,
+                            HANDLER_BUFFER* buffer) override;
   int multi_range_read_next(range_id_t* range_info) override;
   int multi_range_read_explain_info(uint mode, char* text, size_t size) override;
 
@@ -108,12 +109,12 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   ReadOptions read_options_;
   uint32_t write_batch_bytes_ = kWriteBatchDefaultBytes;
   bool user_temporary_ = false;
-  bool virtual_on_managed_ = false;   ///< some VIRTUAL column is computed from a managed one
-  bool child_range_reads_ = false;    ///< the multi-range read in progress is the child's own
-  bool unsynced_copy_ = false;        ///< appended to the copy of an ALTER since the last sync
-  bool prefetching_ids_ = false;      ///< get_auto_increment was called for a range shared by all sessions
-  bool child_reserved_ids_ = false;   ///< the child has reserved ids in this statement
-  bool rebuilds_ = false;             ///< the ALTER in progress rebuilds the table in place
+  bool virtual_on_managed_ = false;  ///< some VIRTUAL column is computed from a managed one
+  bool child_range_reads_ = false;   ///< the multi-range read in progress is the child's own
+  bool unsynced_copy_ = false;       ///< appended to the copy of an ALTER since the last sync
+  bool prefetching_ids_ = false;     ///< get_auto_increment was called for a range shared by all sessions
+  bool child_reserved_ids_ = false;  ///< the child has reserved ids in this statement
+  bool rebuilds_ = false;            ///< the ALTER in progress rebuilds the table in place
 };
 
 }  // namespace quarry

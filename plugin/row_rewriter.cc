@@ -20,6 +20,11 @@ bool Reserve(std::unique_ptr<uint8_t[]>* buffer, size_t* capacity, size_t wanted
   return *buffer != nullptr;
 }
 
+std::string WhereIs(const Locator& locator) {
+  return "store " + std::to_string(locator.store.value) + " segment " + std::to_string(locator.segment.value) +
+         " offset " + std::to_string(locator.offset_bytes);
+}
+
 Status OutOfMemory(uint64_t size_bytes) {
   return Status::NotSupported("no memory for a value of " + std::to_string(size_bytes) + " bytes");
 }
@@ -133,7 +138,9 @@ Status RowRewriter::DecodeColumn(Column* column, uchar* buf, const ReadOptions& 
   if (!Reserve(&column->decoded, &column->decoded_capacity, locator.value_size_bytes)) {
     return OutOfMemory(locator.value_size_bytes);
   }
-  QUARRY_TRY(Directory()->Read(locator, options, std::span(column->decoded.get(), locator.value_size_bytes)));
+  const Status read = Directory()->Read(locator, options, std::span(column->decoded.get(), locator.value_size_bytes));
+  // Corruption says where by itself.
+  if (!read.ok()) return read.code() == StatusCode::kCorruption ? read : read.WithContext(WhereIs(locator));
   column->handed = {column->decoded.get(), static_cast<uint32_t>(locator.value_size_bytes)};
   column->Set(buf, column->handed);
   return Status::Ok();
@@ -146,6 +153,26 @@ bool RowRewriter::SameValue(const Column& column, const Bytes& value) {
   if (value == column.handed) return true;
   const bool decoded = column.handed.data == column.decoded.get() && column.decoded != nullptr;
   return decoded && value.size == column.handed.size && memcmp(value.data, column.handed.data, value.size) == 0;
+}
+
+// The old value was not decoded but has the new one's length: read it, in steps, until a difference. (InnoDB reads the
+// old value of every row it updates; here it is the rare case.) What cannot be read counts as different, so that a
+// damaged value can be overwritten.
+bool RowRewriter::SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options) {
+  if (!column.known || column.raw.size < kTrailerSizeBytes || column.handed != column.raw) return false;
+  const Result<DecodedField> field = DecodeField(column.raw.span());
+  if (!field.ok() || !field->is_head || field->locator.value_size_bytes != value.size) return false;
+  if (memcmp(field->prefix.data(), value.data, std::min<size_t>(field->prefix.size(), value.size)) != 0) return false;
+  constexpr uint64_t kStepBytes = 1U << 20;
+  uint64_t step = std::min<uint64_t>(column.plan->part_size_bytes, kStepBytes);
+  const std::unique_ptr<uint8_t[]> buffer(new (std::nothrow) uint8_t[std::min<uint64_t>(value.size, kStepBytes)]);
+  if (buffer == nullptr) return false;
+  for (uint64_t offset = 0; offset < value.size; offset += step, step = kStepBytes) {
+    const std::span<uint8_t> piece(buffer.get(), std::min<uint64_t>(step, value.size - offset));
+    if (!Directory()->ReadRange(field->locator, offset, options, piece).ok()) return false;
+    if (memcmp(piece.data(), value.data + offset, piece.size()) != 0) return false;
+  }
+  return true;
 }
 
 void RowRewriter::PatchField(const Column& column, const uchar* record, const Bytes& bytes) {
@@ -205,7 +232,8 @@ Status RowRewriter::EncodeInsert(const uchar* buf, AppendTarget* target, uint32_
 }
 
 Status RowRewriter::EncodeUpdate(const uchar* old_data, const uchar* new_data, AppendTarget* target,
-                                 uint32_t write_batch_bytes, Transaction* transaction) {
+                                 uint32_t write_batch_bytes, const ReadOptions& read_options,
+                                 Transaction* transaction) {
   static const uchar kOther[1] = {0};
   for (Column& column : columns_) {
     const bool old_null = column.IsNull(old_data);
@@ -214,7 +242,9 @@ Status RowRewriter::EncodeUpdate(const uchar* old_data, const uchar* new_data, A
     const Bytes new_value = new_null ? Bytes() : column.Get(new_data);
     // InnoDB updates the row it read last; `old_data` is that row, wherever the server moved its bytes to.
     const bool old_known = column.known && !old_null;
-    const bool unchanged = !old_null && !new_null && (new_value == old_value || SameValue(column, new_value));
+    const bool unchanged =
+        !old_null && !new_null &&
+        (new_value == old_value || SameValue(column, new_value) || SameBehindHead(column, new_value, read_options));
     if (unchanged && !old_known && !bitmap_is_set(table_->read_set, column.plan->field_index)) {
       return Status::NotSupported("the row being updated was not read through this handler");
     }

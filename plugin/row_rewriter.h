@@ -6,7 +6,7 @@
 // Invariants:
 //  - Values handed out live until the next row is read through the same handler, or its reset: as InnoDB's own do.
 //  - The fields of the last row read are remembered as InnoDB gave them. An update whose new value is, by pointer,
-//    the old one keeps the old head: no extent is written, and InnoDB sees no change.
+//    or by its bytes, the old one keeps the old head: no extent is written, and InnoDB sees no change.
 //  - Only columns in the read set are decoded. Under a write lock InnoDB fills in the others as well; their raw
 //    fields are remembered, never decoded.
 //  - Out of line goes a value longer than inline_size, and one that ends like a head whatever its length.
@@ -56,10 +56,11 @@ class RowRewriter {
   Status EncodeInsert(const uchar* buf, AppendTarget* target, uint32_t write_batch_bytes, Transaction* transaction);
   /// Before the child updates `old_data` to `new_data`. Restore() must follow, also after an error.
   Status EncodeUpdate(const uchar* old_data, const uchar* new_data, AppendTarget* target, uint32_t write_batch_bytes,
-                      Transaction* transaction);
+                      const ReadOptions& read_options, Transaction* transaction);
   void Restore();
 
-  /// The update of the row just read succeeded (before Restore): heads that the new row does not carry are probably dead.
+  /// The update of the row just read succeeded (before Restore): heads that the new row does not carry are probably
+  /// dead.
   void NoteReplaced(const uchar* old_data, const uchar* new_data, Transaction* transaction);
   /// The row just read was deleted: its extents are probably dead.
   void NoteDeleted(const uchar* buf, Transaction* transaction);
@@ -108,6 +109,7 @@ class RowRewriter {
                             Transaction* transaction);
   void PatchField(const Column& column, const uchar* record, const Bytes& bytes);
   static bool SameValue(const Column& column, const Bytes& value);
+  static bool SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options);
   static void NoteHead(const Bytes& raw, Transaction* transaction);
 
   TABLE* table_ = nullptr;

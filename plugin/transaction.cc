@@ -9,9 +9,7 @@ namespace quarry {
 
 namespace {
 
-bool InMultiStatementTransaction(THD* thd) {
-  return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) != 0;
-}
+bool InMultiStatementTransaction(THD* thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) != 0; }
 
 // The hook before the commit decision: ULONGLONG_MAX rolls the transaction back. An in-place ALTER calls it too and
 // takes every non-zero value for a transaction id; but ALTER commits what came before it, so nothing is unsynced then.

@@ -162,7 +162,8 @@ Status TrashSweep::LookOnce() {
   waiting_ = false;
   QUARRY_TRY_ASSIGN(const uint64_t bytes, Directory()->EmptyTrash(discarded_lsn_));
   if (bytes > 0) {
-    sql_print_information("QUARRY: the trash was emptied, %llu bytes given back", static_cast<unsigned long long>(bytes));
+    sql_print_information("QUARRY: the trash was emptied, %llu bytes given back",
+                          static_cast<unsigned long long>(bytes));
   }
   // Tables dropped since the first look.
   Wake();

@@ -22,7 +22,7 @@ class TrashSweep {
   /// Something was dropped, truncated or rebuilt: a look is worth it. Any thread; cheap.
   static void Wake();
 
-  /// One step: at most one look. Runs no query when there is nothing to look for. 
+  /// One step: at most one look. Runs no query when there is nothing to look for.
   bool Step();
 
  private:

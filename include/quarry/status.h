@@ -35,7 +35,9 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   static Status Ok() { return Status(); }
-  static Status InvalidArgument(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
+  static Status InvalidArgument(std::string message) {
+    return Status(StatusCode::kInvalidArgument, std::move(message));
+  }
   static Status NotFound(std::string message) { return Status(StatusCode::kNotFound, std::move(message)); }
   static Status AlreadyExists(std::string message) { return Status(StatusCode::kAlreadyExists, std::move(message)); }
   static Status Poisoned(std::string message) { return Status(StatusCode::kPoisoned, std::move(message)); }
@@ -50,6 +52,10 @@ class [[nodiscard]] Status {
   [[nodiscard]] StatusCode code() const { return code_; }
   [[nodiscard]] int system_errno() const { return system_errno_; }
   [[nodiscard]] const std::string& message() const { return message_; }
+  /// The same with `where` put before the message: "store 7 segment 2 offset 4096: open ...: No such file".
+  [[nodiscard]] Status WithContext(const std::string& where) const {
+    return Status(code_, where + ": " + message_, system_errno_);
+  }
   /// "corruption: store 7 segment 2 offset 4096: part 3 checksum mismatch"
   [[nodiscard]] std::string ToString() const;
 
@@ -66,7 +72,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<1>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<1>, std::move(value)) {}        // NOLINT(google-explicit-constructor)
   Result(Status status) : state_(std::in_place_index<0>, std::move(status)) {  // NOLINT(google-explicit-constructor)
     assert(!std::get<0>(state_).ok());
   }
@@ -90,16 +96,15 @@ class [[nodiscard]] Result {
 #define QUARRY_CONCAT(a, b) QUARRY_CONCAT_INNER(a, b)
 
 /// Returns from the enclosing function when `expression` (a Status) is not ok.
-#define QUARRY_TRY(expression)                                   \
-  do {                                                           \
+#define QUARRY_TRY(expression)                                                                       \
+  do {                                                                                               \
     if (::quarry::Status quarry_status_ = (expression); !quarry_status_.ok()) return quarry_status_; \
   } while (false)
 
 /// `QUARRY_TRY_ASSIGN(auto locator, store.Append(...))`: assigns the value or returns the Status.
-#define QUARRY_TRY_ASSIGN(target, expression)                                       \
-  auto QUARRY_CONCAT(quarry_result_, __LINE__) = (expression);                      \
-  if (!QUARRY_CONCAT(quarry_result_, __LINE__).ok())                                \
-    return QUARRY_CONCAT(quarry_result_, __LINE__).status();                        \
+#define QUARRY_TRY_ASSIGN(target, expression)                                                                 \
+  auto QUARRY_CONCAT(quarry_result_, __LINE__) = (expression);                                                \
+  if (!QUARRY_CONCAT(quarry_result_, __LINE__).ok()) return QUARRY_CONCAT(quarry_result_, __LINE__).status(); \
   target = std::move(QUARRY_CONCAT(quarry_result_, __LINE__)).value()
 
 }  // namespace quarry
