@@ -111,6 +111,7 @@ TEST(DumpTest, Heads) {
   ExpectLine(head.text, "  prefix           10 bytes: \"raw prefix\"");
   ExpectLine(head.text, "  offset           4096");
   ExpectLine(head.text, "  value size       1500");
+  ExpectLine(head.text, "  value sample     463199e6");
   std::ostringstream out;
   EXPECT_TRUE(DumpHexField("61620a", out).ok());
   EXPECT_EQ(out.str(), "raw value of 3 bytes: \"ab\\x0a\"\n");

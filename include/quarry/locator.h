@@ -27,10 +27,18 @@ struct Locator {
   uint64_t extent_size_bytes = 0;  ///< header + index + stored parts, without padding
   uint64_t value_size_bytes = 0;   ///< of the whole value, uncompressed
   uint32_t index_checksum = 0;     ///< of the extent's header and index: binds the row to this very extent
+  uint32_t value_sample = 0;       ///< SampleValue() of the value: a hint for a writer, never checked by a reader
   bool operator==(const Locator&) const = default;
 };
 
 inline constexpr size_t kTrailerSizeBytes = 64;
+
+/// So many bytes at each end of a value are in its sample.
+inline constexpr size_t kSampleEndBytes = 4096;
+
+/// A cheap fingerprint: two values of different samples differ, so that a writer who wants to know whether a new value
+/// equals the old one need not read the old one. Equal samples prove nothing: the middle of a long value is not in it.
+[[nodiscard]] uint32_t SampleValue(std::span<const uint8_t> value);
 
 /// True when `raw` ends in the trailer's magic, so that it must be sent out of line whatever its length.
 [[nodiscard]] bool EndsLikeHead(std::span<const uint8_t> raw);

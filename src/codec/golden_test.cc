@@ -83,6 +83,7 @@ TEST(GoldenV1Test, HeadsLeadToTheirExtents) {
     EXPECT_EQ(std::string(field->prefix.begin(), field->prefix.end()), sample.prefix);
     const Locator& locator = field->locator;
     EXPECT_EQ(locator.value_size_bytes, sample.value_size_bytes);
+    EXPECT_EQ(locator.value_sample, SampleValue(golden_v1::ValueOf(sample)));
     ASSERT_LE(locator.offset_bytes + locator.extent_size_bytes, segment.size());
     const auto extent = std::span<const uint8_t>(segment).subspan(locator.offset_bytes, locator.extent_size_bytes);
     const Result<ExtentIndex> index = DecodeExtentIndex(extent, locator);

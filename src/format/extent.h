@@ -113,7 +113,8 @@ struct PartRange {
 [[nodiscard]] uint32_t EncodeExtentIndex(const ExtentHeader& header, std::span<const PartEntry> parts,
                                          std::span<uint8_t> out);
 
-/// The locator of an extent just encoded (`header` with stored_total_bytes and part_count set).
+/// The locator of an extent just encoded (`header` with stored_total_bytes and part_count set), all but the value
+/// sample, which only one who has the value can tell.
 [[nodiscard]] Locator LocatorOf(const ExtentHeader& header, uint32_t index_checksum);
 
 // ---- decoding ----

@@ -3,7 +3,8 @@
 //   +0  store id        u64        +32 segment number  u32        +48 checksum  u64  XXH3-64 of bytes 0..47
 //   +8  offset          u64        +36 index checksum  u32        +56 magic     8 bytes
 //   +16 extent size     u64        +40 version         u16
-//   +24 value size      u64        +42 zeros           6 bytes
+//   +24 value size      u64        +42 zeros           2 bytes
+//                                  +44 value sample    u32
 //
 // Invariant: version, checksum and magic stand at the same distance from the end in every version, so that a newer
 // trailer is told from a damaged one.
@@ -49,6 +50,17 @@ Status CheckLocator(const Locator& locator) {
 
 }  // namespace
 
+uint32_t SampleValue(std::span<const uint8_t> value) {
+  // The size first: two values of zeros of different lengths have the same ends.
+  std::array<uint8_t, sizeof(uint64_t) + 2 * kSampleEndBytes> sampled;
+  const size_t end_bytes = std::min(value.size(), kSampleEndBytes);
+  StoreLittleEndian(std::span<uint8_t>(sampled), 0, uint64_t{value.size()});
+  auto at = sampled.begin() + sizeof(uint64_t);
+  at = std::copy_n(value.begin(), end_bytes, at);
+  at = std::copy_n(value.end() - static_cast<ptrdiff_t>(end_bytes), end_bytes, at);
+  return Checksum32({sampled.begin(), at});
+}
+
 bool EndsLikeHead(std::span<const uint8_t> raw) {
   return raw.size() >= kTrailerMagic.size() &&
          std::equal(kTrailerMagic.begin(), kTrailerMagic.end(), raw.end() - kTrailerMagic.size());
@@ -62,7 +74,8 @@ void EncodeTrailer(const Locator& locator, std::span<uint8_t, kTrailerSizeBytes>
   StoreLittleEndian(out, 32, locator.segment.value);
   StoreLittleEndian(out, 36, locator.index_checksum);
   StoreLittleEndian(out, 40, kTrailerVersion);
-  std::fill(out.begin() + 42, out.begin() + kChecksumOffset, uint8_t{0});
+  StoreLittleEndian(out, 42, uint16_t{0});
+  StoreLittleEndian(out, 44, locator.value_sample);
   StoreLittleEndian(out, kChecksumOffset, Checksum64(out.first(kChecksumOffset)));
   std::copy(kTrailerMagic.begin(), kTrailerMagic.end(), out.begin() + kMagicOffset);
 }
@@ -86,7 +99,8 @@ Result<DecodedField> DecodeField(std::span<const uint8_t> field) {
   locator.segment = SegmentNumber{reader.U32()};
   locator.index_checksum = reader.U32();
   const uint16_t version = reader.U16();
-  const bool zeros = reader.U16() == 0 && reader.U32() == 0;
+  const bool zeros = reader.U16() == 0;
+  locator.value_sample = reader.U32();
   if (reader.U64() != Checksum64(trailer.first(kChecksumOffset))) {
     return TrailerCorruption(locator, "checksum mismatch (the place is as damaged as the head)");
   }

@@ -22,6 +22,7 @@ Locator SomeLocator() {
   locator.extent_size_bytes = 50000;
   locator.value_size_bytes = 100000;
   locator.index_checksum = 0xdeadbeef;
+  locator.value_sample = 0xcafef00d;
   return locator;
 }
 
@@ -93,7 +94,7 @@ TEST(LocatorTest, ANewerVersionIsNamed) {
   EXPECT_EQ(status.code(), StatusCode::kNotSupported);
   EXPECT_NE(status.message().find("version 2"), std::string::npos) << status.message();
   EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 40, 0)).status().code(), StatusCode::kCorruption);
-  EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 47, 1)).status().code(), StatusCode::kCorruption);
+  EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 43, 1)).status().code(), StatusCode::kCorruption);
 }
 
 TEST(LocatorTest, ImpossibleLocatorsAreRefusedThoughTheChecksumHolds) {
@@ -117,6 +118,39 @@ TEST(LocatorTest, ImpossibleLocatorsAreRefusedThoughTheChecksumHolds) {
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
   locator.extent_size_bytes = HeaderAndIndexSizeBytes(0) - 1;
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
+}
+
+TEST(LocatorTest, TheSampleIsWhatTheFormatSays) {
+  // docs/format.md, computed the long way round.
+  for (const size_t size : {0, 1, 4095, 4096, 4097, 8191, 8192, 100000}) {
+    std::vector<uint8_t> value(size);
+    for (size_t i = 0; i < size; ++i) value[i] = static_cast<uint8_t>(i * 7 + i / 251);
+    std::vector<uint8_t> sampled(8);
+    StoreLittleEndian(std::span<uint8_t>(sampled), 0, static_cast<uint64_t>(size));
+    for (size_t i = 0; i < size && i < 4096; ++i) sampled.push_back(value[i]);
+    for (size_t i = size < 4096 ? 0 : size - 4096; i < size; ++i) sampled.push_back(value[i]);
+    EXPECT_EQ(SampleValue(value), static_cast<uint32_t>(Checksum64(sampled))) << size;
+  }
+}
+
+TEST(LocatorTest, TheSampleSeesSizeAndBothEndsButNotTheMiddle) {
+  const std::vector<uint8_t> value(10000, 'x');
+  const auto sample_with = [&value](size_t changed) {
+    std::vector<uint8_t> other = value;
+    other[changed] = 'y';
+    return SampleValue(other);
+  };
+  for (const size_t seen : {0, 4095, 5904, 9999}) EXPECT_NE(sample_with(seen), SampleValue(value)) << seen;
+  for (const size_t unseen : {4096, 5903}) EXPECT_EQ(sample_with(unseen), SampleValue(value)) << unseen;
+  EXPECT_NE(SampleValue(std::vector<uint8_t>(10001, 'x')), SampleValue(value));
+}
+
+TEST(LocatorTest, AnySampleIsAccepted) {
+  Locator locator = SomeLocator();
+  for (const uint32_t sample : {0U, 1U, 0xffffffffU}) {
+    locator.value_sample = sample;
+    EXPECT_EQ(DecodeField(Head("", locator)).value().locator.value_sample, sample);
+  }
 }
 
 TEST(LocatorTest, TextThatEndsInTheMagicIsRecognised) {

@@ -58,7 +58,9 @@ Locator AppendExtent(const golden_v1::ExtentSample& sample, std::vector<uint8_t>
   segment->insert(segment->end(), index.begin(), index.end());
   segment->insert(segment->end(), stored.begin(), stored.end());
   if (sample.reserved_size_bytes != 0) segment->resize(start + sample.reserved_size_bytes, 0);
-  return LocatorOf(header, checksum);
+  Locator locator = LocatorOf(header, checksum);
+  locator.value_sample = SampleValue(value);
+  return locator;
 }
 
 void Generate(const std::filesystem::path& directory) {
