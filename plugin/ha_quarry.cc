@@ -237,6 +237,7 @@ Result<Store*> QuarryHandler::OpenStore() {
     QUARRY_TRY_ASSIGN(store_, share_->OpenStore(inner.id, inner.name));
   }
   if (table_share->tmp_table != NO_TMP_TABLE) unsynced_copy_ = true;
+  Transaction::Of(ha_thd())->Join(ha_thd());
   return store_.get();
 }
 
@@ -248,7 +249,7 @@ int QuarryHandler::write_row(const uchar* buf) {
   }
   Transaction* transaction = Transaction::Of(thd);
   if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
-  transaction->Join(thd);
+  ClearReadWrite(thd, QuarryHandlerton());
   const Transaction::Mark mark = transaction->SetMark();
   int error = 0;
   if (const Status status = rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction); !status.ok()) {
@@ -269,7 +270,7 @@ int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
   }
   Transaction* transaction = Transaction::Of(thd);
   if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
-  transaction->Join(thd);
+  ClearReadWrite(thd, QuarryHandlerton());
   const Transaction::Mark mark = transaction->SetMark();
   int error = 0;
   const Status status =
@@ -293,7 +294,7 @@ int QuarryHandler::delete_row(const uchar* buf) {
   }
   Transaction* transaction = Transaction::Of(thd);
   if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
-  transaction->Join(thd);
+  ClearReadWrite(thd, QuarryHandlerton());
   // InnoDB deletes the row under its cursor; what the record holds in a managed column does not matter.
   const int error = ForwardingHandler::delete_row(buf);
   if (error == 0) rewriter_.NoteDeleted(buf, transaction);

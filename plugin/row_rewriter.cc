@@ -155,13 +155,14 @@ bool RowRewriter::SameValue(const Column& column, const Bytes& value) {
   return decoded && value.size == column.handed.size && memcmp(value.data, column.handed.data, value.size) == 0;
 }
 
-// The old value was not decoded but has the new one's length: read it, in steps, until a difference. (InnoDB reads the
-// old value of every row it updates; here it is the rare case.) What cannot be read counts as different, so that a
-// damaged value can be overwritten.
+// The old value was not decoded but has the new one's length and sample: read it, in steps, until a difference. (InnoDB
+// reads the old value of every row it updates; here it is the rare case.) What cannot be read counts as different, so
+// that a damaged value can be overwritten.
 bool RowRewriter::SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options) {
   if (!column.known || column.raw.size < kTrailerSizeBytes || column.handed != column.raw) return false;
   const Result<DecodedField> field = DecodeField(column.raw.span());
   if (!field.ok() || !field->is_head || field->locator.value_size_bytes != value.size) return false;
+  if (field->locator.value_sample != SampleValue(value.span())) return false;
   if (memcmp(field->prefix.data(), value.data, std::min<size_t>(field->prefix.size(), value.size)) != 0) return false;
   constexpr uint64_t kStepBytes = 1U << 20;
   uint64_t step = std::min<uint64_t>(column.plan->part_size_bytes, kStepBytes);
@@ -286,7 +287,9 @@ void RowRewriter::NoteDeleted(const uchar* buf, Transaction* transaction) {
 void RowRewriter::NoteHead(const Bytes& raw, Transaction* transaction) {
   if (raw.size < kTrailerSizeBytes) return;
   const Result<DecodedField> field = DecodeField(raw.span());
-  if (field.ok() && field->is_head) transaction->NoteReplaced(field->locator);
+  if (!field.ok() || !field->is_head) return;
+  transaction->Join(table_->in_use);
+  transaction->NoteReplaced(field->locator);
 }
 
 }  // namespace quarry

@@ -21,7 +21,8 @@ namespace quarry {
 
 class Transaction;
 
-/// What writing a row needs. The store is opened at the first value that goes out of line.
+/// What writing a row needs. Called at each value that goes out of line: joins the server's transaction and opens the
+/// store.
 class AppendTarget {
  public:
   virtual Result<Store*> OpenStore() = 0;
@@ -110,7 +111,7 @@ class RowRewriter {
   void PatchField(const Column& column, const uchar* record, const Bytes& bytes);
   static bool SameValue(const Column& column, const Bytes& value);
   static bool SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options);
-  static void NoteHead(const Bytes& raw, Transaction* transaction);
+  void NoteHead(const Bytes& raw, Transaction* transaction);
 
   TABLE* table_ = nullptr;
   std::vector<Column> columns_;

@@ -3,7 +3,8 @@
 // Invariants:
 //  - Every extent that a committed row may point at was made durable before InnoDB decided to commit:
 //    OnPrepareCommit runs in handlerton::prepare_commit_versioned, before the choice of one or two phases.
-//  - Quarry is registered with the server lazily, at the first row changed, so that it stands before InnoDB in the
+//  - Quarry is registered with the server lazily, at the first value appended or replaced, so that it stands before
+//  InnoDB in the
 //    server's list (newest first) and its hook is called first. Whether it is registered is never cached: a rollback
 //    to a savepoint or an XA detach may drop the registration silently.
 //  - Extents still noted after a rollback cost one needless sync, nothing else. Release hints are only hints.
@@ -23,7 +24,7 @@ class Transaction {
   static Transaction* Find(THD* thd);
   static void Destroy(THD* thd);
 
-  /// Before a row is changed: joins the server's transaction and takes back its read-write mark.
+  /// Before anything is appended or noted: joins the server's transaction and takes back its read-write mark.
   void Join(THD* thd);
 
   [[nodiscard]] UnsyncedExtents* unsynced() { return &unsynced_; }
