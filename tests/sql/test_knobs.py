@@ -117,7 +117,7 @@ def test_inline_values_touch_no_segment_file(lab):
             cursor.execute("UPDATE tiny SET b = REVERSE(b) WHERE id = %s", (row,))
     connection.close()
     touched = [call for call in trace.calls if ".qseg" in call.path]
-    assert not touched and lab.stores() == before, trace.show(touched)
+    assert not touched and not set(lab.stores()) - set(before), trace.show(touched)
 
 
 def test_columns_that_are_not_asked_for_are_not_read(lab):

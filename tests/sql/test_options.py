@@ -336,7 +336,8 @@ def expect_nothing_made(server, before, table="bad"):
         )
         == ()
     )
-    assert server.stores() == before, "a store was made"
+    # Stores of tables dropped earlier may go to the trash meanwhile.
+    assert not set(server.stores()) - set(before), "a store was made"
 
 
 def refused(server, sql, words):
