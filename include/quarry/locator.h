@@ -5,8 +5,9 @@
 //
 // Invariants:
 //  - The trailer stands at the END of the head and ends in a magic of 8 bytes.
-//  - A raw value that ends in that magic is never left raw (see EndsLikeHead), so decoding is never ambiguous:
-//    magic absent -> raw; magic present and checksum right -> head; magic present and checksum wrong -> kCorruption.
+//  - A raw value of kTrailerSizeBytes or more that ends in that magic is never left raw (see EndsLikeHead), so decoding
+//    is never ambiguous: shorter, or magic absent -> raw; magic present and checksum right -> head; magic present and
+//    checksum wrong -> kCorruption.
 // The byte layout is normative in docs/format.md. Thread-safety: pure functions and values.
 #pragma once
 
@@ -40,7 +41,7 @@ inline constexpr size_t kSampleEndBytes = 4096;
 /// equals the old one need not read the old one. Equal samples prove nothing: the middle of a long value is not in it.
 [[nodiscard]] uint32_t SampleValue(std::span<const uint8_t> value);
 
-/// True when `raw` ends in the trailer's magic, so that it must be sent out of line whatever its length.
+/// True when `raw` has room for a trailer and ends in its magic, so that it must be sent out of line.
 [[nodiscard]] bool EndsLikeHead(std::span<const uint8_t> raw);
 
 /// Writes the trailer of `locator` to `out`.

@@ -62,7 +62,7 @@ uint32_t SampleValue(std::span<const uint8_t> value) {
 }
 
 bool EndsLikeHead(std::span<const uint8_t> raw) {
-  return raw.size() >= kTrailerMagic.size() &&
+  return raw.size() >= kTrailerSizeBytes &&
          std::equal(kTrailerMagic.begin(), kTrailerMagic.end(), raw.end() - kTrailerMagic.size());
 }
 
@@ -85,9 +85,6 @@ Result<DecodedField> DecodeField(std::span<const uint8_t> field) {
   if (!EndsLikeHead(field)) {
     decoded.prefix = field;
     return decoded;
-  }
-  if (field.size() < kTrailerSizeBytes) {
-    return Status::Corruption(0, 0, 0, "head of " + std::to_string(field.size()) + " bytes is cut off");
   }
   const std::span<const uint8_t> trailer = field.last(kTrailerSizeBytes);
   ByteReader reader(trailer);
