@@ -152,6 +152,29 @@ TEST_P(EnvContractTest, PunchedBlocksReadAsZeroAndAreGivenBack) {
   EXPECT_EQ(bytes, (std::vector<uint8_t>{7, 0, 0}));
 }
 
+TEST_P(EnvContractTest, AllocatedSpaceReadsAsZeroAndKeepsWhatIsThere) {
+  auto writer = Create("f");
+  ASSERT_TRUE(writer->WriteAt(0, Filled(8192, 7).span()).ok());
+  ASSERT_TRUE(writer->Allocate(4096, 1 << 20).ok());
+  EXPECT_TRUE(writer->Allocate(0, 0).ok());
+  ASSERT_TRUE(writer->WriteAt(12288, Filled(4096, 9).span()).ok());
+  ASSERT_TRUE(writer->Sync().ok());
+  auto reader = OpenForRead("f");
+  // A file system that cannot allocate leaves the size to the write.
+  const uint64_t size = reader->SizeBytes().value();
+  ASSERT_TRUE(size == 4096 + (1 << 20) || size == 16384) << size;
+  EXPECT_GE(reader->AllocatedBytes().value(), size == 16384 ? 12288U : size);
+  std::vector<uint8_t> expected(8192, 7);
+  expected.resize(12288, 0);
+  expected.resize(16384, 9);
+  expected.resize(size, 0);
+  std::vector<uint8_t> bytes(size, 0xff);
+  EXPECT_EQ(reader->ReadAt(0, bytes).value(), size);
+  EXPECT_TRUE(bytes == expected);
+  ASSERT_TRUE(writer->Truncate(16384).ok());
+  EXPECT_EQ(reader->SizeBytes().value(), 16384U) << "a clean close cuts the unused rest off";
+}
+
 TEST_P(EnvContractTest, TruncateCutsAndGrows) {
   auto writer = Create("f");
   ASSERT_TRUE(writer->WriteAt(0, Filled(8192, 7).span()).ok());

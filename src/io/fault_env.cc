@@ -95,8 +95,8 @@ class FaultEnv::FaultWritableFile : public WritableFile {
     QUARRY_TRY(state_->Before({CallKind::kTruncate, 0, path_, size_bytes, 0, 1}));
     return target_->Truncate(size_bytes);
   }
-  // A hint that may be ignored: passed on, and not counted.
   Status Allocate(uint64_t offset_bytes, uint64_t size_bytes) override {
+    QUARRY_TRY(state_->Before({CallKind::kAllocate, 0, path_, offset_bytes, size_bytes, 1}));
     return target_->Allocate(offset_bytes, size_bytes);
   }
   Status PunchHole(uint64_t offset_bytes, uint64_t size_bytes) override {

@@ -21,6 +21,7 @@ enum class CallKind : uint8_t {
   kWrite,   ///< WriteAt
   kSync,    ///< WritableFile::Sync
   kTruncate,
+  kAllocate,
   kPunchHole,
   kClose,
   kReplace,  ///< ReplaceFile

@@ -72,6 +72,7 @@ TEST_F(FaultEnvTest, EveryKindOfCallCanFail) {
       {CallKind::kWrite, [&] { return writer->WriteAt(0, block_.span()); }},
       {CallKind::kSync, [&] { return writer->Sync(); }},
       {CallKind::kTruncate, [&] { return writer->Truncate(0); }},
+      {CallKind::kAllocate, [&] { return writer->Allocate(0, 4096); }},
       {CallKind::kPunchHole, [&] { return writer->PunchHole(0, 4096); }},
       {CallKind::kReplace, [&] { return env_.ReplaceFile("/m", block_.span()); }},
       {CallKind::kCreateDirectory, [&] { return env_.CreateDirectory("/d"); }},
@@ -93,6 +94,25 @@ TEST_F(FaultEnvTest, EveryKindOfCallCanFail) {
     EXPECT_TRUE(status.ok()) << status.ToString();
     EXPECT_EQ(env_.CountOf(kind), before + 2);
   }
+}
+
+TEST_F(FaultEnvTest, AReopenedFileFailsAsACreatedOneDoes) {
+  ASSERT_TRUE(env_.CreateFile("/f").ok());
+  auto writer = env_.OpenForWrite("/f").value();
+  const std::vector<std::pair<CallKind, std::function<Status()>>> calls = {
+      {CallKind::kWrite, [&] { return writer->WriteAt(0, block_.span()); }},
+      {CallKind::kSync, [&] { return writer->Sync(); }},
+      {CallKind::kTruncate, [&] { return writer->Truncate(8192); }},
+      {CallKind::kAllocate, [&] { return writer->Allocate(0, 16384); }},
+      {CallKind::kPunchHole, [&] { return writer->PunchHole(0, 4096); }},
+      {CallKind::kClose, [&] { return writer->Close(); }},
+  };
+  for (const auto& [kind, call] : calls) {
+    env_.FailCall(kind, 1, EIO);
+    EXPECT_EQ(call().system_errno(), EIO) << static_cast<int>(kind);
+    EXPECT_EQ(env_.CountOf(kind), 1U);
+  }
+  EXPECT_EQ(memory_.OpenForRead("/f").value()->SizeBytes().value(), 0U) << "a failed call does nothing";
 }
 
 TEST_F(FaultEnvTest, HooksSeeCallsAndMayRefuseThem) {

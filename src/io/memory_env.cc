@@ -68,6 +68,16 @@ class MemoryEnv::WriteHandle : public WritableFile {
     return Status::Ok();
   }
 
+  Status Allocate(uint64_t offset_bytes, uint64_t size_bytes) override {
+    MutexLock lock(model_->mutex);
+    QUARRY_TRY(CheckOpen("allocate"));
+    if (size_bytes == 0) return Status::Ok();
+    MemoryFile& file = node_->file;
+    QUARRY_TRY(ErrnoStatus(model_->Reserve(file.current().BlocksMissing(offset_bytes, size_bytes)), "allocate", path_));
+    file.Allocate(offset_bytes, size_bytes);
+    return Status::Ok();
+  }
+
   Status PunchHole(uint64_t offset_bytes, uint64_t size_bytes) override {
     MutexLock lock(model_->mutex);
     QUARRY_TRY(CheckOpen("punch hole"));

@@ -3,9 +3,9 @@
 // The model: a write is volatile until a Sync of its file that started after it returned. A creation or removal is
 // volatile until SyncDirectory of its parent, a rename until that of both parents. PowerCut keeps everything durable
 // and, of the rest, any subset that a disk could have kept: each 512-byte sector of each volatile write on its own,
-// size changes, truncations and holes of a file up to some point in their order, each volatile directory operation on
-// its own unless an earlier one on the same name was dropped. What lies in a directory whose creation was dropped is
-// gone.
+// size changes, truncations, allocations and holes of a file up to some point in their order (so a file may be longer
+// than what was written, and zeros there), each volatile directory operation on its own unless an earlier one on the
+// same name was dropped. What lies in a directory whose creation was dropped is gone.
 //
 // Invariants: a write that O_DIRECT would refuse for its alignment is refused (EINVAL); handles opened before a power
 // cut give kIoError after it; paths are compared as text after collapsing slashes. Thread-safety: internally

@@ -98,6 +98,30 @@ TEST(MemoryEnvTest, TheSizeMaySurviveWithoutTheBytes) {
   EXPECT_EQ(outcomes, (std::set<std::pair<uint64_t, uint8_t>>{{0, 0}, {4096, 0}, {4096, 1}, {8192, 0}, {8192, 1}}));
 }
 
+TEST(MemoryEnvTest, AnAllocationMayOutliveWhatWasWrittenIntoIt) {
+  std::set<std::pair<uint64_t, uint8_t>> outcomes;  // size, and the first byte
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    MemoryEnv env;
+    auto file = DurableFile(&env, "/f");
+    ASSERT_TRUE(file->Sync().ok());
+    ASSERT_TRUE(file->Allocate(0, 16384).ok());
+    ASSERT_TRUE(file->WriteAt(0, Filled(4096, 1).span()).ok());
+    env.PowerCut(seed);
+    const std::vector<uint8_t> bytes = Content(&env, "/f");
+    ASSERT_TRUE(std::all_of(bytes.begin() + static_cast<ptrdiff_t>(std::min<size_t>(bytes.size(), 4096)), bytes.end(),
+                            [](uint8_t byte) { return byte == 0; }));
+    outcomes.emplace(bytes.size(), bytes.empty() ? uint8_t{0} : bytes[0]);
+  }
+  EXPECT_EQ(outcomes, (std::set<std::pair<uint64_t, uint8_t>>{{0, 0}, {16384, 0}, {16384, 1}}));
+  MemoryEnv env;
+  auto file = DurableFile(&env, "/f");
+  ASSERT_TRUE(file->Allocate(0, 16384).ok());
+  ASSERT_TRUE(file->Sync().ok());
+  env.PowerCut(kDropAll);
+  EXPECT_EQ(Content(&env, "/f"), std::vector<uint8_t>(16384, 0)) << "a flush makes the size durable";
+  EXPECT_EQ(env.OpenForRead("/f").value()->AllocatedBytes().value(), 16384U);
+}
+
 TEST(MemoryEnvTest, TheSameSeedGivesTheSameOutcome) {
   const auto outcome = [](uint64_t seed) {
     MemoryEnv env;
@@ -223,6 +247,8 @@ TEST(MemoryEnvTest, CapacityIsEnforcedAndComesBack) {
   const std::vector<uint8_t> one(1);
   EXPECT_EQ(env.ReplaceFile("/m", one).code(), StatusCode::kNoSpace);
   EXPECT_EQ(env.OpenForRead("/f").value()->SizeBytes().value(), 16384U) << "a refused write leaves no trace";
+  EXPECT_EQ(file->Allocate(16384, 4096).code(), StatusCode::kNoSpace);
+  EXPECT_EQ(env.OpenForRead("/f").value()->SizeBytes().value(), 16384U) << "nor does a refused allocation";
   EXPECT_TRUE(file->PunchHole(0, 8192).ok());
   EXPECT_TRUE(file->WriteAt(16384, Filled(4096, 1).span()).ok());
   EXPECT_TRUE(env.ReplaceFile("/m", one).ok());

@@ -51,6 +51,13 @@ void SparseBytes::SetSize(uint64_t size) {
   size_ = size;
 }
 
+void SparseBytes::Allocate(uint64_t offset, uint64_t size) {
+  if (size == 0) return;
+  for (uint64_t block = offset / kBlock; block <= (offset + size - 1) / kBlock; ++block) {
+    blocks_.try_emplace(block, Block{});
+  }
+}
+
 void SparseBytes::Punch(uint64_t offset, uint64_t size) {
   blocks_.erase(blocks_.lower_bound(offset / kBlock), blocks_.lower_bound((offset + size) / kBlock));
 }
@@ -102,6 +109,13 @@ void MemoryFile::Truncate(uint64_t size) {
   Note({Operation::Kind::kTruncate, 0, size, 0, {}});
 }
 
+void MemoryFile::Allocate(uint64_t offset, uint64_t size) {
+  current_.Allocate(offset, size);
+  if (offset + size > current_.size()) current_.SetSize(offset + size);
+  MarkDirty(offset, size);
+  Note({Operation::Kind::kAllocate, offset, size, 0, {}});
+}
+
 void MemoryFile::Punch(uint64_t offset, uint64_t size) {
   current_.Punch(offset, size);
   MarkDirty(offset, size);
@@ -116,7 +130,7 @@ void MemoryFile::Sync() {
 }
 
 void MemoryFile::PowerCut(CutPolicy* policy) {
-  // A journal keeps the order of what it records: sizes, truncations and holes survive up to some point.
+  // A journal keeps the order of what it records: sizes, truncations, allocations and holes survive up to some point.
   const size_t recorded = policy->KeepPrefix(volatile_operations_.size());
   const unsigned percent = policy->DrawPercent();
   uint64_t size = durable_.size();
@@ -124,6 +138,8 @@ void MemoryFile::PowerCut(CutPolicy* policy) {
     const Operation& operation = volatile_operations_[i];
     if (i < recorded) size = operation.file_size_after;
     if (operation.kind == Operation::Kind::kTruncate && i < recorded) durable_.SetSize(operation.size);
+    if (operation.kind == Operation::Kind::kAllocate && i < recorded)
+      durable_.Allocate(operation.offset, operation.size);
     if (operation.kind == Operation::Kind::kPunch && i < recorded) durable_.Punch(operation.offset, operation.size);
     const std::span<const uint8_t> data = operation.data;
     for (size_t at = 0; at < data.size(); at += kSector) {

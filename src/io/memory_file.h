@@ -28,6 +28,8 @@ class SparseBytes {
   void Put(uint64_t offset, std::span<const uint8_t> data);
   /// Cuts off or grows by a hole.
   void SetSize(uint64_t size);
+  /// Blocks of zeros where there were none. Does not change the size.
+  void Allocate(uint64_t offset, uint64_t size);
   /// Whole blocks only.
   void Punch(uint64_t offset, uint64_t size);
   void CopyBlockFrom(const SparseBytes& other, uint64_t block);
@@ -75,6 +77,7 @@ class MemoryFile {
   [[nodiscard]] const SparseBytes& current() const { return current_; }
   void Write(uint64_t offset, std::span<const uint8_t> data);
   void Truncate(uint64_t size);
+  void Allocate(uint64_t offset, uint64_t size);
   void Punch(uint64_t offset, uint64_t size);
   void Sync();
   /// Settles what a power cut left; afterwards nothing is volatile.
@@ -83,9 +86,9 @@ class MemoryFile {
 
  private:
   struct Operation {
-    enum class Kind : uint8_t { kWrite, kTruncate, kPunch } kind = Kind::kWrite;
+    enum class Kind : uint8_t { kWrite, kTruncate, kAllocate, kPunch } kind = Kind::kWrite;
     uint64_t offset = 0;
-    uint64_t size = 0;  ///< of the hole; the new size of a truncation
+    uint64_t size = 0;  ///< of the hole or allocation; the new size of a truncation
     uint64_t file_size_after = 0;
     std::vector<uint8_t> data;  ///< of a write
   };
