@@ -1,7 +1,6 @@
 #include "format/directory_file.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "base/coding.h"
 #include "format/magic.h"
@@ -41,7 +40,6 @@ std::string FindFault(const DirectoryFile& directory) {
 }  // namespace
 
 std::vector<uint8_t> EncodeDirectoryFile(const DirectoryFile& directory) {
-  assert(FindFault(directory).empty());
   ByteWriter body;
   body.Bytes(directory.installation);
   body.U64(directory.created_micros);
@@ -53,6 +51,17 @@ std::vector<uint8_t> EncodeDirectoryFile(const DirectoryFile& directory) {
     body.String(path.path);
   }
   return WrapSmallFile(kDirectoryMagic, kDirectoryVersion, body.bytes());
+}
+
+Result<std::vector<uint8_t>> EncodeDirectoryFileVerified(const DirectoryFile& directory) {
+  std::vector<uint8_t> file = EncodeDirectoryFile(directory);
+  QUARRY_TRY(CheckSmallFileSize(file.size(), "DIRECTORY", 0));
+  const Result<DirectoryFile> read_back = DecodeDirectoryFile(file);
+  if (!read_back.ok()) return read_back.status().WithContext("not written, the old one stays");
+  if (*read_back != directory) {
+    return Status::Corruption(0, 0, 0, "DIRECTORY not written: it reads back as another");
+  }
+  return file;
 }
 
 Result<DirectoryFile> DecodeDirectoryFile(std::span<const uint8_t> file) {

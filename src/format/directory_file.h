@@ -42,7 +42,10 @@ struct PathMarker {
   bool operator==(const PathMarker&) const = default;
 };
 
+/// Encodes whatever `directory` says; an impossible one gives a file that is refused when it is read.
 [[nodiscard]] std::vector<uint8_t> EncodeDirectoryFile(const DirectoryFile& directory);
+/// The same for writing: kCorruption unless the file was read back and is `directory` again.
+[[nodiscard]] Result<std::vector<uint8_t>> EncodeDirectoryFileVerified(const DirectoryFile& directory);
 [[nodiscard]] Result<DirectoryFile> DecodeDirectoryFile(std::span<const uint8_t> file);
 
 [[nodiscard]] std::vector<uint8_t> EncodePathMarker(const PathMarker& marker);

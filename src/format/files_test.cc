@@ -154,6 +154,31 @@ TEST(ManifestTest, ImpossibleContentIsRefusedThoughTheChecksumHolds) {
   EXPECT_EQ(patched(120, uint64_t{(1 << 20) + 1}).code(), StatusCode::kCorruption) << "checkpoint beyond the file";
 }
 
+TEST(FilesTest, WhatCouldNotBeReadAgainIsNotGivenOutForWriting) {
+  EXPECT_EQ(EncodeManifestVerified(SomeManifest()).value(), EncodeManifest(SomeManifest()));
+  Manifest manifest = SomeManifest();
+  manifest.next_segment = SegmentNumber{1};
+  const Status status = EncodeManifestVerified(manifest).status();
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_NE(status.message().find("the next would be 1"), std::string::npos) << status.message();
+  manifest = SomeManifest();
+  manifest.table_name = std::string(kNameMaxBytes, 'n');
+  EXPECT_TRUE(EncodeManifestVerified(manifest).ok());
+  manifest.table_name += 'n';
+  EXPECT_EQ(EncodeManifestVerified(manifest).status().code(), StatusCode::kCorruption);
+  manifest = SomeManifest();
+  manifest.tables.assign(kSmallFileMaxBytes / sizeof(uint64_t), TableId{1});
+  EXPECT_EQ(EncodeManifestVerified(manifest).status().code(), StatusCode::kCorruption) << "no reader would take it";
+
+  DirectoryFile directory;
+  directory.next_store = StoreId{1};
+  directory.next_path_number = 2;
+  directory.paths = {{1, "/data/one"}};
+  EXPECT_EQ(EncodeDirectoryFileVerified(directory).value(), EncodeDirectoryFile(directory));
+  directory.next_path_number = 1;
+  EXPECT_EQ(EncodeDirectoryFileVerified(directory).status().code(), StatusCode::kCorruption);
+}
+
 TEST(ManifestTest, TheSizeOfAnActiveSegmentMayBeUnknown) {
   Manifest manifest = SomeManifest();
   manifest.segments.back().size_bytes = 0;

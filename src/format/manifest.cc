@@ -1,6 +1,5 @@
 #include "format/manifest.h"
 
-#include <cassert>
 #include <string>
 
 #include "base/coding.h"
@@ -65,7 +64,6 @@ const char* SegmentStateName(SegmentState state) {
 }
 
 std::vector<uint8_t> EncodeManifest(const Manifest& manifest) {
-  assert(FindFault(manifest).empty());
   ByteWriter body;
   body.U64(manifest.store.value);
   body.U64(manifest.sequence);
@@ -88,6 +86,17 @@ std::vector<uint8_t> EncodeManifest(const Manifest& manifest) {
     body.U64(segment.checkpoint_position_bytes);
   }
   return WrapSmallFile(kManifestMagic, kManifestVersion, body.bytes());
+}
+
+Result<std::vector<uint8_t>> EncodeManifestVerified(const Manifest& manifest) {
+  std::vector<uint8_t> file = EncodeManifest(manifest);
+  QUARRY_TRY(CheckSmallFileSize(file.size(), "MANIFEST", manifest.store.value));
+  const Result<Manifest> read_back = DecodeManifest(file, manifest.store);
+  if (!read_back.ok()) return read_back.status().WithContext("not written, the old one stays");
+  if (*read_back != manifest) {
+    return Status::Corruption(manifest.store.value, 0, 0, "MANIFEST not written: it reads back as another");
+  }
+  return file;
 }
 
 Result<Manifest> DecodeManifest(std::span<const uint8_t> file, StoreId expected) {

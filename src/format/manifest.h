@@ -56,8 +56,12 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// `manifest` must satisfy the invariants above (a programming error otherwise).
+/// Encodes whatever `manifest` says; one that breaks the invariants above gives a file that is refused when it is read.
 [[nodiscard]] std::vector<uint8_t> EncodeManifest(const Manifest& manifest);
+
+/// The same for writing: kCorruption unless the file was read back and is `manifest` again, so that what could not be
+/// read after a restart never replaces what can.
+[[nodiscard]] Result<std::vector<uint8_t>> EncodeManifestVerified(const Manifest& manifest);
 
 /// `expected` is the store that the folder's name says; a manifest of another one is kCorruption. {0}: any.
 /// Errors: kCorruption, kNotSupported (newer version).

@@ -1,7 +1,5 @@
 #include "format/small_file.h"
 
-#include <cassert>
-
 #include "base/checksum.h"
 #include "base/coding.h"
 
@@ -14,8 +12,14 @@ constexpr size_t kChecksumSize = 8;
 
 }  // namespace
 
+Status CheckSmallFileSize(uint64_t size_bytes, const std::string& kind, uint64_t store) {
+  if (size_bytes <= kSmallFileMaxBytes) return Status::Ok();
+  return Status::Corruption(store, 0, 0,
+                            kind + " would have " + std::to_string(size_bytes) + " bytes, at most " +
+                                std::to_string(kSmallFileMaxBytes) + " are possible");
+}
+
 std::vector<uint8_t> WrapSmallFile(uint64_t magic, uint16_t version, std::span<const uint8_t> body) {
-  assert(body.size() <= kSmallFileMaxBytes - kEnvelopeHeaderSize - kChecksumSize);
   ByteWriter writer;
   writer.U64(magic);
   writer.U16(version);

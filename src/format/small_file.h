@@ -22,6 +22,9 @@ inline constexpr uint64_t kSmallFileMaxBytes = 64ULL << 20;
 /// Longest table name or path that is written ("db/table", quoted and partitioned, is far shorter).
 inline constexpr size_t kNameMaxBytes = 4096;
 
+/// kCorruption when a file of `size_bytes` would be refused by a reader for its size.
+[[nodiscard]] Status CheckSmallFileSize(uint64_t size_bytes, const std::string& kind, uint64_t store);
+
 [[nodiscard]] std::vector<uint8_t> WrapSmallFile(uint64_t magic, uint16_t version, std::span<const uint8_t> body);
 
 /// The body; points into `file`. `kind` ("MANIFEST") starts the error messages; `store` is 0 where there is none.

@@ -109,7 +109,8 @@ class Opener {
       file_.installation = DrawInstallationId();
       file_.created_micros = env_->NowMicros();
       // Before any path marker bears the id: a crash between leaves markers that are known as ours.
-      QUARRY_TRY(Write(path, EncodeDirectoryFile(file_)));
+      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> contents, EncodeDirectoryFileVerified(file_));
+      QUARRY_TRY(Write(path, contents));
     } else {
       return bytes.status();
     }
@@ -214,7 +215,8 @@ class Opener {
 Result<DirectoryFile> OpenDataPaths(StoreContext* context) { return Opener(context).Open(); }
 
 Status WriteDirectoryFile(const StoreContext& context, const DirectoryFile& file) {
-  return context.env->ReplaceFile(JoinPath(context.options.home_path, kDirectoryFileName), EncodeDirectoryFile(file));
+  QUARRY_TRY_ASSIGN(const std::vector<uint8_t> contents, EncodeDirectoryFileVerified(file));
+  return context.env->ReplaceFile(JoinPath(context.options.home_path, kDirectoryFileName), contents);
 }
 
 }  // namespace quarry

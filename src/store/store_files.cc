@@ -134,8 +134,8 @@ Status StoreImpl::WriteManifest(const Binding& binding) {
   manifest.next_segment = SegmentNumber{next_segment_.load()};
   for (const std::shared_ptr<Segment>& segment : segments) manifest.segments.push_back(Describe(segment.get()));
   SharedLock lock(location_mutex_);
-  QUARRY_TRY(
-      context_->env->ReplaceFile(JoinPath(HomeDirectory(in_trash_), kManifestFileName), EncodeManifest(manifest)));
+  QUARRY_TRY_ASSIGN(const std::vector<uint8_t> file, EncodeManifestVerified(manifest));
+  QUARRY_TRY(context_->env->ReplaceFile(JoinPath(HomeDirectory(in_trash_), kManifestFileName), file));
   ++sequence_;
   return Status::Ok();
 }
