@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Reseal(trailer, kTrailerSizeBytes - 16);
   Check(field);
   // Nearly every random version is a newer one.
-  std::copy(valid.begin() + 40, valid.begin() + 48, trailer.begin() + 40);
+  std::copy(valid.begin() + 40, valid.begin() + 44, trailer.begin() + 40);
   Reseal(trailer, kTrailerSizeBytes - 16);
   Check(field);
   return 0;
