@@ -58,9 +58,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         prog="python -m quarry_lab demo",
         description="Real files of this machine in InnoDB and in Quarry, side by side.",
     )
-    parser.add_argument("--megabytes", type=_positive, default=320, help="files to load, in MB (default 320)")
+    parser.add_argument("--megabytes", type=_positive, default=256, help="files to load, in MB (default 256)")
     parser.add_argument("--rounds", type=_positive, default=3, help="rounds of the comparison (default 3)")
-    parser.add_argument("--seconds", type=float, default=2.5, help="of each random-read and update phase (default 2.5)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each random-read and update phase (default 2)")
     parser.add_argument("--clients", type=_positive, default=32, help="of the many-client load (default 32)")
     parser.add_argument("--kills", type=int, default=3, help="times the server is killed (default 3; 0: never)")
     parser.add_argument(

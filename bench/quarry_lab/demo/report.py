@@ -136,7 +136,7 @@ class Page:
             css = "bad" if totals["lost_or_wrong"] else "good"
             cards.append(
                 f'<div class="figure"><b class="{css}">{totals["lost_or_wrong"]}</b><span>rows lost or torn by'
-                f' {totals["kills"]} × kill -9</span><small>{totals["acknowledged"]:,} acknowledged'
+                f' {totals["kills"]} × kill -9</span><small>{totals["acknowledged"]:,} acknowledged'
                 " commits</small></div>"
             )
         return cards
@@ -248,8 +248,8 @@ class Page:
         settings = self.result["settings"]
         stride = settings["one_client_stride"]
         slow = (
-            f" A flush takes so long on this device that one client loaded every {summary.ordinal(stride)} file only, by"
-            " size."
+            f" A flush takes so long on this device that one client loaded every {summary.ordinal(stride)} file only,"
+            " by size."
         )
         return (
             f"A load is one INSERT and one durable commit for each file.{slow if stride > 1 else ''} Random reads fetch"
