@@ -30,20 +30,22 @@ inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
 
 /// How one value is written.
 struct AppendOptions {
-  uint32_t part_size_bytes = kPartSizeDefaultBytes;          ///< PART_SIZE
-  Codec codec = Codec::kNone;                                ///< CODEC
-  uint32_t write_batch_bytes = kWriteBatchDefaultBytes;      ///< quarry_write_batch_bytes: memory and size of one write call
+  uint32_t part_size_bytes = kPartSizeDefaultBytes;  ///< PART_SIZE
+  Codec codec = Codec::kNone;                        ///< CODEC
+  uint32_t write_batch_bytes =
+      kWriteBatchDefaultBytes;  ///< quarry_write_batch_bytes: memory and size of one write call
 };
 
 /// How one value is read.
 struct ReadOptions {
-  uint32_t read_batch_bytes = kReadBatchDefaultBytes;  ///< quarry_read_batch_bytes: bytes of stored parts asked for in one submission
+  uint32_t read_batch_bytes =
+      kReadBatchDefaultBytes;  ///< quarry_read_batch_bytes: bytes of stored parts asked for in one submission
 };
 
 /// How a StoreDirectory is opened. Constant after Open.
 struct DirectoryOptions {
-  std::string home_path;                 ///< holds the manifests and the trash; e.g. <datadir>/#quarry. Created when missing
-  std::vector<std::string> data_paths;   ///< quarry_data_paths; empty: segments live under home_path
+  std::string home_path;  ///< holds the manifests and the trash; e.g. <datadir>/#quarry. Created when missing
+  std::vector<std::string> data_paths;         ///< quarry_data_paths; empty: segments live under home_path
   uint64_t segment_size_bytes = 256ULL << 20;  ///< a segment is sealed when it would grow beyond (one larger value may)
   uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space kept ahead of a lone committer; 0: never
   uint64_t recent_cache_bytes = 16ULL << 20;   ///< just-written bytes kept for reads, over all stores

@@ -28,13 +28,13 @@ struct Counters {
   uint64_t flushes_zeroed = 0;         ///< flushes that hit only zeroed space (no journal commit)
   uint64_t flush_errors = 0;
   uint64_t segments_poisoned = 0;
-  uint64_t recent_cache_hits = 0;      ///< extent reads served whole by just-written bytes
+  uint64_t recent_cache_hits = 0;  ///< extent reads served whole by just-written bytes
   uint64_t recent_cache_misses = 0;
-  uint64_t recent_cache_bytes = 0;     ///< gauge
-  uint64_t staging_bytes = 0;          ///< gauge: write buffers in use
-  uint64_t corruptions = 0;            ///< reads refused by a checksum
+  uint64_t recent_cache_bytes = 0;  ///< gauge
+  uint64_t staging_bytes = 0;       ///< gauge: write buffers in use
+  uint64_t corruptions = 0;         ///< reads refused by a checksum
   uint64_t checkpoints = 0;
-  uint64_t parts_stored_raw = 0;       ///< parts for which compressing did not pay
+  uint64_t parts_stored_raw = 0;  ///< parts for which compressing did not pay
   uint64_t parts_compressed = 0;
 };
 
@@ -42,14 +42,14 @@ struct Counters {
 struct StoreStats {
   StoreId store;
   TableId table;
-  std::string table_name;        ///< at the last binding; for people only
+  std::string table_name;  ///< at the last binding; for people only
   uint32_t segments = 0;
-  uint64_t extents = 0;          ///< appended and not released, by the counters (a hint, as all dead figures)
-  uint64_t live_bytes = 0;       ///< stored bytes appended and not released (a hint)
-  uint64_t dead_bytes = 0;       ///< stored bytes released (a hint)
-  uint64_t real_bytes = 0;       ///< blocks allocated on disk, as du sees them
-  bool rebinding = false;        ///< a rebuild was cut off: kept until a mark pass decides
-  bool discarded = false;        ///< in the trash: still readable, unlinked by EmptyTrash
+  uint64_t extents = 0;     ///< appended and not released, by the counters (a hint, as all dead figures)
+  uint64_t live_bytes = 0;  ///< stored bytes appended and not released (a hint)
+  uint64_t dead_bytes = 0;  ///< stored bytes released (a hint)
+  uint64_t real_bytes = 0;  ///< blocks allocated on disk, as du sees them
+  bool rebinding = false;   ///< a rebuild was cut off: kept until a mark pass decides
+  bool discarded = false;   ///< in the trash: still readable, unlinked by EmptyTrash
 };
 
 }  // namespace quarry

@@ -4,7 +4,8 @@
 //  - After Sync(unsynced) returned ok, every extent in `unsynced` survives power loss.
 //  - A block that was synced is never written again.
 //  - A read returns exactly the bytes appended, or an error; never other bytes.
-//  - A failed flush poisons its segment: waiting committers fail, nothing is retried on that file, later appends go to a new one.
+//  - A failed flush poisons its segment: waiting committers fail, nothing is retried on that file, later appends go to
+//  a new one.
 //  - Nothing is given back on anybody's word: Release only counts.
 //
 // Thread-safety: both classes are internally synchronised; UnsyncedExtents belongs to one transaction and is
@@ -39,7 +40,7 @@ class UnsyncedExtents {
     StoreId store;
     SegmentNumber segment;
     uint64_t end_offset_bytes = 0;  ///< where the transaction's last extent in this segment ends
-    uint64_t flush_ticket = 0;      ///< the flush of the segment's lane that covers them; 0: all that is appended so far
+    uint64_t flush_ticket = 0;  ///< the flush of the segment's lane that covers them; 0: all that is appended so far
   };
   /// Keeps one entry per segment, the furthest.
   void Add(const Entry& entry);
