@@ -116,7 +116,7 @@ class Demo:
         self.result: dict = {}
 
     def run(self) -> int:
-        started = time.time()
+        self.result["started"] = started = time.time()
         with session.exclusive(), Screen(self.console) as screen:
             self._remove_leftovers()
             space.check(WORK, self.options.megabytes * 1_000_000, self.options.seconds)

@@ -43,7 +43,7 @@ class Page:
         corpus = self.result["corpus"]
         return {
             "commit": escape(self.result["machine"]["commit"] or "unversioned"),
-            "date": time.strftime("%e %B %Y, %H:%M").strip(),
+            "date": time.strftime("%e %B %Y, %H:%M", time.localtime(self.result["started"])).strip(),
             "headline": escape(self._headline()),
             "lead": self._lead(),
             "figures": "".join(self._figures()),

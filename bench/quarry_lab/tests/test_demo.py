@@ -169,7 +169,7 @@ def make_result(tmp_path):
         "server": {"version": "10.11", "plugin_sha256": "0" * 64, "pinned": {"a": "1"}, "quarry_variables": {"quarry_codec": "none"}},
         "processor_usage": {"server_cpus": 1.0, "client_cpus": 0.5, "kernel_cpus": 0.1, "other_cpus": 0.0, "steal_cpus": 0.0, "noisy": False},
         "client_ceiling": {k: {"bytes_per_second": 1e9} for k in ("load_1", "load_32")}, "verified_rows": 10, "verified_bytes": 1e6,
-        "create_table": {k: v.create_table() for k, v in VARIANTS.items()}, "seconds": 300.0,
+        "create_table": {k: v.create_table() for k, v in VARIANTS.items()}, "started": 1.0, "seconds": 300.0,
         "crash": {"variant": "quarry", "clients": 2, "cycles": [cycle]},
         "e1": {"points": points, "statements": {"a": "CREATE TABLE sbtest1 (id INT)"}, "read_percent": 90, "dataset_bytes_per_variant": 1 << 26,
                "seconds_per_point": 2},
