@@ -191,7 +191,7 @@ class Page:
         last = "<th>Quarry ÷ LONGBLOB</th>" if compares else ""
         return (
             f'<h3 style="margin-top:26px">{escape(title)}</h3><div'
-            f' class="scroll"><table><tr><th></th>{head}{last}</tr>{"".join(rows)}</table></div>'
+            f' class="scroll"><table class="sides"><tr><th></th>{head}{last}</tr>{"".join(rows)}</table></div>'
         )
 
     def _ratio_cell(self, data_set: str, measure: summary.Measure) -> str:
