@@ -108,6 +108,9 @@ void TrashSweep::Wake() { look_wanted.store(true, std::memory_order_release); }
 Result<TrashSweep::Look> TrashSweep::TakeLook() {
   Session session;
   QUARRY_TRY(session.Connect());
+  // A server started to rescue data shows what it can read, not what there is.
+  QUARRY_TRY_ASSIGN(const Session::Rows rescue, session.Query("SELECT @@innodb_force_recovery"));
+  if (rescue.size() != 1 || rescue[0][0] != "0") return Status::Unavailable("innodb_force_recovery is set");
   QUARRY_TRY(session.Run("START TRANSACTION WITH CONSISTENT SNAPSHOT"));
   Look look;
   QUARRY_TRY_ASSIGN(look.tables, ListTables(&session));
