@@ -41,6 +41,9 @@ class Gate {
   int waiting_ QUARRY_GUARDED_BY(mutex_) = 0;
 };
 
+/// Any extent larger than this batch is written by its own appender.
+constexpr AppendOptions kPrivate{.write_batch_bytes = 64U << 10};
+
 class GroupCommitTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -121,7 +124,7 @@ TEST_F(GroupCommitTest, AFlushThatStartedBeforeDoesNotCount) {
   gate_.AwaitWaiting();
   // Appended while the flush runs: a power cut right after that flush may lose it, so its commit must flush again.
   UnsyncedExtents late;
-  const Locator locator = ValueOf(store_->Append(RandomValue(400000, 2), {}, &late));
+  const Locator locator = ValueOf(store_->Append(RandomValue(400000, 2), kPrivate, &late));
   gate_.Open();
   leader.join();
   const uint64_t before = env_.CountOf(CallKind::kSync);
@@ -179,7 +182,7 @@ TEST_F(GroupCommitTest, AFullDiskFailsTheStatementAndTheLaneGoesOn) {
   const Locator beside = ValueOf(store_->Append(RandomValue(3000, 2), {}, &staged));
   env_.FailCall(CallKind::kWrite, 1, ENOSPC);
   UnsyncedExtents none;
-  EXPECT_EQ(store_->Append(RandomValue(400000, 3), {}, &none).status().code(), StatusCode::kNoSpace);
+  EXPECT_EQ(store_->Append(RandomValue(400000, 3), kPrivate, &none).status().code(), StatusCode::kNoSpace);
   EXPECT_TRUE(none.empty());
   ASSERT_OK(directory_->Sync(staged));
   EXPECT_EQ(directory_->GetCounters().segments_poisoned, 0U);

@@ -71,7 +71,7 @@ class Session {
     known.seed = random_();
     known.text = random_() % 2 == 0;
     const uint64_t shape = random_() % 10;
-    known.size_bytes = random_() % (shape < 5 ? 3000 : shape < 9 ? 40000 : 500000);
+    known.size_bytes = random_() % (shape < 5 ? 3000 : shape < 9 ? 40000 : 800000);
     AppendOptions options;
     options.codec = static_cast<Codec>(random_() % 3);
     options.part_size_bytes = static_cast<uint32_t>(512 + random_() % 70000);
