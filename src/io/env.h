@@ -77,7 +77,7 @@ class Env {
   /// for one path must not overlap; a crash may leave a `path`.new that the next call for `path` replaces.
   [[nodiscard]] virtual Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) = 0;
   /// The whole of a small file; refuses one larger than `limit_bytes` before allocating.
-  [[nodiscard]] virtual Result<std::vector<uint8_t>> ReadSmallFile(const std::string& path, uint64_t limit_bytes) = 0;
+  [[nodiscard]] virtual Result<std::vector<uint8_t>> ReadSmallFile(const std::string& path, uint64_t limit_bytes);
   [[nodiscard]] virtual Result<bool> FileExists(const std::string& path) = 0;
   /// Ok when it is there already.
   [[nodiscard]] virtual Status CreateDirectory(const std::string& path) = 0;

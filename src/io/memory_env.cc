@@ -218,20 +218,6 @@ Status MemoryEnv::ReplaceFile(const std::string& path, std::span<const uint8_t> 
   return ErrnoStatus(tree.SyncDirectory(ParentPath(path)), "fsync directory", path);
 }
 
-Result<std::vector<uint8_t>> MemoryEnv::ReadSmallFile(const std::string& path, uint64_t limit_bytes) {
-  QUARRY_TRY_ASSIGN(auto file, OpenForRead(path));
-  QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
-  if (size > limit_bytes) {
-    return Status::Corruption(
-        0, 0, 0,
-        path + " has " + std::to_string(size) + " bytes, at most " + std::to_string(limit_bytes) + " are possible");
-  }
-  std::vector<uint8_t> contents(size);
-  QUARRY_TRY_ASSIGN(const size_t read, file->ReadAt(0, contents));
-  contents.resize(read);
-  return contents;
-}
-
 Result<bool> MemoryEnv::FileExists(const std::string& path) {
   MutexLock lock(model_->mutex);
   return model_->tree.Find(path) != nullptr;
