@@ -7,8 +7,10 @@
 --
 -- Payloads. The buffer (--payload-path, normally a memfd shared by all threads) holds random or 3:1-compressible bytes. A write
 -- takes the slice at a random BYTE offset and stamps 16 fresh random bytes at its start, in place; so no two values are equal,
--- no page of one equals a page of another, and the buffer itself changes as the run goes on. Another thread's stamp may land
--- inside a slice being sent: the value is whatever was sent; nothing here compares it with a local copy.
+-- no page of one equals a page of another, and the buffer itself changes as the run goes on. Slices that are on their way at the
+-- same time never start at the same byte (a thread has its own residue class of offsets, a value of a statement its own class
+-- within that), or two rows would get the later one's stamp. Another thread's stamp may land inside a slice being sent: the value
+-- is whatever was sent; nothing here compares it with a local copy.
 
 local ffi = require("ffi")
 
@@ -97,8 +99,10 @@ end
 -- Points every value parameter at a fresh slice and stamps it.
 function Statement:set_values()
    local last = sysbench.opt.payload_bytes - sysbench.opt.value_bytes
+   local classes = sysbench.opt.threads * #self.values
    for i = 1, #self.values do
-      local address = blob.payload + sysbench.rand.uniform(0, last)
+      local class = sysbench.tid * #self.values + i - 1
+      local address = blob.payload + class + classes * sysbench.rand.uniform(0, math.floor((last - class) / classes))
       local stamp = ffi.cast("uint64_t *", address)
       stamp[0] = sysbench.rand.uniform_uint64()
       stamp[1] = sysbench.rand.uniform_uint64()
