@@ -73,7 +73,7 @@ int QuarryHandler::close() {
 
 int QuarryHandler::reset() {
   const int error = ForwardingHandler::reset();
-  rewriter_.Shrink();
+  rewriter_.ReleaseValues();
   child_range_reads_ = false;
   child_reserved_ids_ = false;
   ht = QuarryHandlerton();

@@ -9,7 +9,7 @@
 //    or by its bytes, the old one keeps the old head: no extent is written, and InnoDB sees no change.
 //  - Only columns in the read set are decoded. Under a write lock InnoDB fills in the others as well; their raw
 //    fields are remembered, never decoded.
-//  - Out of line goes a value longer than inline_size, and one that ends like a head whatever its length.
+//  - Out of line goes a value longer than inline_size, and one of 64 bytes or more that ends like a head.
 // Thread-safety: as the handler it belongs to: externally synchronised.
 #pragma once
 
@@ -46,8 +46,8 @@ class RowRewriter {
   void AbandonRead() { Restore(); }
   /// The child is about to free what it handed out.
   void ForgetRow();
-  /// Frees buffers that one large row made large.
-  void Shrink();
+  /// The statement ended: gives the buffers of the values it read back.
+  void ReleaseValues();
 
   /// After the child filled `buf`. `decode_all`: whatever the read set says. `whole_row`: the child filled in every
   /// column. Errors: those of StoreDirectory::Read; kNotSupported: no memory for the value.
@@ -87,9 +87,8 @@ class RowRewriter {
 
     bool known = false;  ///< raw is what InnoDB holds of the last row read
     Bytes raw;
-    Bytes handed;                        ///< what the server sees of it
-    std::unique_ptr<uint8_t[]> decoded;  ///< the value when it came from a segment
-    size_t decoded_capacity = 0;
+    Bytes handed;                     ///< what the server sees of it
+    ValueBuffer decoded;              ///< the value when it came from a segment
     std::unique_ptr<uint8_t[]> head;  ///< the head being written
     size_t head_capacity = 0;
 

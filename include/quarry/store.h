@@ -23,6 +23,7 @@
 #include "quarry/stats.h"
 #include "quarry/status.h"
 #include "quarry/types.h"
+#include "quarry/value_buffer.h"
 
 namespace quarry {
 
@@ -120,6 +121,10 @@ class StoreDirectory {
   virtual void Release(const Locator& locator) = 0;
 
   /// Writes every store's manifest. Called at intervals and at shutdown.
+  /// Read, into memory that other reads used before: nothing is allocated for each value, and what was used last is
+  /// still in the processor's cache. Errors: those of Read, and kNotSupported: no memory for the value.
+  [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) = 0;
+
   [[nodiscard]] virtual Status Checkpoint() = 0;
 
   [[nodiscard]] virtual Counters GetCounters() const = 0;

@@ -112,6 +112,39 @@ TEST_F(StoreBasicTest, LargeValue) {
   }
 }
 
+TEST_F(StoreBasicTest, BuffersOfReadValuesAreUsedAgainButNeverWhileHeld) {
+  Open();
+  const std::vector<uint8_t> first = RandomValue(60000, 1);
+  const std::vector<uint8_t> second = TextValue(61000, 2);
+  const Locator first_locator = Append(first);
+  AppendOptions options;
+  options.codec = Codec::kZstd;
+  const Locator second_locator = Append(second, options);
+  const auto is = [](const ValueBuffer& buffer, const std::vector<uint8_t>& value) {
+    return std::equal(buffer.bytes().begin(), buffer.bytes().end(), value.begin(), value.end());
+  };
+
+  ValueBuffer held = ValueOf(directory_->ReadValue(first_locator, {}));
+  ValueBuffer other = ValueOf(directory_->ReadValue(second_locator, {}));
+  EXPECT_NE(held.bytes().data(), other.bytes().data());
+  EXPECT_TRUE(is(held, first));
+  EXPECT_TRUE(is(other, second));
+
+  const uint8_t* const memory = other.bytes().data();
+  other.Release();
+  EXPECT_TRUE(other.empty());
+  EXPECT_TRUE(other.bytes().empty());
+  other = ValueOf(directory_->ReadValue(first_locator, {}));
+  EXPECT_EQ(other.bytes().data(), memory) << "what was given back last is taken first";
+  EXPECT_TRUE(is(other, first));
+  EXPECT_TRUE(is(held, first));
+
+  // An assignment gives back what was held, a move takes it along.
+  held = std::move(other);
+  EXPECT_EQ(held.bytes().data(), memory);
+  EXPECT_FALSE(ValueOf(directory_->ReadValue(Append({}), {})).empty());
+}
+
 TEST_F(StoreBasicTest, BadArgumentsNameTheValueAndChangeNothing) {
   Open();
   const auto store = ValueOf(directory_->OpenForAppend(kTable, "db/t"));

@@ -28,7 +28,7 @@ struct SegmentPath {
 /// second kind while it waits for one of the first.
 inline constexpr uint64_t kChunkBudgetBytes = 16ULL << 20;
 inline constexpr uint64_t kWriteBufferBudgetBytes = 16ULL << 20;
-inline constexpr uint64_t kReadBufferKeptBytes = 8ULL << 20;
+inline constexpr uint64_t kReadBufferKeptBytes = 16ULL << 20;
 /// An extent of at most this size, and of at most the write batch, is staged.
 inline constexpr uint64_t kChunkSizeBytes = 1ULL << 20;
 /// A larger quarry_write_batch_bytes has no further effect.

@@ -14,6 +14,14 @@ namespace {
 /// Ids reserved by one rewrite of DIRECTORY: a crash skips at most so many.
 constexpr uint64_t kStoreIdStep = 16;
 
+class PooledOwner final : public ValueBuffer::Owner {
+ public:
+  explicit PooledOwner(PooledBuffer buffer) : buffer_(std::move(buffer)) {}
+
+ private:
+  PooledBuffer buffer_;
+};
+
 }  // namespace
 
 void UnsyncedExtents::Add(const Entry& entry) {
@@ -300,6 +308,18 @@ Status StoreDirectoryImpl::Checkpoint() {
     if (Status status = store->Checkpoint(); !status.ok() && first.ok()) first = status;
   }
   return first;
+Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
+  PooledBuffer buffer;
+  try {
+    buffer = context_->read_buffers.Take(static_cast<size_t>(locator.value_size_bytes));
+  } catch (const std::bad_alloc&) {
+    return Status::NotSupported("no memory for a value of " + std::to_string(locator.value_size_bytes) + " bytes");
+  }
+  const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
+  QUARRY_TRY(Read(locator, options, bytes));
+  return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
+}
+
 }
 
 Counters StoreDirectoryImpl::GetCounters() const {
