@@ -22,8 +22,7 @@ class ValueBuffer {
   };
 
   ValueBuffer() = default;
-  ValueBuffer(std::unique_ptr<Owner> owner, std::span<const uint8_t> bytes)
-      : owner_(std::move(owner)), bytes_(bytes) {}
+  ValueBuffer(std::unique_ptr<Owner> owner, std::span<const uint8_t> bytes) : owner_(std::move(owner)), bytes_(bytes) {}
   ValueBuffer(ValueBuffer&& other) noexcept
       : owner_(std::move(other.owner_)), bytes_(std::exchange(other.bytes_, {})) {}
   ValueBuffer& operator=(ValueBuffer&& other) noexcept {
