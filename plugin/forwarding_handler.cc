@@ -32,8 +32,17 @@ void ForwardingHandler::TakeOpened() {
   stats = child_->stats;
 }
 
-// The child's index condition check compares rows with the end of the range that the server set on this object.
+// The child checks the rowid filter, with its own members; the server builds it later and switches it on and off by
+// setting members of this object. InnoDB asks at index_init, when it plans the read, and again for each row.
+inline void ForwardingHandler::PushRowidFilter() {
+  child_->pushed_rowid_filter = pushed_rowid_filter;
+  child_->rowid_filter_is_active = rowid_filter_is_active;
+}
+
+// The child's checks of index condition and rowid filter compare rows with the end of the range that the server set on
+// this object.
 inline void ForwardingHandler::PushRange() {
+  PushRowidFilter();
   child_->end_range = end_range;
   child_->range_key_part = range_key_part;
   child_->key_compare_result_on_equal = key_compare_result_on_equal;
@@ -154,7 +163,10 @@ void ForwardingHandler::get_dynamic_partition_info(PARTITION_STATS* stats_out, u
   child_->get_dynamic_partition_info(stats_out, part_id);
 }
 
-int ForwardingHandler::index_init(uint index, bool sorted) { return child_->ha_index_init(index, sorted); }
+int ForwardingHandler::index_init(uint index, bool sorted) {
+  PushRowidFilter();
+  return child_->ha_index_init(index, sorted);
+}
 int ForwardingHandler::index_end() { return child_->ha_index_end(); }
 int ForwardingHandler::index_read_map(uchar* buf, const uchar* key, key_part_map keypart_map,
                                       enum ha_rkey_function flag) {
@@ -233,6 +245,12 @@ void ForwardingHandler::cancel_pushed_idx_cond() {
   child_->cancel_pushed_idx_cond();
 }
 
+bool ForwardingHandler::rowid_filter_push(Rowid_filter* filter) {
+  const bool refused = child_->rowid_filter_push(filter);
+  pushed_rowid_filter = child_->pushed_rowid_filter;
+  return refused;
+}
+
 ha_rows ForwardingHandler::multi_range_read_info_const(uint key_number, RANGE_SEQ_IF* seq, void* seq_param, uint ranges,
                                                        uint* buffer_size, uint* mode, Cost_estimate* cost) {
   return child_->multi_range_read_info_const(key_number, seq, seq_param, ranges, buffer_size, mode, cost);
@@ -243,7 +261,12 @@ ha_rows ForwardingHandler::multi_range_read_info(uint key_number, uint ranges, u
 }
 int ForwardingHandler::multi_range_read_init(RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint mode,
                                              HANDLER_BUFFER* buffer) {
-  return child_->multi_range_read_init(seq, seq_param, ranges, mode, buffer);
+  PushRowidFilter();
+  const int error = child_->multi_range_read_init(seq, seq_param, ranges, mode, buffer);
+  // DS-MRR takes the filter over when it is to read by rowid, where InnoDB can't use it.
+  pushed_rowid_filter = child_->pushed_rowid_filter;
+  rowid_filter_is_active = child_->rowid_filter_is_active;
+  return error;
 }
 int ForwardingHandler::multi_range_read_next(range_id_t* range_info) {
   return child_->multi_range_read_next(range_info);
@@ -252,26 +275,31 @@ int ForwardingHandler::multi_range_read_explain_info(uint mode, char* text, size
   return child_->multi_range_read_explain_info(mode, text, size);
 }
 
+// ha_sequence writes without the server's wrapper, so without its mark: a sequence's rows take part in no transaction.
+inline void ForwardingHandler::MarkChildReadWrite() {
+  if (table_share->table_type != TABLE_TYPE_SEQUENCE) MarkReadWrite(child_);
+}
+
 int ForwardingHandler::write_row(const uchar* buf) {
-  MarkReadWrite(child_);
+  MarkChildReadWrite();
   PushAutoIncrement();
   const int error = child_->write_row(buf);
   TakeAutoIncrement();
   return error;
 }
 int ForwardingHandler::WriteRowWithId(const uchar* buf) {
-  MarkReadWrite(child_);
+  MarkChildReadWrite();
   // The child must take the id for an explicit value, not continue an interval of its own.
   child_->next_insert_id = 0;
   child_->insert_id_for_cur_row = 0;
   return child_->write_row(buf);
 }
 int ForwardingHandler::update_row(const uchar* old_data, const uchar* new_data) {
-  MarkReadWrite(child_);
+  MarkChildReadWrite();
   return child_->update_row(old_data, new_data);
 }
 int ForwardingHandler::delete_row(const uchar* buf) {
-  MarkReadWrite(child_);
+  MarkChildReadWrite();
   return child_->delete_row(buf);
 }
 void ForwardingHandler::start_bulk_insert(ha_rows rows, uint flags) { child_->ha_start_bulk_insert(rows, flags); }

@@ -99,6 +99,7 @@ class ForwardingHandler : public handler {
   void unlock_row() override;
   Item* idx_cond_push(uint key_number, Item* condition) override;
   void cancel_pushed_idx_cond() override;
+  bool rowid_filter_push(Rowid_filter* filter) override;
   ha_rows multi_range_read_info_const(uint key_number, RANGE_SEQ_IF* seq, void* seq_param, uint ranges,
                                       uint* buffer_size, uint* mode, Cost_estimate* cost) override;
   ha_rows multi_range_read_info(uint key_number, uint ranges, uint keys, uint key_parts, uint* buffer_size, uint* mode,
@@ -172,7 +173,9 @@ class ForwardingHandler : public handler {
 
  private:
   void PushRange();
+  void PushRowidFilter();
   void PushAutoIncrement();
+  void MarkChildReadWrite();
   void TakeAutoIncrement();
 
   handler* child_ = nullptr;

@@ -25,11 +25,6 @@ handler::Table_flags QuarryHandler::table_flags() const {
   return (ForwardingHandler::table_flags() & ~static_cast<Table_flags>(HA_CAN_EXPORT)) | HA_REUSES_FILE_NAMES;
 }
 
-ulong QuarryHandler::index_flags(uint index, uint part, bool all_parts) const {
-  // The child would check a rowid filter with its own members, of which the server knows nothing.
-  return ForwardingHandler::index_flags(index, part, all_parts) & ~static_cast<ulong>(HA_DO_RANGE_FILTER_PUSHDOWN);
-}
-
 handler* QuarryHandler::clone(const char* name, MEM_ROOT* mem_root) {
   auto* copy = new (mem_root) QuarryHandler(QuarryHandlerton(), table_share);
   if (copy == nullptr) return nullptr;

@@ -28,7 +28,6 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   [[nodiscard]] const ColumnLayout& layout() const { return share_->layout(); }
 
   Table_flags table_flags() const override;
-  ulong index_flags(uint index, uint part, bool all_parts) const override;
 
   handler* clone(const char* name, MEM_ROOT* mem_root) override;
   int open(const char* name, int mode, uint test_if_locked) override;
