@@ -23,7 +23,9 @@ handler* NewInnerHandler(TABLE_SHARE* share, MEM_ROOT* mem_root) {
   return hton == nullptr ? nullptr : get_new_handler(share, mem_root, hton);
 }
 
-void MarkReadWrite(handler* child) { child->mark_trx_read_write(); }
+// Not mark_trx_read_write(), which does nothing more until the handler's next reset: HandlerSocket commits again and
+// again without one, and a transaction that does not look read-write is committed without our hook.
+void MarkReadWrite(handler* child) { child->mark_trx_read_write_internal(); }
 
 void ClearReadWrite(THD* thd, const handlerton* hton) {
   Ha_trx_info& statement = thd->ha_data[hton->slot].ha_info[0];
