@@ -59,6 +59,9 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
 
   /// Seals the active segment, makes it durable and cuts off its unused tail.
   [[nodiscard]] Status Seal() QUARRY_EXCLUDES(mutex_);
+  /// The same for GC, beside appenders and committers: a loss that shows here is left for those whom it concerns.
+  /// What can't be sealed now (somebody still writes in it) stays active and is no candidate.
+  void SealForGc() QUARRY_EXCLUDES(mutex_);
   /// Where recovery of `segment` may start, and the counters below. False: the lane does not write it any more.
   [[nodiscard]] bool TakeSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot, uint64_t* size_bytes)
       QUARRY_EXCLUDES(mutex_);

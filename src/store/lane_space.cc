@@ -101,6 +101,7 @@ Status Lane::FinishSealed(const std::shared_ptr<SegmentFile>& file) {
   {
     MutexLock lock(mutex_);
     if (file->failed) return Status::Ok();
+    if (file->private_in_flight > 0) return Status::Ok();  // the flush after the last of them comes back here
     if (file->zeroing) {
       file->finish_wanted = true;  // whoever zeroes does it; waiting could wait for a task behind this one
       return Status::Ok();
@@ -127,6 +128,24 @@ Status Lane::Seal() {
   Settle(std::move(aftermath));
   QUARRY_TRY(SyncAll());
   return FinishSealed(file);
+}
+
+void Lane::SealForGc() {
+  std::shared_ptr<SegmentFile> file;
+  Aftermath aftermath;
+  {
+    MutexLock lock(mutex_);
+    file = active_;
+    if (active_ != nullptr) SealActive(&aftermath);
+    if (!dirty_.empty()) last_ticket_ = std::max(last_ticket_, flush_started_ + 1);
+  }
+  Settle(std::move(aftermath));
+  {
+    MutexLock lock(mutex_);
+    WaitForFlush(last_ticket_);
+    if (file == nullptr || file->segment->state() != SegmentState::kActive || file->dirty) return;
+  }
+  (void)FinishSealed(file);  // a tail that stays, and keeps the segment active, only costs space until the next start
 }
 
 bool Lane::TakeSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot, uint64_t* size_bytes) {

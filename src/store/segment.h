@@ -47,9 +47,20 @@ class Segment {
 
   [[nodiscard]] SegmentState state() const { return state_.load(std::memory_order_acquire); }
   void set_state(SegmentState state) { state_.store(state, std::memory_order_release); }
+  /// The manifest on disk says that it is not active: recovery will not scan it, nor cut anything off.
+  [[nodiscard]] bool is_sealed_on_disk() const { return is_sealed_on_disk_.load(std::memory_order_acquire); }
+  void set_sealed_on_disk() { is_sealed_on_disk_.store(true, std::memory_order_release); }
 
   void CountAppended(uint64_t stored_bytes);
   void CountReleased(uint64_t stored_bytes);
+  /// What was released so far.
+  struct Released {
+    uint64_t extents = 0;
+    uint64_t bytes = 0;
+  };
+  [[nodiscard]] Released released() const { return {released_extents(), dead_bytes()}; }
+  /// A mark pass found these, and gave back the rest: of what was released, only what came after `before` still counts.
+  void CountMarked(uint64_t extents, uint64_t bytes, const Released& before);
   /// Counters as a manifest (and what a scan found beyond it) left them.
   void RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes);
 
@@ -69,6 +80,7 @@ class Segment {
   const std::shared_ptr<ChunkIndex> chunks_ = std::make_shared<ChunkIndex>();
 
   std::atomic<SegmentState> state_{SegmentState::kActive};
+  std::atomic<bool> is_sealed_on_disk_{false};
   std::atomic<uint64_t> appended_extents_{0};
   std::atomic<uint64_t> appended_bytes_{0};
   std::atomic<uint64_t> released_extents_{0};

@@ -38,6 +38,14 @@ class Window {
   std::vector<uint8_t> bytes_;
 };
 
+/// Where in a block, behind its start, something starts like an extent: damage to one must not hide its neighbours, for
+/// one that ends in zeros would be taken for unused space and cut off.
+size_t NextCandidate(std::span<const uint8_t> in_block) {
+  size_t at = kExtentAlignmentBytes;
+  while (at < in_block.size() && !StartsLikeExtent(in_block.subspan(at))) at += kExtentAlignmentBytes;
+  return std::min(at, in_block.size());
+}
+
 }  // namespace
 
 Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber segment, uint64_t from_bytes) {
@@ -61,8 +69,11 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
         }
       }
     }
-    const uint64_t next = (at / kBlockSizeBytes + 1) * kBlockSizeBytes;
-    QUARRY_TRY_ASSIGN(const std::span<const uint8_t> rest, window.At(at, next - at));
+    QUARRY_TRY_ASSIGN(const std::span<const uint8_t> in_block,
+                      window.At(at, (at / kBlockSizeBytes + 1) * kBlockSizeBytes - at));
+    const std::span<const uint8_t> rest = in_block.first(NextCandidate(in_block));
+    if (rest.empty()) break;  // the file is shorter than it said
+    const uint64_t next = at + rest.size();
     if (std::any_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte != 0; })) {
       scan.end_bytes = std::max(scan.end_bytes, std::min(next, file_size));
     }

@@ -1,7 +1,7 @@
 // ScanSegment: finds the extents of a segment that a crash left active, for its counters and its end.
 //
 // Invariants: nothing is changed; what the rows' locators say is believed, not the scan. A torn or damaged extent only
-// hides itself (and what follows it in its own run), never what stands in a later block.
+// hides itself: behind its start every multiple of 8 is looked at again.
 // Thread-safety: a pure function of the file.
 #pragma once
 

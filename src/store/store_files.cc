@@ -132,11 +132,16 @@ Status StoreImpl::WriteManifest(const Binding& binding) {
   const std::vector<std::shared_ptr<Segment>> segments = AllSegments();
   // Read after the list: every number in it lies below.
   manifest.next_segment = SegmentNumber{next_segment_.load()};
-  for (const std::shared_ptr<Segment>& segment : segments) manifest.segments.push_back(Describe(segment.get()));
+  std::vector<Segment*> sealed;
+  for (const std::shared_ptr<Segment>& segment : segments) {
+    manifest.segments.push_back(Describe(segment.get()));
+    if (manifest.segments.back().state != SegmentState::kActive) sealed.push_back(segment.get());
+  }
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::vector<uint8_t> file, EncodeManifestVerified(manifest));
   QUARRY_TRY(context_->env->ReplaceFile(JoinPath(HomeDirectory(in_trash_), kManifestFileName), file));
   ++sequence_;
+  for (Segment* const segment : sealed) segment->set_sealed_on_disk();
   return Status::Ok();
 }
 
@@ -164,6 +169,47 @@ Status StoreImpl::Close() {
   }
   if (Status status = Checkpoint(); !status.ok() && first.ok()) first = status;
   return first;
+}
+
+// ---- GC ----
+
+void StoreImpl::SealForGc() {
+  for (const std::shared_ptr<Lane>& lane : lanes_) lane->SealForGc();
+}
+
+std::vector<std::shared_ptr<Segment>> StoreImpl::SealedSegments() const {
+  std::vector<std::shared_ptr<Segment>> segments = AllSegments();
+  std::erase_if(segments, [](const auto& segment) { return segment->state() == SegmentState::kActive; });
+  return segments;
+}
+
+Status StoreImpl::UnlinkSegment(const std::shared_ptr<Segment>& segment) {
+  {
+    MutexLock lock(manifest_mutex_);
+    {
+      ExclusiveLock segments_lock(segments_mutex_);
+      const auto found = segments_.find(segment->number().value);
+      if (found == segments_.end() || found->second != segment) return Status::Ok();  // another pass was here
+      segments_.erase(found);
+    }
+    // Before the file goes: a manifest that lists a file which is not there would be taken for a loss, and the number
+    // of a segment that no manifest ever listed would be given out again.
+    if (Status status = WriteManifest(GetBinding()); !status.ok()) {
+      RegisterSegment(segment);
+      return status;
+    }
+  }
+  SharedLock lock(location_mutex_);
+  Result<std::string> directory = SegmentDirectoryLocked(segment->path_number());
+  Status status = directory.status();
+  if (status.ok()) {
+    status = IgnoreNotFound(context_->env->RemoveFile(JoinPath(*directory, SegmentFileName(segment->number()))));
+  }
+  if (!status.ok()) {
+    RegisterSegment(segment);  // still there: for the next pass
+    return status;
+  }
+  return context_->env->SyncDirectory(*directory);
 }
 
 // ---- trash ----

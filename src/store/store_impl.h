@@ -2,7 +2,8 @@
 //
 // Invariants:
 //  - The MANIFEST was durable before the first append: a store directory without one holds nothing committed.
-//  - Segment numbers rise; a segment is registered before anything is appended to it, and stays until EmptyTrash.
+//  - Segment numbers rise; a segment is registered before anything is appended to it, and stays until EmptyTrash, or
+//    until GC found it all dead. Its number is not used again.
 //  - The manifest decides whether the store is in the trash; the directory it lies in follows.
 // Thread-safety: internally synchronised. Lock order: docs/concurrency.md.
 #pragma once
@@ -49,6 +50,17 @@ class StoreImpl final : public Store,
   /// Seals, flushes and trims the active segments, then writes the manifest: a clean shutdown.
   [[nodiscard]] Status Close();
   void RegisterSegment(const std::shared_ptr<Segment>& segment);
+
+  // What GC asks for.
+  [[nodiscard]] bool has_manifest() const { return has_manifest_; }
+  /// Whatever was appended so far lies in segments that are not active, as far as they could be sealed now.
+  void SealForGc();
+  /// Those that nobody writes any more, by number.
+  [[nodiscard]] std::vector<std::shared_ptr<Segment>> SealedSegments() const;
+  /// Takes a segment that holds nothing needed out of the manifest, then unlinks its file. On error it is still there,
+  /// at the latest after the next start.
+  [[nodiscard]] Status UnlinkSegment(const std::shared_ptr<Segment>& segment) QUARRY_EXCLUDES(manifest_mutex_);
+
   /// Recovery found files beyond the manifest's numbers.
   void RaiseNextSegment(SegmentNumber next) { next_segment_.store(next.value); }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "format/segment_header.h"
 #include "format/small_file.h"
@@ -28,28 +30,26 @@ Result<std::map<uint32_t, uint32_t>> FindSegmentFiles(StoreContext* context, Sto
   return found;
 }
 
-/// Scans what may have grown since the manifest, and cuts off what was zeroed or allocated ahead. False: there was
-/// nothing in the file, and it is gone.
-Result<bool> SealRecovered(StoreContext* context, StoreImpl* store, Segment* segment, const ManifestSegment& known) {
+/// Scans what may have grown since the manifest, and cuts off what was zeroed or allocated ahead. False: there is
+/// nothing in the file.
+Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSegment& known) {
   QUARRY_TRY_ASSIGN(ReadableFile* const file, segment->FileForRead(store));
   QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
   if (size <= kSegmentHeaderSizeBytes) {
-    // The header is durable before the first extent: nothing was ever appended.
-    QUARRY_TRY_ASSIGN(const std::string directory, store->SegmentDirectory(segment->path_number()));
-    QUARRY_TRY(context->env->RemoveFile(JoinPath(directory, SegmentFileName(segment->number()))));
-    return false;
+    return false;  // the header is durable before the first extent: nothing was ever appended
   }
   QUARRY_TRY_ASSIGN(const SegmentScan scan,
                     ScanSegment(file, store->id(), segment->number(), known.checkpoint_position_bytes));
   const uint64_t end = std::max<uint64_t>(RoundUpToBlock(scan.end_bytes), kSegmentHeaderSizeBytes);
-  if (end < size) {
+  // For a store that lost its manifest nothing is written, and nobody knows whether GC left holes.
+  if (end < size && store->has_manifest()) {
     QUARRY_TRY_ASSIGN(const std::unique_ptr<WritableFile> writable,
                       store->OpenSegmentForWrite(segment->number(), segment->path_number()));
     QUARRY_TRY(writable->Truncate(end));
     QUARRY_TRY(writable->Sync());
   }
   segment->RestoreCounters(known.extents + scan.extents, known.live_bytes + scan.bytes, known.dead_bytes,
-                           std::min(end, size));
+                           store->has_manifest() ? std::min(end, size) : size);
   segment->set_state(SegmentState::kSealed);
   return true;
 }
@@ -96,23 +96,35 @@ Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreConte
     next_segment = std::max(next_segment, number + 1);
   }
   store->RaiseNextSegment(SegmentNumber{next_segment});
+  std::vector<std::string> empty_files;
   for (const auto& [number, described] : known) {
     auto segment = std::make_shared<Segment>(context, store_id, described.segment, described.path_number);
     segment->set_state(described.state);
+    if (described.state != SegmentState::kActive) segment->set_sealed_on_disk();
     segment->RestoreCounters(described.extents, described.live_bytes, described.dead_bytes, described.size_bytes);
     bool keep = true;
     // A file that is away keeps its place: only reads of it fail.
     if (described.state == SegmentState::kActive && files.contains(number)) {
-      QUARRY_TRY_ASSIGN(keep, SealRecovered(context.get(), store.get(), segment.get(), described));
+      QUARRY_TRY_ASSIGN(keep, SealRecovered(store.get(), segment.get(), described));
       changed = true;
     }
-    if (keep) store->RegisterSegment(segment);
+    if (keep) {
+      store->RegisterSegment(segment);
+    } else {
+      QUARRY_TRY_ASSIGN(const std::string directory, store->SegmentDirectory(described.path_number));
+      empty_files.push_back(JoinPath(directory, SegmentFileName(described.segment)));
+    }
   }
-  QUARRY_TRY(store->MoveToWhereItBelongs());
   if (changed) {
     // Saves the next start the same scan. A full disk must not keep anybody from reading.
-    if (Status status = store->Checkpoint(); !status.ok() && status.code() != StatusCode::kNoSpace) return status;
+    const Status status = store->Checkpoint();
+    if (!status.ok() && status.code() != StatusCode::kNoSpace) return status;
+    // Not before the manifest forgot them: a crash in between would leave segments listed that are nowhere.
+    for (const std::string& path : empty_files) {
+      if (status.ok()) QUARRY_TRY(context->env->RemoveFile(path));
+    }
   }
+  QUARRY_TRY(store->MoveToWhereItBelongs());
   return store;
 }
 

@@ -1,0 +1,88 @@
+// GC: gives back the space of dead extents. Which extents are dead is said by the caller's marks and by nothing else.
+//
+//   1. BeginGcPass seals the segments of the given stores: what was appended before is a candidate, what comes later
+//      is not.
+//   2. The caller waits until every transaction that was open then has ended (prepared ones included), and calls Mark
+//      for every locator that one view of the tables' rows shows.
+//   3. Once nothing that was open at the moment of that view can still need what was not marked, and its deletion
+//      cannot be undone any more (InnoDB's flushed LSN), the caller calls ReclaimSome until it says done.
+//
+// Promises (tests/simulation checks each):
+//  - No byte of a marked extent, nor of one that was appended after BeginGcPass, is ever changed.
+//  - A pass can be dropped, or cut off by a crash, between and inside any two steps; the next one gives back the rest.
+//  - When a pass is done without an error, its segments occupy the blocks of their header and of marked extents, and
+//    those without a mark are unlinked. What could not be looked at is counted, not guessed at.
+//
+// Thread-safety: a GcPass is externally synchronised; appends, commits and reads go on beside it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "quarry/locator.h"
+#include "quarry/status.h"
+#include "quarry/store.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+/// What a pass found and did so far. Sizes in bytes.
+struct GcReport {
+  uint64_t segments = 0;           ///< candidates
+  uint64_t marks = 0;              ///< in candidates
+  uint64_t marks_elsewhere = 0;    ///< in newer segments or other stores
+  uint64_t segments_done = 0;      ///< looked at by ReclaimSome, whatever came of it
+  uint64_t segments_unlinked = 0;  ///< held nothing marked
+  uint64_t segments_skipped = 0;   ///< out of reach, no room to note them as sealed, or no holes on that file system
+  uint64_t segments_in_doubt = 0;  ///< a mark pointed at no possible place in them: kept whole
+  uint64_t holes = 0;              ///< calls that punched
+  uint64_t punched_bytes = 0;      ///< asked to be given back by holes
+  uint64_t reclaimed_bytes = 0;    ///< blocks really given back, by holes and unlinked files
+};
+
+struct GcStep {
+  uint64_t bytes = 0;  ///< of dead space that this step dealt with: what a rate limit counts
+  bool done = false;
+};
+
+class GcPass {
+ public:
+  virtual ~GcPass() = default;
+
+  /// The extent behind `locator` is needed. Not after the first ReclaimSome.
+  virtual void Mark(const Locator& locator) = 0;
+
+  /// Gives back about `bytes_max` more, at least one block. Between two steps the caller may wait for as long as it
+  /// likes. To be called only when the marks are complete; a caller whose scan failed drops the pass.
+  /// Errors: kIoError, kNoSpace. Nothing is lost, and the call may be repeated.
+  [[nodiscard]] virtual Result<GcStep> ReclaimSome(uint64_t bytes_max) = 0;
+
+  [[nodiscard]] virtual GcReport report() const = 0;
+};
+
+/// Begins a pass over `stores`, sealing what they append to. A store in the trash, or whose manifest was lost, has no
+/// candidates. Error: kNotFound names a store that is not there. `directory` must outlive the pass.
+[[nodiscard]] Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span<const StoreId> stores);
+
+/// Holds the steps of a pass to a rate.
+class GcRate {
+ public:
+  /// 0: no limit.
+  explicit GcRate(uint64_t bytes_per_second) : bytes_per_second_(bytes_per_second) {}
+
+  /// After a step over `bytes` that ended at `now_micros`: how many microseconds to wait before the next.
+  [[nodiscard]] uint64_t WaitMicros(uint64_t bytes, uint64_t now_micros) {
+    if (bytes_per_second_ == 0) return 0;
+    const double micros = static_cast<double>(bytes) * 1e6 / static_cast<double>(bytes_per_second_);
+    next_micros_ = std::max(next_micros_, now_micros) + static_cast<uint64_t>(micros);
+    return next_micros_ - now_micros;
+  }
+
+ private:
+  const uint64_t bytes_per_second_;
+  uint64_t next_micros_ = 0;
+};
+
+}  // namespace quarry

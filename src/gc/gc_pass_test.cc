@@ -1,0 +1,284 @@
+// What a pass gives back and what it leaves alone; what failures, power cuts and doubtful marks do to it.
+#include <algorithm>
+
+#include "format/manifest.h"
+#include "io/path.h"
+#include "quarry/gc.h"
+#include "store/layout.h"
+#include "store/store_test_util.h"
+
+namespace quarry {
+namespace {
+
+struct Known {
+  Locator locator;
+  std::vector<uint8_t> value;
+};
+
+class GcPassTest : public testing::Test {
+ protected:
+  GcPassTest() { Open(); }
+
+  void Open() {
+    directory_.reset();
+    directory_ = ValueOf(OpenDirectory(&env_, Options()));
+    store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  }
+  static DirectoryOptions Options() {
+    DirectoryOptions options = TestOptions();
+    options.segment_size_bytes = 256 << 10;
+    options.recent_cache_bytes = 0;
+    return options;
+  }
+  void Crash(uint64_t seed) {
+    store_.reset();
+    CutPower(&memory_, &env_, seed, &directory_);
+    Open();
+  }
+
+  Known Append(const std::vector<uint8_t>& value) {
+    UnsyncedExtents unsynced;
+    Known known{ValueOf(store_->Append(value, {}, &unsynced)), value};
+    EXPECT_OK(directory_->Sync(unsynced));
+    return known;
+  }
+  std::vector<Known> AppendSome(size_t count, size_t size_bytes) {
+    std::vector<Known> all;
+    for (size_t i = 0; i < count; ++i) all.push_back(Append(RandomValue(size_bytes, i)));
+    return all;
+  }
+  std::unique_ptr<GcPass> Begin() {
+    const std::vector<StoreId> stores = {store_->id()};
+    return ValueOf(BeginGcPass(directory_.get(), stores));
+  }
+  static Status Finish(GcPass* pass, uint64_t bytes_max = UINT64_MAX) {
+    while (true) {
+      QUARRY_TRY_ASSIGN(const GcStep step, pass->ReclaimSome(bytes_max));
+      if (step.done) return Status::Ok();
+    }
+  }
+  void ExpectReads(const Known& known) {
+    const auto read = ReadValue(directory_.get(), known.locator);
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    EXPECT_TRUE(*read == known.value);
+  }
+  [[nodiscard]] bool IsReadable(const Known& known) {
+    const auto read = ReadValue(directory_.get(), known.locator);
+    EXPECT_TRUE(!read.ok() || *read == known.value);
+    return read.ok();
+  }
+  [[nodiscard]] uint64_t RealBytes() { return store_->GetStats().real_bytes; }
+
+  MemoryEnv memory_;
+  FaultEnv env_{&memory_};
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+  std::shared_ptr<Store> store_;
+};
+
+TEST_F(GcPassTest, HolesLeaveExactlyTheMarkedBlocks) {
+  const std::vector<Known> all = AppendSome(20, 9000);  // each starts in a block of its own and takes three
+  const std::unique_ptr<GcPass> pass = Begin();
+  for (size_t i = 0; i < all.size(); i += 2) pass->Mark(all[i].locator);
+  const uint64_t before = RealBytes();
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(RealBytes(), (1 + 10 * 3) * kBlockSizeBytes);
+  EXPECT_EQ(pass->report().reclaimed_bytes, before - RealBytes());
+  EXPECT_EQ(pass->report().holes, 10U);  // neighbours are merged: the last one reaches to the end
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(IsReadable(all[i]), i % 2 == 0) << i;
+  }
+  const StoreStats stats = store_->GetStats();
+  EXPECT_EQ(stats.extents, 10U);
+  EXPECT_EQ(stats.live_bytes, 10 * all[0].locator.extent_size_bytes);
+  EXPECT_EQ(stats.dead_bytes, 0U);
+}
+
+TEST_F(GcPassTest, ASecondPassFindsNothing) {
+  const std::vector<Known> all = AppendSome(10, 9000);
+  for (int round = 0; round < 2; ++round) {
+    const std::unique_ptr<GcPass> pass = Begin();
+    pass->Mark(all[3].locator);
+    ASSERT_OK(Finish(pass.get()));
+    EXPECT_EQ(pass->report().holes > 0, round == 0);
+    EXPECT_EQ(pass->report().segments_done, pass->report().segments);
+  }
+  ExpectReads(all[3]);
+}
+
+TEST_F(GcPassTest, SegmentsWithoutAMarkAreUnlinkedAndTheirNumbersNotUsedAgain) {
+  const std::vector<Known> all = AppendSome(60, 12000);  // several segments
+  const uint32_t segments = store_->GetStats().segments;
+  ASSERT_GT(segments, 2U);
+  const std::unique_ptr<GcPass> pass = Begin();
+  pass->Mark(all.back().locator);
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(pass->report().segments_unlinked, segments - 1);
+  EXPECT_EQ(store_->GetStats().segments, 1U);
+  EXPECT_EQ(ReadValue(directory_.get(), all.front().locator).status().code(), StatusCode::kNotFound);
+  ExpectReads(all.back());
+  const Known later = Append(RandomValue(100, 1));
+  EXPECT_GT(later.locator.segment, all.back().locator.segment);
+  Crash(0);
+  ExpectReads(all.back());
+  ExpectReads(later);
+  EXPECT_GT(Append(RandomValue(100, 2)).locator.segment, later.locator.segment);
+}
+
+TEST_F(GcPassTest, NumbersAreNotUsedAgainWhenEverythingWasUnlinked) {
+  const Known first = Append(RandomValue(5000, 1));
+  ASSERT_OK(Finish(Begin().get()));
+  EXPECT_EQ(store_->GetStats().segments, 0U);
+  Crash(0);
+  EXPECT_GT(Append(RandomValue(5000, 1)).locator.segment, first.locator.segment);
+}
+
+TEST_F(GcPassTest, WhatIsAppendedAfterTheBeginIsNoCandidate) {
+  const Known before = Append(RandomValue(9000, 1));
+  const std::unique_ptr<GcPass> pass = Begin();
+  const Known after = Append(RandomValue(9000, 2));
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_FALSE(IsReadable(before));
+  ExpectReads(after);
+  Crash(0);
+  ExpectReads(after);
+}
+
+TEST_F(GcPassTest, AnExtentOfZerosBehindAHoleSurvivesACrash) {
+  // Recovery takes zeros at the end for unused space.
+  UnsyncedExtents unsynced;
+  const Known dead{ValueOf(store_->Append(RandomValue(9000, 2), {}, &unsynced)), RandomValue(9000, 2)};
+  const std::vector<uint8_t> zeros(60000);
+  const Known tail{ValueOf(store_->Append(zeros, {}, &unsynced)), zeros};
+  ASSERT_OK(directory_->Sync(unsynced));
+  ASSERT_NE(tail.locator.offset_bytes % kBlockSizeBytes, 0U);  // its block begins with the end of the dead one
+  const std::unique_ptr<GcPass> pass = Begin();
+  pass->Mark(tail.locator);
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(pass->report().holes, 1U);
+  Crash(UINT64_MAX);
+  ExpectReads(tail);
+  EXPECT_FALSE(IsReadable(dead));
+}
+
+TEST_F(GcPassTest, TheManifestSaysSealedBeforeTheFirstHole) {
+  const std::vector<Known> all = AppendSome(60, 12000);
+  uint64_t holes = 0;
+  env_.SetHook([&](const Call& call) {
+    if (call.kind != CallKind::kPunchHole) return Status::Ok();
+    ++holes;
+    const std::string directory = ParentPath(call.path);
+    const std::vector<uint8_t> bytes = ValueOf(memory_.ReadSmallFile(JoinPath(directory, kManifestFileName), 1 << 20));
+    const Manifest manifest = ValueOf(DecodeManifest(bytes, store_->id()));
+    const std::string name = call.path.substr(directory.size() + 1);
+    const auto segment = std::find_if(manifest.segments.begin(), manifest.segments.end(),
+                                      [&](const auto& listed) { return SegmentFileName(listed.segment) == name; });
+    EXPECT_TRUE(segment != manifest.segments.end() && segment->state == SegmentState::kSealed) << name;
+    return Status::Ok();
+  });
+  const std::unique_ptr<GcPass> pass = Begin();
+  for (size_t i = 0; i < all.size(); i += 5) pass->Mark(all[i].locator);
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_GT(holes, 2U);
+}
+
+TEST_F(GcPassTest, SmallStepsAddUpToTheSame) {
+  const std::vector<Known> all = AppendSome(60, 12000);
+  const std::unique_ptr<GcPass> pass = Begin();
+  for (size_t i = 0; i < all.size(); i += 7) pass->Mark(all[i].locator);
+  uint64_t steps = 0;
+  for (bool done = false; !done; ++steps) {
+    const GcStep step = ValueOf(pass->ReclaimSome(1));
+    EXPECT_TRUE(step.done || step.bytes > 0);
+    done = step.done;
+  }
+  EXPECT_GT(steps, pass->report().segments);
+  uint64_t blocks = 0;
+  for (size_t i = 0; i < all.size(); i += 7) {
+    ExpectReads(all[i]);
+    blocks += 3;
+  }
+  EXPECT_EQ(RealBytes(), (blocks + store_->GetStats().segments) * kBlockSizeBytes);
+}
+
+TEST_F(GcPassTest, AMarkThatPointsNowhereKeepsItsSegment) {
+  const std::vector<Known> all = AppendSome(5, 9000);
+  const std::unique_ptr<GcPass> pass = Begin();
+  Locator beyond = all[0].locator;
+  beyond.offset_bytes += 1ULL << 40;
+  pass->Mark(beyond);
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(pass->report().segments_in_doubt, 1U);
+  for (const Known& known : all) ExpectReads(known);
+}
+
+TEST_F(GcPassTest, AStoreThatWentToTheTrashIsLeftAlone) {
+  const Known known = Append(RandomValue(9000, 1));
+  const std::unique_ptr<GcPass> pass = Begin();
+  ASSERT_OK(directory_->Discard({1}, 10));
+  ASSERT_OK(Finish(pass.get()));
+  ExpectReads(known);
+  const std::vector<StoreId> stores = {store_->id()};
+  EXPECT_EQ(ValueOf(BeginGcPass(directory_.get(), stores))->report().segments, 0U);
+}
+
+TEST_F(GcPassTest, TheLossOfAnotherIsNotSwallowedByTheSealing) {
+  UnsyncedExtents unsynced;
+  (void)ValueOf(store_->Append(RandomValue(5000, 1), {}, &unsynced));
+  env_.FailCall(CallKind::kSync, 1, EIO);
+  (void)Begin();
+  EXPECT_FALSE(store_->SyncAll().ok());
+  EXPECT_FALSE(directory_->Sync(unsynced).ok());
+}
+
+TEST_F(GcPassTest, AFullDiskIsRelievedWithoutANewManifest) {
+  const std::vector<Known> all = AppendSome(10, 9000);
+  ASSERT_OK(directory_->Checkpoint());
+  const std::unique_ptr<GcPass> first = Begin();
+  first->Mark(all[0].locator);
+  env_.FailCall(CallKind::kReplace, 1, ENOSPC, true);
+  ASSERT_OK(Finish(first.get()));
+  EXPECT_EQ(first->report().segments_skipped, 1U);  // sealed just now, and nowhere noted
+  env_.ClearFailures();
+  ASSERT_OK(directory_->Checkpoint());
+  env_.FailCall(CallKind::kReplace, 1, ENOSPC, true);
+  const std::unique_ptr<GcPass> second = Begin();
+  ASSERT_OK(Finish(second.get()));  // no mark at all: it can't be unlinked, but emptied
+  EXPECT_EQ(RealBytes(), kBlockSizeBytes);
+}
+
+TEST_F(GcPassTest, FailuresAnywhereHurtNothingThatIsMarked) {
+  for (const CallKind kind : {CallKind::kReplace, CallKind::kOpen, CallKind::kPunchHole, CallKind::kRemove,
+                              CallKind::kSyncDirectory, CallKind::kClose, CallKind::kList, CallKind::kSync}) {
+    for (uint64_t number = 1; number <= 6; ++number) {
+      SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + " number " + std::to_string(number));
+      const std::vector<Known> all = AppendSome(40, 12000);
+      env_.FailCall(kind, number, EIO);
+      const std::unique_ptr<GcPass> pass = Begin();
+      for (size_t i = 0; i < all.size() / 2; i += 3) pass->Mark(all[i].locator);
+      if (const Status status = Finish(pass.get(), 20000); !status.ok()) {
+        EXPECT_EQ(status.code(), StatusCode::kIoError);
+        env_.ClearFailures();
+        if (number % 2 == 0) EXPECT_OK(Finish(pass.get()));  // the call may be repeated
+      }
+      env_.ClearFailures();
+      for (const bool after_crash : {false, true}) {
+        if (after_crash) Crash(number);
+        for (size_t i = 0; i < all.size() / 2; i += 3) ExpectReads(all[i]);
+      }
+      ASSERT_OK(Finish(Begin().get()));  // nobody needs anything: the next round starts empty
+      EXPECT_EQ(store_->GetStats().segments, 0U);
+    }
+  }
+}
+
+TEST(GcRateTest, SpreadsStepsOverTime) {
+  GcRate rate(1'000'000);
+  EXPECT_EQ(rate.WaitMicros(500'000, 1000), 500'000U);
+  EXPECT_EQ(rate.WaitMicros(250'000, 501'000), 250'000U);
+  EXPECT_EQ(rate.WaitMicros(100'000, 601'000), 250'000U);  // came too early: 150'000 are still owed
+  EXPECT_EQ(rate.WaitMicros(1000, 100'000'000), 1000U);    // a pause is no credit
+  EXPECT_EQ(GcRate(0).WaitMicros(1ULL << 60, 5), 0U);
+}
+
+}  // namespace
+}  // namespace quarry
