@@ -1,0 +1,85 @@
+// The model that the simulation compares the store with: values, transactions, and what stores are bound to.
+// Thread-safety: values; for one thread.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "quarry/store.h"
+
+namespace quarry::simulation {
+
+/// Draws from one seed. The standard distributions differ between libraries; these do not.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : random_(seed) {}
+  /// 0..below-1.
+  [[nodiscard]] uint64_t Below(uint64_t below) { return random_() % below; }
+  [[nodiscard]] bool Percent(unsigned percent) { return Below(100) < percent; }
+  [[nodiscard]] uint64_t Word() { return random_(); }
+  template <typename T>
+  [[nodiscard]] T OneOf(std::initializer_list<T> choices) {
+    return choices.begin()[Below(choices.size())];
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// What a value holds. Zeros look like space that nobody wrote; text compresses.
+enum class Content : uint8_t { kRandom, kText, kZeros, kSparse };
+
+[[nodiscard]] std::vector<uint8_t> MakeContent(Content content, size_t size_bytes, uint64_t seed);
+
+struct Value {
+  enum class State : uint8_t {
+    kOpen,     ///< its transaction has neither committed nor ended
+    kLive,     ///< committed
+    kDeleted,  ///< was live; a committed transaction deleted its row, and nobody can see it any more
+    kLost,     ///< rolled back, or cut off by a crash or a failed commit: nothing is promised
+  };
+  Locator locator;
+  Content content = Content::kRandom;
+  uint64_t seed = 0;
+  size_t size_bytes = 0;
+  uint64_t appended_at = 0;  ///< operation number
+  State state = State::kOpen;
+  bool may_be_gone = false;    ///< GC or EmptyTrash was allowed to take it
+  bool is_damaged = false;     ///< a bit of its extent was flipped
+  bool loss_reported = false;  ///< a SyncAll failed after it was appended: only its own commit can vouch for it
+  [[nodiscard]] std::vector<uint8_t> Bytes() const { return MakeContent(content, size_bytes, seed); }
+};
+
+struct Transaction {
+  UnsyncedExtents unsynced;
+  std::vector<size_t> values;  ///< appended
+  uint64_t began_at = 0;       ///< operation number of the first append
+};
+
+/// What a store is bound to, as ListStores shows it (but for the LSN).
+struct Shape {
+  TableId table;
+  bool is_rebinding = false;
+  bool is_discarded = false;
+  uint64_t discarded_at_lsn = 0;
+  [[nodiscard]] bool LooksLike(const StoreStats& stats) const {
+    return table == stats.table && is_rebinding == stats.rebinding && is_discarded == stats.discarded;
+  }
+};
+
+struct StoreModel {
+  StoreId id;
+  Shape now;                  ///< in memory
+  std::vector<Shape> others;  ///< what failed changes may have left on disk
+  bool may_vanish = false;    ///< EmptyTrash was allowed to unlink it and failed, or power went meanwhile
+};
+
+/// One of the tables that appends go to.
+struct Slot {
+  TableId table;
+  TableId rebuilt;  ///< a rebuild into this table is under way; 0: none
+};
+
+}  // namespace quarry::simulation

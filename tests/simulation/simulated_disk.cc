@@ -1,0 +1,307 @@
+#include "simulation/simulated_disk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/aligned_buffer.h"
+#include "io/path.h"
+
+namespace quarry::simulation {
+namespace {
+
+Status StatusOf(const Status& status) { return status; }
+template <typename T>
+Status StatusOf(const Result<T>& result) {
+  return result.status();
+}
+
+/// "store/segment" of a segment's path, empty for any other file: the directory above moves between stores and trash.
+std::string KeyOf(const std::string& path) {
+  if (!path.ends_with(".qseg")) return {};
+  const std::string directory = ParentPath(path);
+  return directory.substr(directory.rfind('/') + 1) + path.substr(path.rfind('/'));
+}
+
+std::string KeyOf(StoreId store, SegmentNumber segment) {
+  char key[40];
+  std::snprintf(key, sizeof(key), "%016llx/%08x.qseg", static_cast<unsigned long long>(store.value), segment.value);
+  return key;
+}
+
+bool IsZero(std::span<const uint8_t> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+std::string Where(const std::string& path, uint64_t block) { return path + " block " + std::to_string(block); }
+
+}  // namespace
+
+/// Every call goes through here. Power that goes goes after the call.
+template <typename Call>
+auto SimulatedDisk::Do(const char* what, const std::string& path, uint64_t offset, uint64_t size, bool changes,
+                       Call call) -> decltype(call()) {
+  if (power_is_off_) return Status::FromErrno(EIO, "power is off:", path);
+  auto result = call();
+  Note(what, path, offset, size, StatusOf(result));
+  if (changes && ++changing_calls_ == cut_at_) {
+    power_is_off_ = true;
+    if (trace_) std::printf("    -- power goes after changing call %llu\n", (unsigned long long)changing_calls_);
+  }
+  return result;
+}
+
+void SimulatedDisk::Note(const char* what, const std::string& path, uint64_t offset, uint64_t size,
+                         const Status& status) {
+  ++calls_;
+  const bool is_failure =
+      !status.ok() && status.code() != StatusCode::kNotFound && status.code() != StatusCode::kAlreadyExists;
+  if (is_failure) ++failures_;
+  const auto mix = [this](uint64_t word) { digest_ = (digest_ ^ word) * 0x100000001b3; };
+  for (const char* c = what; *c != 0; ++c) mix(static_cast<uint8_t>(*c));
+  for (const char c : path) mix(static_cast<uint8_t>(c));
+  mix(offset);
+  mix(size);
+  mix(static_cast<uint64_t>(status.code()));
+  if (trace_) {
+    std::printf("    %-10s %s %llu +%llu%s%s\n", what, path.c_str(), (unsigned long long)offset,
+                (unsigned long long)size, status.ok() ? "" : " -> ", status.ok() ? "" : status.ToString().c_str());
+  }
+}
+
+void SimulatedDisk::Violate(const char* invariant, const std::string& detail) {
+  if (!violation_) violation_.emplace(invariant, detail);
+}
+
+void SimulatedDisk::PowerOn(uint64_t cut_seed) {
+  faults_.ClearFailures();
+  memory_.PowerCut(cut_seed);
+  power_is_off_ = false;
+  in_gc_ = false;
+  failures_ = 0;
+  for (auto& [key, watched] : watched_) {
+    watched->is_of_this_life = false;
+    watched->has_failed = false;
+    watched->has_lost_writes = false;
+    for (uint8_t& block : watched->blocks) block &= Watched::kFlushedData;
+  }
+}
+
+bool SimulatedDisk::HasFailed(StoreId store, SegmentNumber segment) const {
+  const auto found = watched_.find(KeyOf(store, segment));
+  return found != watched_.end() && found->second->has_lost_writes;
+}
+
+bool SimulatedDisk::IsFlushed(const Locator& locator) const {
+  const auto found = watched_.find(KeyOf(locator.store, locator.segment));
+  if (found == watched_.end()) return false;
+  const std::vector<uint8_t>& blocks = found->second->blocks;
+  const uint64_t last = (locator.offset_bytes + locator.extent_size_bytes - 1) / kBlockSizeBytes;
+  for (uint64_t block = locator.offset_bytes / kBlockSizeBytes; block <= last; ++block) {
+    if (block >= blocks.size() || (blocks[block] & Watched::kDirty) != 0) return false;
+  }
+  return true;
+}
+
+// ---- what may be done to a segment ----
+
+void SimulatedDisk::BeforeWrite(Watched* watched, const std::string& path, uint64_t offset,
+                                std::span<const uint8_t> data) {
+  if (!watched->is_of_this_life) Violate(kRecoveredNotAppended, "write to " + path);
+  if (watched->has_failed) Violate(kNothingAfterFailure, "write to " + path);
+  const uint64_t end = (offset + data.size()) / kBlockSizeBytes;
+  if (watched->blocks.size() < end) watched->blocks.resize(end);
+  for (uint64_t block = offset / kBlockSizeBytes; block < end; ++block) {
+    uint8_t& flags = watched->blocks[block];
+    if ((flags & Watched::kFlushedData) != 0) Violate(kBlockWrittenOnce, Where(path, block));
+    const bool is_zero = IsZero(data.subspan(block * kBlockSizeBytes - offset, kBlockSizeBytes));
+    flags = static_cast<uint8_t>(Watched::kDirty | (is_zero ? 0 : Watched::kData));
+  }
+}
+
+void SimulatedDisk::BeforeFlush(const Watched& watched, const std::string& path) {
+  if (watched.has_failed) Violate(kNothingAfterFailure, "flush of " + path);
+}
+
+void SimulatedDisk::BeforeCut(const Watched& watched, const std::string& path, uint64_t offset, uint64_t size,
+                              const char* what) {
+  const uint64_t end = std::min<uint64_t>(watched.blocks.size(), (offset + size) / kBlockSizeBytes);
+  for (uint64_t block = (offset + kBlockSizeBytes - 1) / kBlockSizeBytes; block < end; ++block) {
+    if ((watched.blocks[block] & Watched::kFlushedData) != 0)
+      Violate(kFlushedNotCut, what + (" " + Where(path, block)));
+  }
+}
+
+class SimulatedDisk::File : public WritableFile {
+ public:
+  File(SimulatedDisk* disk, std::string path, std::shared_ptr<Watched> watched, std::unique_ptr<WritableFile> target)
+      : disk_(disk), path_(std::move(path)), watched_(std::move(watched)), target_(std::move(target)) {}
+
+  Status WriteAt(uint64_t offset_bytes, std::span<const uint8_t> data) override {
+    if (watched_ != nullptr && !disk_->power_is_off_) disk_->BeforeWrite(watched_.get(), path_, offset_bytes, data);
+    const Status status = disk_->Do("write", path_, offset_bytes, data.size(), true,
+                                    [&] { return target_->WriteAt(offset_bytes, data); });
+    if (watched_ != nullptr && !status.ok()) {
+      watched_->has_lost_writes = true;
+      watched_->has_failed = watched_->has_failed || status.code() != StatusCode::kNoSpace;
+    }
+    return status;
+  }
+
+  Status Sync() override {
+    if (watched_ != nullptr && !disk_->power_is_off_) disk_->BeforeFlush(*watched_, path_);
+    const Status status = disk_->Do("flush", path_, 0, 0, true, [&] { return target_->Sync(); });
+    if (watched_ == nullptr) return status;
+    if (!status.ok()) {
+      watched_->has_failed = watched_->has_lost_writes = true;
+      return status;
+    }
+    for (uint8_t& block : watched_->blocks) {
+      if ((block & Watched::kData) != 0) block |= Watched::kFlushedData;
+      block = static_cast<uint8_t>(block & ~Watched::kDirty);
+    }
+    return status;
+  }
+
+  Status Truncate(uint64_t size_bytes) override {
+    if (watched_ != nullptr && !disk_->power_is_off_) {
+      disk_->BeforeCut(*watched_, path_, size_bytes, UINT64_MAX / 2, "truncate at");
+    }
+    return disk_->Do("truncate", path_, size_bytes, 0, true, [&] { return target_->Truncate(size_bytes); });
+  }
+
+  Status Allocate(uint64_t offset_bytes, uint64_t size_bytes) override {
+    return disk_->Do("allocate", path_, offset_bytes, size_bytes, true,
+                     [&] { return target_->Allocate(offset_bytes, size_bytes); });
+  }
+
+  Status PunchHole(uint64_t offset_bytes, uint64_t size_bytes) override {
+    if (watched_ != nullptr && !disk_->power_is_off_ && !disk_->in_gc_) {
+      disk_->BeforeCut(*watched_, path_, offset_bytes, size_bytes, "hole at");
+    }
+    const Status status = disk_->Do("punch", path_, offset_bytes, size_bytes, true,
+                                    [&] { return target_->PunchHole(offset_bytes, size_bytes); });
+    if (watched_ == nullptr || !status.ok()) return status;
+    const uint64_t end = std::min<uint64_t>(watched_->blocks.size(), (offset_bytes + size_bytes) / kBlockSizeBytes);
+    for (uint64_t block = offset_bytes / kBlockSizeBytes; block < end; ++block) watched_->blocks[block] = 0;
+    return status;
+  }
+
+  Status Close() override {
+    return disk_->Do("close", path_, 0, 0, false, [&] { return target_->Close(); });
+  }
+
+ private:
+  SimulatedDisk* const disk_;
+  const std::string path_;
+  const std::shared_ptr<Watched> watched_;  ///< null: no segment
+  const std::unique_ptr<WritableFile> target_;
+};
+
+class SimulatedDisk::Reader : public ReadableFile {
+ public:
+  Reader(SimulatedDisk* disk, std::string path, std::unique_ptr<ReadableFile> target)
+      : disk_(disk), path_(std::move(path)), target_(std::move(target)) {}
+
+  Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) override {
+    return disk_->Do("read", path_, offset_bytes, out.size(), false,
+                     [&] { return target_->ReadAt(offset_bytes, out); });
+  }
+  Status ReadBatch(std::span<const ReadRequest> requests) override {
+    const uint64_t offset = requests.empty() ? 0 : requests.front().offset_bytes;
+    // A short read is the caller's business, not the disk's failure.
+    const uint64_t failures_before = disk_->failures_;
+    const Status status =
+        disk_->Do("read batch", path_, offset, requests.size(), false, [&] { return target_->ReadBatch(requests); });
+    if (!status.ok() && status.message().find("short read") != std::string::npos) disk_->failures_ = failures_before;
+    return status;
+  }
+  Result<uint64_t> SizeBytes() override {
+    return disk_->Do("size", path_, 0, 0, false, [&] { return target_->SizeBytes(); });
+  }
+  Result<uint64_t> AllocatedBytes() override {
+    return disk_->Do("blocks", path_, 0, 0, false, [&] { return target_->AllocatedBytes(); });
+  }
+
+ private:
+  SimulatedDisk* const disk_;
+  const std::string path_;
+  const std::unique_ptr<ReadableFile> target_;
+};
+
+// ---- Env ----
+
+Result<std::unique_ptr<WritableFile>> SimulatedDisk::CreateFile(const std::string& path) {
+  QUARRY_TRY_ASSIGN(auto file, Do("create", path, 0, 0, true, [&] { return faults_.CreateFile(path); }));
+  std::shared_ptr<Watched> watched;
+  if (const std::string key = KeyOf(path); !key.empty()) watched = watched_[key] = std::make_shared<Watched>();
+  return std::unique_ptr<WritableFile>(std::make_unique<File>(this, path, std::move(watched), std::move(file)));
+}
+
+Result<std::unique_ptr<WritableFile>> SimulatedDisk::OpenForWrite(const std::string& path) {
+  QUARRY_TRY_ASSIGN(auto file, Do("open", path, 0, 0, false, [&] { return faults_.OpenForWrite(path); }));
+  std::shared_ptr<Watched> watched;
+  if (const std::string key = KeyOf(path); !key.empty()) watched = watched_[key];
+  return std::unique_ptr<WritableFile>(std::make_unique<File>(this, path, std::move(watched), std::move(file)));
+}
+
+Result<std::unique_ptr<ReadableFile>> SimulatedDisk::OpenForRead(const std::string& path) {
+  QUARRY_TRY_ASSIGN(auto file, Do("open", path, 0, 0, false, [&] { return faults_.OpenForRead(path); }));
+  return std::unique_ptr<ReadableFile>(std::make_unique<Reader>(this, path, std::move(file)));
+}
+
+Status SimulatedDisk::WriteTemporary(const std::string& path, std::span<const uint8_t> contents) {
+  QUARRY_TRY_ASSIGN(const std::unique_ptr<WritableFile> file, CreateFile(path));
+  AlignedBuffer padded(contents.size());
+  padded.FillZero();
+  std::memcpy(padded.data(), contents.data(), contents.size());
+  QUARRY_TRY(file->WriteAt(0, padded.span()));
+  QUARRY_TRY(file->Truncate(contents.size()));
+  QUARRY_TRY(file->Sync());
+  return file->Close();
+}
+
+// As PosixEnv does it, each step a call of its own.
+Status SimulatedDisk::ReplaceFile(const std::string& path, std::span<const uint8_t> contents) {
+  const std::string temporary = path + ".new";
+  if (const Status status = RemoveFile(temporary); !status.ok() && status.code() != StatusCode::kNotFound)
+    return status;
+  Status status = WriteTemporary(temporary, contents);
+  if (status.ok()) status = Rename(temporary, path);
+  if (!status.ok()) {
+    (void)RemoveFile(temporary);
+    return status;
+  }
+  return SyncDirectory(ParentPath(path));
+}
+
+Result<bool> SimulatedDisk::FileExists(const std::string& path) {
+  return Do("exists", path, 0, 0, false, [&] { return faults_.FileExists(path); });
+}
+
+Status SimulatedDisk::CreateDirectory(const std::string& path) {
+  return Do("mkdir", path, 0, 0, true, [&] { return faults_.CreateDirectory(path); });
+}
+
+Status SimulatedDisk::SyncDirectory(const std::string& path) {
+  return Do("flush dir", path, 0, 0, true, [&] { return faults_.SyncDirectory(path); });
+}
+
+Result<std::vector<std::string>> SimulatedDisk::ListDirectory(const std::string& path) {
+  return Do("list", path, 0, 0, false, [&] { return faults_.ListDirectory(path); });
+}
+
+Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
+  return Do("rename", from + " to " + to, 0, 0, true, [&] { return faults_.Rename(from, to); });
+}
+
+Status SimulatedDisk::RemoveFile(const std::string& path) {
+  return Do("remove", path, 0, 0, true, [&] { return faults_.RemoveFile(path); });
+}
+
+Status SimulatedDisk::RemoveDirectory(const std::string& path) {
+  return Do("rmdir", path, 0, 0, true, [&] { return faults_.RemoveDirectory(path); });
+}
+
+}  // namespace quarry::simulation

@@ -1,0 +1,171 @@
+// World: one seeded run. A store directory on a SimulatedDisk, a model beside it, operations drawn by the seed.
+//
+// Everything happens on the calling thread: the directory is opened without its background thread, so what that would
+// do is done inside the call that asks for it. Operations may meet failing calls and a power cut in their middle; after
+// a cut the directory is opened again and compared with the model.
+// Thread-safety: for one thread.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "quarry/gc.h"
+#include "simulation/model.h"
+#include "simulation/simulated_disk.h"
+#include "store/store_directory_impl.h"
+
+namespace quarry::simulation {
+
+struct Settings {
+  uint64_t operations = 50;
+  /// Not 0: no power cut but one, after this changing call; then the run ends with a comparison.
+  uint64_t cut_at_call = 0;
+  bool trace = false;
+};
+
+/// Counts over all runs.
+struct Totals {
+  uint64_t seeds = 0;
+  uint64_t operations = 0;
+  uint64_t disk_calls = 0;
+  uint64_t appends = 0;
+  uint64_t commits = 0;
+  uint64_t failed_commits = 0;
+  uint64_t values_compared = 0;
+  uint64_t power_cuts = 0;
+  uint64_t cuts_inside_operations = 0;
+  uint64_t kills = 0;
+  uint64_t clean_closes = 0;
+  uint64_t planned_failures = 0;
+  uint64_t failed_operations = 0;
+  uint64_t bits_flipped = 0;
+  uint64_t stores_dropped = 0;
+  uint64_t stores_unlinked = 0;
+  uint64_t rebinds = 0;
+  uint64_t gc_passes_begun = 0;
+  uint64_t gc_passes_done = 0;
+  uint64_t gc_holes = 0;
+  uint64_t gc_segments_unlinked = 0;
+  uint64_t gc_bytes_reclaimed = 0;
+};
+
+class World {
+ public:
+  World(uint64_t seed, const Settings& settings, Totals* totals);
+  ~World();
+
+  /// Nothing when every invariant held.
+  [[nodiscard]] std::optional<Violation> Run();
+  [[nodiscard]] uint64_t digest() const { return disk_.digest(); }
+  [[nodiscard]] uint64_t changing_calls() const { return disk_.changing_calls(); }
+
+ private:
+  using Operation = void (World::*)();
+  struct Choice {
+    unsigned weight;
+    Operation operation;
+    const char* name;
+  };
+
+  // world.cc: the run, lives of the process
+  void RunAll();
+  void DrawOptions();
+  void OneOperation();
+  void FirstOpen();
+  void Crash(uint64_t cut_seed);
+  void Reopen();
+  void FailOpening();
+  void ReopenTwice();
+  void MountMissing();
+  void EndLife();
+  void CloseCleanly();
+  void KillProcess();
+  void CutPower();
+  void ArmPowerCut();
+  void PlanFailure();
+  void ForgetFailures();
+  [[nodiscard]] uint64_t DrawCutSeed();
+
+  // world_checks.cc: comparing
+  void Check(bool holds, const char* invariant, const std::string& detail) const;
+  void CheckDisk() const;
+  /// An operation failed: one of its own calls must have.
+  void ExpectCause(const Status& status, uint64_t failures_before, const char* what);
+  void CompareValue(const Value& value);
+  void CompareRange(const Value& value);
+  void CompareBytes(const Value& value, const Status& status, uint64_t failures_before, bool is_right);
+  void CompareAll();
+  void CompareStats();
+  void CheckGivenBack();
+  /// Learns from ListStores what a failed or cut off change has come to; everything else must be as it was.
+  void Observe();
+  [[nodiscard]] std::map<uint32_t, std::string> SegmentFiles(StoreId store);
+  [[nodiscard]] uint64_t AllocatedBlocks(const std::string& path);
+
+  // world_operations.cc
+  void Append();
+  void Commit();
+  void RollBack();
+  void CommitSome();
+  void Read();
+  void ReadRange();
+  void DeleteRows();
+  void Checkpoint();
+  void SyncAll();
+  void FlipBit();
+  void DropTable();
+  void UndoDrop();
+  void EmptyTrash();
+  void RebuildTable();
+  [[nodiscard]] Result<std::shared_ptr<Store>> OpenStore(TableId table);
+  void CommitTransaction(Transaction* transaction);
+  void EndTransaction(Transaction* transaction, Value::State state);
+  void EndTransactions(bool of_before_gc_only);
+  [[nodiscard]] Value* PickValue(Value::State state);
+  [[nodiscard]] std::vector<StoreModel*> StoresOf(TableId table);
+  void Attempt(StoreModel* store, const Shape& shape);
+  void Succeeded(StoreModel* store, const Shape& shape);
+
+  // world_gc.cc
+  void BeginGc();
+  void MarkGc();
+  void ReclaimGc();
+  void DropGc();
+
+  Dice dice_;
+  const Settings settings_;
+  Totals* const totals_;
+  DirectoryOptions options_;
+  SimulatedDisk disk_;
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+
+  uint64_t clock_ = 0;  ///< number of the current operation
+  std::array<Transaction, 3> transactions_;
+  std::array<Slot, 3> slots_;
+  std::vector<TableId> dropped_;
+  std::vector<Value> values_;
+  std::map<uint64_t, StoreModel> stores_;  ///< by id
+  std::set<uint64_t> unlinked_;            ///< ids of stores that are gone for good
+  uint64_t next_table_ = 1;
+  uint64_t store_id_max_ = 0;
+  uint64_t lsn_ = 100;
+  bool cut_was_armed_ = false;
+
+  struct Pass {
+    std::unique_ptr<GcPass> pass;
+    uint64_t began_at = 0;
+    std::vector<StoreId> stores;
+    std::map<std::pair<uint64_t, uint32_t>, std::string> segments;  ///< candidates and where they lie
+    std::vector<size_t> marked;
+    std::set<uint64_t> dropped;  ///< stores that were in the trash for a while: what came of them is not compared
+    bool is_marked = false;
+  };
+  std::optional<Pass> gc_;
+};
+
+}  // namespace quarry::simulation
