@@ -2,13 +2,16 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test demo server stop status shell bench lab tidy format ci install clean distclean
+.PHONY: help core setup fetch build plugin test mtr twin demo server stop status shell bench lab tidy format ci install clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
 EXP ?=
 SCALE ?=
 STAGES ?=
+SUITES ?=
+TESTS ?=
+ARGS ?=
 LAB := build/venv/bin/python -m quarry_lab
 
 help: ## this list
@@ -36,6 +39,12 @@ plugin: fetch ## build the engine: build/release/plugin/ha_quarry.so
 
 test: fetch ## run every test, with counts at the end (STAGES="core sql": only these)
 	@scripts/run-tests --jobs $(JOBS) $(STAGES)
+
+mtr: plugin ## MariaDB's own tests with InnoDB and with QUARRY, outputs compared: make mtr SUITES=json,gcol ARGS="--time-limit 30"
+	@build/venv/bin/python tests/mtr/run.py $(if $(SUITES),--suites $(SUITES)) $(if $(TESTS),--tests $(TESTS)) $(ARGS)
+
+twin: plugin ## random SQL on QUARRY and on an InnoDB twin: make twin ARGS="--minutes 60 --seed 7"
+	@build/venv/bin/python tests/twin/run.py $(ARGS)
 
 demo: build ## load real files into InnoDB and Quarry side by side, compare, kill -9, draw build/report/index.html
 	@$(LAB) demo

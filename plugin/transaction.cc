@@ -42,6 +42,9 @@ int Commit(handlerton*, THD* thd, bool all) {
 }
 
 int Rollback(handlerton*, THD* thd, bool all) {
+#ifdef QUARRY_PLANTED_BUG_MISSED_ROLLBACK  // a bug on purpose, never in a normal build: tests/twin/planted.py
+  InnodbHandlerton()->commit(InnodbHandlerton(), thd, all);
+#endif
   if (Transaction* transaction = Transaction::Find(thd); transaction != nullptr) transaction->OnRollback(thd, all);
   return 0;
 }

@@ -1,0 +1,368 @@
+"""Runs a program on the engine under test and on InnoDB, in two schemas of one server, and compares after each statement.
+
+Compared: errors with their messages, rows, affected rows, insert ids, warnings; and at every check all tables, with
+history: definitions, rows by hash, CHECKSUM TABLE, CHECK TABLE, and each BLOB found through each index on it.
+
+What may differ, and is counted, not hidden:
+  ALGORITHM     one engine refuses to do an ALTER in the way asked for: it does it in its own way
+  exchange      QUARRY refuses to exchange tables whose heads hold different prefixes: InnoDB exchanges them back
+  locks         only one engine had to wait for a lock, or finds its snapshot older than the definition (plans and ways
+                of an ALTER differ): both roll back; outside a transaction the program ends there
+  copy checks   a copying ALTER checks CHECK constraints of every row, one in place does not (rows got in by INSERT
+                IGNORE or before an ALTER): only one fails, and the program ends there
+  row size      InnoDB refuses a row that is too long for its page, QUARRY's heads are shorter (or the reverse): ends there
+Of DDL, warnings and numbers of rows say how it was done and are not compared; errors are, by number.
+Thread-safety: externally synchronised.
+"""
+
+import collections
+import contextlib
+import hashlib
+import re
+import time
+
+import pymysql
+from quarry_lab.server import ServerError
+
+from harness.server import ENGINE
+from harness.twin import Outcome, abbreviate, sort_key
+from twin.long_data import execute_long
+
+DDL = re.compile(r"(ALTER|CREATE|DROP|RENAME|TRUNCATE|OPTIMIZE|ANALYZE|CHECK|FLUSH)\b")
+ALGORITHM = re.compile(r"ALGORITHM=\w+")
+SESSION = (
+    "SET default_storage_engine = {e}, innodb_lock_wait_timeout = 0, lock_wait_timeout = 1, "
+    "system_versioning_alter_history = KEEP"
+)
+CLOCK_START = 1_600_000_000
+IN_TRANSACTION = 1  # of the protocol's server status
+LOCK_ERRORS = {1205, 1213, 1412}
+ROW_SIZE_ERRORS = {1118, 1713, 139}
+ALGORITHM_ERRORS = {1845, 1846}
+CHECK_FAILED = 4025
+LOST = {0, 2003, 2006, 2013, 2014, 2055, 1053}
+# Of DDL: the same refusal, as the copying and the in-place way of an ALTER put it.
+SAME_ERROR = {1265: 1138, 1048: 1138, 1022: 1062, 1586: 1062, 1846: 1845}
+
+
+class Difference(Exception):
+    """The two engines differ. `kind` is what a smaller program must show too."""
+
+    def __init__(self, kind, number, text):
+        super().__init__(text)
+        self.kind, self.number, self.text = kind, number, text
+
+
+class ProgramEnds(Exception):
+    """Nothing is wrong, but from here on the two could not be compared."""
+
+
+class EnginePair:
+    def __init__(self, server, name="twin"):
+        self.server = server
+        self.engines = {"q": ENGINE, "i": "InnoDB"}
+        self.schemas = {side: f"{side}_{name}" for side in self.engines}
+        self.connections = {}
+        self.files = server.directory / "files"
+        self.counts = collections.Counter()  # statements by verb and outcome
+        self.allowed = collections.Counter()  # what may differ and did
+        self.number = 0
+        self.clock = False
+
+    # --- programs ---------------------------------------------------------------------------------------
+    def run(self, statements):
+        """Raises Difference. Returns the number of statements run (fewer than given when they could not be compared)."""
+        self.reset()
+        self.clock = any("SYSTEM VERSIONING" in statement.sql for statement in statements)
+        try:
+            for self.number, statement in enumerate(statements):
+                if statement.session == "#":
+                    {"check": self.check, "restart": self.restart, "kill": self.restart}[statement.sql](statement.sql)
+                else:
+                    self.both(statement)
+        except ProgramEnds:
+            pass
+        except ServerError as failure:
+            raise Difference("crash", self.number, str(failure)) from failure
+        return self.number + 1 if statements else 0
+
+    def reset(self):
+        """A server that runs, and two empty schemas."""
+        self.close()
+        if not self.server.alive():
+            self.revive()
+        self.files.mkdir(exist_ok=True)
+        for file in self.files.iterdir():
+            file.unlink()
+        admin = self.server.connect()
+        with admin.cursor() as cursor:
+            cursor.execute("SET lock_wait_timeout = 60")
+            self.end_prepared(cursor)
+            with contextlib.suppress(pymysql.err.Error):
+                cursor.execute("RESET MASTER")  # where there is a binary log, lest it fill the disk
+            cursor.execute("CREATE DATABASE IF NOT EXISTS marker")
+            cursor.execute("CREATE TABLE IF NOT EXISTS marker.m (n INT) ENGINE=InnoDB")
+            for schema in self.schemas.values():
+                cursor.execute(f"DROP DATABASE IF EXISTS {schema}")
+                cursor.execute(f"CREATE DATABASE {schema}")
+        admin.close()
+
+    @staticmethod
+    def end_prepared(cursor):
+        """Ends what an earlier program left prepared; its connection may take a moment to let go of it."""
+        for _ in range(200):
+            cursor.execute("XA RECOVER")
+            names = [row[3] for row in cursor.fetchall()]
+            if not names:
+                return
+            for name in names:
+                with contextlib.suppress(pymysql.err.Error):
+                    cursor.execute(f"XA ROLLBACK '{name}'")
+            time.sleep(0.05)
+        raise ServerError(f"prepared transactions that cannot be ended: {names}")
+
+    def revive(self):
+        """What a crash left may not even start; then the server gets a new data directory."""
+        try:
+            self.server.start()
+        except ServerError:
+            self.server.remove()
+            self.server.start()
+
+    def close(self):
+        for connection in self.connections.values():
+            try:
+                connection.close()
+            except (pymysql.err.Error, OSError):
+                pass
+        self.connections = {}
+
+    def restart(self, how):
+        self.close()
+        if how == "kill":
+            # The log up to here is on disk: also what a rollback left in it, such as counters.
+            self.server.query("INSERT INTO marker.m VALUES (1)")
+            self.server.kill()
+        else:
+            self.server.stop()
+        self.server.start()
+        self.counts[how, "ok"] += 1
+
+    # --- one statement --------------------------------------------------------------------------------------
+    def connection(self, session, side):
+        if (session, side) not in self.connections:
+            connection = self.server.connect(self.schemas[side])
+            with connection.cursor() as cursor:
+                cursor.execute(SESSION.replace("{e}", self.engines[side]))
+            self.connections[session, side] = connection
+        return self.connections[session, side]
+
+    def both(self, statement):
+        in_transaction = self.connection(statement.session, "q").server_status & IN_TRANSACTION
+        mine, theirs = (self.execute(side, statement) for side in ("q", "i"))
+        is_ddl = DDL.match(statement.sql) is not None
+        if is_ddl:
+            mine, theirs = self.settle_definition(statement, mine, theirs)
+        self.counts[statement.sql.split(None, 1)[0], "error" if mine.error else "ok"] += 1
+        codes = [outcome.error and outcome.error[0] for outcome in (mine, theirs)]
+        if LOCK_ERRORS & set(codes):
+            self.settle_locks(statement.session, codes, in_transaction and not is_ddl)
+        elif codes[0] != codes[1] and ROW_SIZE_ERRORS & set(codes):
+            self.allowed["row size"] += 1
+            raise ProgramEnds
+        else:
+            self.compare(statement, mine, theirs, is_ddl)
+
+    def settle_definition(self, statement, mine, theirs):
+        refused = [o.error is not None and o.error[0] in ALGORITHM_ERRORS for o in (mine, theirs)]
+        if refused[0] != refused[1]:
+            self.allowed["ALGORITHM"] += 1
+            side = "q" if refused[0] else "i"
+            text = ALGORITHM.sub("ALGORITHM=DEFAULT", statement.text(self.engines[side], side))
+            again = self.execute(side, statement, text)
+            return (again, theirs) if refused[0] else (mine, again)
+        if self.failed_check(mine) != self.failed_check(theirs):
+            self.allowed["copy checks"] += 1
+            raise ProgramEnds
+        if " EXCHANGE PARTITION " in statement.sql and mine.error and "QUARRY_COLUMNS" in mine.error[1]:
+            if theirs.error is None:
+                self.allowed["exchange"] += 1
+                self.execute("i", statement)
+                return theirs, theirs
+        return mine, theirs
+
+    @staticmethod
+    def failed_check(outcome):
+        """By its error or, of OPTIMIZE and its like, by what the rows say."""
+        if outcome.error is not None:
+            return outcome.error[0] == CHECK_FAILED
+        return any("CONSTRAINT" in str(row[-1]) for row in outcome.rows or ())
+
+    def settle_locks(self, session, codes, can_roll_back):
+        if codes[0] == codes[1] == 1205:
+            return
+        if codes[0] != codes[1]:
+            self.allowed["locks"] += 1
+            if not can_roll_back:
+                raise ProgramEnds
+        # A deadlock's victim is rolled back already; the transaction that the program believes in goes on.
+        for side in ("q", "i"):
+            with self.connection(session, side).cursor() as cursor:
+                cursor.execute("ROLLBACK")
+                if can_roll_back:
+                    cursor.execute("BEGIN")
+
+    def execute(self, side, statement, text=None):
+        """The outcome of one statement on one engine."""
+        connection = self.connection(statement.session, side)
+        text = text or statement.text(self.engines[side], side)
+        outcome = Outcome()
+        try:
+            with connection.cursor() as cursor:
+                if self.clock:
+                    cursor.execute(f"SET timestamp = {CLOCK_START + self.number}")
+                if statement.how == "long":
+                    outcome.affected, outcome.insert_id, warnings = execute_long(connection, text, statement.values)
+                else:
+                    if statement.how == "load":
+                        text = text.replace("{file}", self.file(statement.file))
+                    cursor.execute(text)
+                    self.take_result(cursor, side, outcome)
+                    warnings = cursor.warning_count
+                if warnings and not DDL.match(text):
+                    cursor.execute("SHOW WARNINGS")
+                    outcome.warnings = [
+                        (code, self.neutral(message, side))
+                        for level, code, message in cursor.fetchall()
+                        if level != "Note"
+                    ]
+        except (pymysql.err.Error, OSError) as failure:
+            if not isinstance(failure, pymysql.err.Error) or len(failure.args) < 2 or failure.args[0] in LOST:
+                raise Difference("crash", self.number, self.lost(text, failure)) from failure
+            outcome.error = (failure.args[0], self.neutral(failure.args[1], side))
+        return outcome
+
+    def take_result(self, cursor, side, outcome):
+        outcome.affected = cursor.rowcount
+        if cursor.description is None:
+            outcome.insert_id = cursor.lastrowid
+        else:
+            outcome.rows = [tuple(self.neutral(cell, side) for cell in row) for row in cursor.fetchall()]
+
+    def lost(self, text, failure):
+        alive = self.server.alive()
+        return (
+            f"connection lost in {abbreviate(text)}: {failure}; the server is {'alive' if alive else 'dead'}\n"
+            f"{self.server.error_log()[-5000:]}"
+        )
+
+    def neutral(self, cell, side):
+        """Text without what must differ: the names of schema and engine."""
+        if isinstance(cell, str) and len(cell) < 20000:
+            cell = cell.replace(self.schemas[side], "<schema>")
+            cell = re.sub(rf"(ENGINE=|engine )(`?){self.engines[side]}\b", r"\1\2<engine>", cell)
+        return cell
+
+    def file(self, content):
+        path = self.files / hashlib.sha256(content).hexdigest()[:16]
+        if not path.exists():
+            path.write_bytes(content)
+        return str(path)
+
+    # --- comparing --------------------------------------------------------------------------------------------
+    def compare(self, statement, mine, theirs, is_ddl):
+        label = f"statement {self.number}, session {statement.session}: {abbreviate(statement.sql)}"
+
+        def same(kind, left, right):
+            if left != right:
+                text = f"{label}\n  {ENGINE}: {abbreviate(left, 1500)}\n  InnoDB: {abbreviate(right, 1500)}"
+                raise Difference(kind, self.number, f"{kind} differ: {text}")
+
+        if is_ddl:
+            same("errors", *(o.error and SAME_ERROR.get(o.error[0], o.error[0]) for o in (mine, theirs)))
+        else:
+            same("errors", mine.error, theirs.error)
+        self.compare_rows(label, mine.rows, theirs.rows)
+        if not is_ddl:
+            same("affected rows", mine.affected, theirs.affected)
+            same("insert ids", mine.insert_id, theirs.insert_id)
+            same("warnings", mine.warnings, theirs.warnings)
+
+    def compare_rows(self, label, left, right):
+        if left == right:
+            return
+        if left is None or right is None:
+            raise Difference("rows", self.number, f"one gave rows, one did not: {label}")
+        left, right = sorted(left, key=sort_key), sorted(right, key=sort_key)
+        if left == right:
+            return
+        pairs = [(a, b) for a, b in zip(left, right) if a != b][:2]
+        shown = "".join(f"\n  {ENGINE}: {abbreviate(a)}\n  InnoDB: {abbreviate(b)}" for a, b in pairs)
+        counts = f"{len(left)} and {len(right)} rows"
+        raise Difference("rows", self.number, f"rows differ ({counts}): {label}{shown}")
+
+    # --- whole tables -----------------------------------------------------------------------------------------
+    def check(self, _=None):
+        tables = self.ask_both(
+            "tables",
+            "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND "
+            "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1",
+        )
+        for name, kind in tables:
+            self.check_table(name, kind == "SYSTEM VERSIONED")
+        self.counts["check", "ok"] += 1
+
+    def check_table(self, name, versioned):
+        columns = self.ask_both(
+            "definitions",
+            "SELECT column_name, data_type, column_type, is_nullable, collation_name, generation_expression FROM "
+            f"information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{name}' ORDER BY "
+            "ordinal_position",
+        )
+        lobs = {column[0] for column in columns if column[1].endswith(("blob", "text"))}
+        shown = [f"LENGTH({c[0]}), MD5({c[0]})" if c[0] in lobs else c[0] for c in columns]
+        history = " FOR SYSTEM_TIME ALL" if versioned else ""
+        if versioned and "row_start" not in {column[0] for column in columns}:
+            shown += ["row_start", "row_end"]
+        self.ask_both("checked rows", f"SELECT {', '.join(shown)} FROM {name}{history}")
+        self.ask_both("checksums", f"CHECKSUM TABLE {name}")
+        verdict = self.ask_both("CHECK TABLE", f"CHECK TABLE {name} EXTENDED")
+        if verdict[-1][-1] != "OK":
+            raise Difference("CHECK TABLE", self.number, f"CHECK TABLE {name}: {verdict}")
+        indexes = self.ask_both(
+            "indexes",
+            "SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = DATABASE() AND "
+            f"table_name = '{name}' AND seq_in_index = 1 AND index_type = 'BTREE' ORDER BY 1, 2",
+        )
+        for index, column in indexes:
+            if column in lobs:
+                self.ask_both(
+                    "lookups",
+                    f"SELECT COUNT(*) FROM {name} a STRAIGHT_JOIN {name} o FORCE INDEX (`{index}`) ON o.{column} = "
+                    f"a.{column}",
+                )
+
+    def ask_both(self, kind, sql):
+        """Rows of one query, which must be equal; of a session that is in no transaction."""
+        answers = []
+        for side in ("q", "i"):
+            try:
+                with self.connection("#", side).cursor() as cursor:
+                    cursor.execute(sql)
+                    rows = [tuple(self.neutral(cell, side) for cell in row) for row in cursor.fetchall()]
+                    answers.append(sorted(rows, key=sort_key))
+            except (pymysql.err.Error, OSError) as failure:
+                code = failure.args[0] if failure.args else 0
+                if not isinstance(failure, pymysql.err.Error) or code in LOST:
+                    raise Difference("crash", self.number, self.lost(sql, failure)) from failure
+                answers.append([("error", code, self.neutral(failure.args[1], side))])
+        if any(rows and rows[0][0] == "error" and rows[0][1] in LOCK_ERRORS for rows in answers):
+            self.allowed["locks"] += 1
+            raise ProgramEnds
+        try:
+            self.compare_rows(f"check at {self.number}: {abbreviate(sql)}", *answers)
+        except Difference as difference:
+            raise Difference(kind, self.number, f"{kind} differ: {difference.text}") from None
+        if answers[0] and answers[0][0][0] == "error":
+            raise Difference(kind, self.number, f"check failed on both: {sql}: {answers[0][0]}")
+        return answers[0]
