@@ -146,18 +146,29 @@ bool CheckOptions(THD* thd, const TABLE* form) {
   return false;
 }
 
-/// Why `altered` needs a copy for one column that both tables have, or nullptr.
-const char* CompareColumn(const ColumnPlan* old_plan, const ColumnPlan* new_plan) {
+/// Why a column that both tables have needs a copy, or nullptr. Lowers `prefix_limit` to what must be stated for it.
+const char* CompareColumn(const ColumnPlan* old_plan, const ColumnPlan* new_plan, uint32_t* prefix_limit) {
   const bool was_managed = old_plan != nullptr && old_plan->managed();
   const bool is_managed = new_plan != nullptr && new_plan->managed();
   if (was_managed != is_managed) return "a column's values move into or out of Quarry's segments";
   if (!is_managed) return nullptr;
-  if (new_plan->prefix_size_bytes > old_plan->guaranteed_prefix_bytes) {
-    return "existing heads hold a shorter prefix than PREFIX_SIZE or an index asks for";
-  }
-  if (new_plan->asked_inline_size_bytes != old_plan->asked_inline_size_bytes) return "INLINE_SIZE of a column changes";
-  if (new_plan->asked_prefix_size_bytes != old_plan->asked_prefix_size_bytes) return "PREFIX_SIZE of a column changes";
+  const std::optional<uint32_t> limit =
+      PrefixLimitForChange(old_plan->prefix_sizes(), old_plan->guaranteed_prefix_bytes, new_plan->prefix_sizes());
+  if (!limit) return "an index asks for a longer prefix than every existing head is guaranteed to hold";
+  *prefix_limit = std::min(*prefix_limit, *limit);
   return nullptr;
+}
+
+/// Why InnoDB cannot put the DEFAULT of a column into the rows that there are (of a new column; of one that no longer
+/// may be NULL), or nullptr. It never comes through the handler, so it must be one that stays raw in any case.
+const char* CheckDefault(TABLE* altered_table, const ColumnPlan* plan) {
+  if (plan == nullptr || !plan->managed()) return nullptr;
+  Field* const field = altered_table->field[plan->field_index];
+  if (field->default_value == nullptr) return nullptr;
+  const bool constant = (field->default_value->flags & ~uint{VCOL_SESSION_FUNC | VCOL_TIME_FUNC}) == 0;
+  if (!constant || field->set_default() != 0) return "a BLOB, TEXT or JSON column gets a DEFAULT that is no constant";
+  if (field->is_null() || static_cast<Field_blob*>(field)->get_length() < kTrailerSizeBytes) return nullptr;
+  return "a BLOB, TEXT or JSON column gets a DEFAULT of 64 bytes or more";
 }
 
 }  // namespace
@@ -187,31 +198,53 @@ bool RefuseEncryption(THD* thd, const TABLE* form, const HA_CREATE_INFO* create_
   return true;
 }
 
-AlterVerdict CompareForAlter(TABLE* old_table, TABLE* altered_table, const Alter_inplace_info* alter_info,
-                             bool user_temporary) {
-  const ColumnLayout old_layout = ResolveColumns(old_table, user_temporary);
-  const ColumnLayout new_layout = ResolveColumns(altered_table, user_temporary);
+AlterVerdict CompareForAlter(TABLE* old_table, const ColumnLayout& old_layout, TABLE* altered_table,
+                             const Alter_inplace_info* alter_info, bool user_temporary) {
+  ColumnLayout new_layout = ResolveColumns(altered_table, user_temporary);
+  const auto copy = [](const char* reason) {
+    AlterVerdict verdict;
+    verdict.in_place = false;
+    verdict.reason = reason;
+    return verdict;
+  };
   // The copy's CREATE then says that this is refused.
   if (new_layout.any_managed() && WouldBeEncrypted(current_thd, altered_table->s) &&
       (!old_layout.any_managed() || !WouldBeEncrypted(current_thd, old_table->s))) {
-    return {false, "the table would be encrypted"};
+    return copy("the table would be encrypted");
   }
+  AlterVerdict verdict;
   List_iterator_fast<Create_field> definitions(alter_info->alter_info->create_list);
   uint new_index = 0;
   while (const Create_field* definition = definitions++) {
+    const Field* const old_field = definition->field;
+    const Field* const new_field = altered_table->field[new_index];
     const ColumnPlan* const new_plan = new_layout.Find(new_index++);
-    if (definition->field == nullptr) {
-      // InnoDB would give the default, as it stands, to every existing row.
-      const bool has_default = definition->default_value != nullptr;
-      if (new_plan != nullptr && new_plan->managed() && has_default) {
-        return {false, "a new BLOB, TEXT or JSON column has a DEFAULT"};
-      }
-      continue;
+    if (old_field == nullptr || (old_field->real_maybe_null() && !new_field->real_maybe_null())) {
+      if (const char* reason = CheckDefault(altered_table, new_plan)) return copy(reason);
     }
-    const ColumnPlan* const old_plan = old_layout.Find(definition->field->field_index);
-    if (const char* reason = CompareColumn(old_plan, new_plan)) return {false, reason};
+    if (old_field == nullptr) continue;
+    const ColumnPlan* const old_plan = old_layout.Find(old_field->field_index);
+    if (const char* reason = CompareColumn(old_plan, new_plan, &verdict.prefix_limit_bytes)) return copy(reason);
   }
-  return {};
+  new_layout.ApplyPrefixLimit(std::min(old_layout.prefix_limit_bytes, verdict.prefix_limit_bytes));
+  verdict.must_not_rebuild = new_layout.has_older_heads();
+  return verdict;
+}
+
+bool AsksForRewrite(THD* thd, const Alter_inplace_info* alter_info) {
+  // InnoDB sets this flag too, among the handler's flags, when it finds that it must rebuild.
+  return (alter_info->alter_info->flags & ALTER_RECREATE) != 0 &&
+         alter_info->alter_info->algorithm(thd) != Alter_info::ALTER_TABLE_ALGORITHM_INPLACE;
+}
+
+void HideColumnOptions(Alter_inplace_info* alter_info) {
+  alter_table_operations* const flags = &alter_info->handler_flags;
+  if ((*flags & ALTER_COLUMN_OPTION) == 0) return;
+  // Unless one of these is set as well, nothing but the option can have made the server say so.
+  constexpr alter_table_operations kOtherCauses = ALTER_STORED_COLUMN_TYPE | ALTER_VIRTUAL_COLUMN_TYPE |
+                                                  ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | ALTER_COLUMN_NOT_NULLABLE |
+                                                  ALTER_STORED_GCOL_EXPR | ALTER_VIRTUAL_GCOL_EXPR;
+  if ((*flags & kOtherCauses) == 0) *flags &= ~ALTER_COLUMN_VCOL;
 }
 
 bool RefuseExchange(THD* thd, TABLE* table) {
@@ -223,13 +256,13 @@ bool RefuseExchange(THD* thd, TABLE* table) {
   for (const ColumnPlan& plan : layout.columns) {
     const ColumnPlan* const other = other_layout.Find(plan.field_index);
     const bool same = other != nullptr && plan.managed() == other->managed() &&
-                      (!plan.managed() || plan.guaranteed_prefix_bytes == other->guaranteed_prefix_bytes);
+                      (!plan.managed() || plan.prefix_size_bytes == other->prefix_size_bytes);
     if (same) continue;
     my_printf_error(ER_TABLES_DIFFERENT_METADATA,
                     "%s: tables can change places only when INFORMATION_SCHEMA.QUARRY_COLUMNS shows the same MANAGED "
-                    "and GUARANTEED_PREFIX for both (here %u and %u)",
-                    MYF(0), Name(table->field[plan.field_index]).c_str(), plan.guaranteed_prefix_bytes,
-                    other == nullptr ? 0U : other->guaranteed_prefix_bytes);
+                    "and PREFIX_SIZE for both (here %u and %u)",
+                    MYF(0), Name(table->field[plan.field_index]).c_str(), plan.prefix_size_bytes,
+                    other == nullptr ? 0U : other->prefix_size_bytes);
     return true;
   }
   return false;

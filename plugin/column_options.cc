@@ -238,6 +238,19 @@ bool ColumnLayout::any_managed() const {
   return std::any_of(columns.begin(), columns.end(), [](const ColumnPlan& plan) { return plan.managed(); });
 }
 
+void ColumnLayout::ApplyPrefixLimit(uint32_t limit_bytes) {
+  prefix_limit_bytes = std::min(prefix_limit_bytes, limit_bytes);
+  for (ColumnPlan& plan : columns) {
+    plan.guaranteed_prefix_bytes = GuaranteedPrefixBytes(plan.prefix_sizes(), prefix_limit_bytes);
+  }
+}
+
+bool ColumnLayout::has_older_heads() const {
+  return std::any_of(columns.begin(), columns.end(), [](const ColumnPlan& plan) {
+    return plan.managed() && plan.guaranteed_prefix_bytes < plan.prefix_size_bytes;
+  });
+}
+
 const ColumnPlan* ColumnLayout::Find(uint field_index) const {
   for (const ColumnPlan& plan : columns) {
     if (plan.field_index == field_index) return &plan;

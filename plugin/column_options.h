@@ -2,13 +2,15 @@
 // in InnoDB, and with which sizes and codec.
 //
 // The answer is a pure function of the table's definition (options, comments, keys, virtual columns), so it is the
-// same whenever the table is opened, and nothing but the .frm has to persist it. Precedence of each setting:
+// same whenever the table is opened, and nothing but the .frm has to persist it; all but the prefix limit, which is
+// bound to the InnoDB table that the heads are in. Precedence of each setting:
 //   column option > NDB column comment > table option > system variable, fixed as a table option at CREATE.
 //
 // Invariants:
 //  - prefix_size <= inline_size, and prefix_size >= the longest index prefix on the column.
 //  - guaranteed_prefix_bytes: every head in the table holds at least so many raw bytes. An ALTER is in place only
-//    when it asks for no more (CompareForAlter), so the definition in force always gives a true figure.
+//    when no index asks for more, and lowers the prefix limit first when PREFIX_SIZE changes (CompareForAlter), so
+//    definition and limit together always give a true figure. The proof stands in docs/handler.md.
 //  - A setting that CREATE refused, but that reached the table all the same (sql_mode IGNORE_BAD_TABLE_OPTIONS, the
 //    replication applier), counts as the nearest allowed value. Opening a table never fails for an option.
 //
@@ -19,6 +21,7 @@
 
 #include "column_settings.h"
 #include "quarry/options.h"
+#include "quarry/store.h"
 
 namespace quarry {
 
@@ -82,6 +85,9 @@ struct ColumnPlan {
   OptionSource part_size_source = OptionSource::kDefault;
   OptionSource codec_source = OptionSource::kDefault;
 
+  [[nodiscard]] PrefixSizes prefix_sizes() const {
+    return {index_prefix_bytes, asked_prefix_size_bytes, prefix_size_bytes};
+  }
   [[nodiscard]] bool managed() const { return reason == UnmanagedReason::kNone; }
   [[nodiscard]] AppendOptions append_options(uint32_t write_batch_bytes) const {
     return AppendOptions{part_size_bytes, codec, write_batch_bytes};
@@ -91,6 +97,12 @@ struct ColumnPlan {
 /// Every BLOB-like column of a table, managed or not, in field order.
 struct ColumnLayout {
   std::vector<ColumnPlan> columns;
+  uint32_t prefix_limit_bytes = kNoPrefixLimit;  ///< the one applied
+
+  /// Lowers the guaranteed prefixes to what StoreDirectory::PrefixLimitBytes says of the table.
+  void ApplyPrefixLimit(uint32_t limit_bytes);
+  /// Heads of some column may hold fewer raw bytes than its PREFIX_SIZE says: they are older than it.
+  [[nodiscard]] bool has_older_heads() const;
 
   [[nodiscard]] bool any_managed() const;
   /// The plan of TABLE::field[field_index], or nullptr when that is no BLOB-like column.
@@ -114,20 +126,34 @@ bool CheckAlterOptions(THD* thd, TABLE* old_table, TABLE* altered_table, bool us
 /// and ENCRYPTED is not NO): parts would be plain text.
 bool RefuseEncryption(THD* thd, const TABLE* form, const HA_CREATE_INFO* create_info);
 
-/// Whether an ALTER may be done in place: same managed set, same INLINE_SIZE and PREFIX_SIZE, no index that needs a
-/// longer prefix than every head has. PART_SIZE and CODEC may change: they count for values written from then on.
-/// Otherwise `reason` (a constant text for HA_ALTER unsupported_reason) says why a copy is needed.
+/// Whether an ALTER may be done in place: same managed set, no index that needs a longer prefix than every head has.
+/// Quarry's options may change: they count for values written from then on. Otherwise `reason` (a constant text for
+/// HA_ALTER unsupported_reason) says why a copy is needed.
 struct AlterVerdict {
   bool in_place = true;
   const char* reason = nullptr;
+  /// When it is no kNoPrefixLimit: to be stated (StoreDirectory::LowerPrefixLimit) before the ALTER does anything.
+  uint32_t prefix_limit_bytes = kNoPrefixLimit;
+  /// The prefix limit goes on to matter. It could not follow the heads into another InnoDB table without fail, so
+  /// a rebuild must be a copy.
+  bool must_not_rebuild = false;
 };
-AlterVerdict CompareForAlter(TABLE* old_table, TABLE* altered_table, const Alter_inplace_info* alter_info,
-                             bool user_temporary);
+/// `old_layout`: that of the open `old_table`, its prefix limit applied.
+AlterVerdict CompareForAlter(TABLE* old_table, const ColumnLayout& old_layout, TABLE* altered_table,
+                             const Alter_inplace_info* alter_info, bool user_temporary);
+
+/// FORCE, ENGINE=QUARRY on a QUARRY table and OPTIMIZE ask for a table written anew, so they are copies: a rebuild in
+/// place would keep the heads and every extent as they are. Whoever wants just that says ALGORITHM=INPLACE.
+bool AsksForRewrite(THD* thd, const Alter_inplace_info* alter_info);
+
+/// The server takes a changed column option for one that may change what generated columns are computed from, and
+/// InnoDB then copies. Quarry's options never do: takes that out of what InnoDB is asked to alter.
+void HideColumnOptions(Alter_inplace_info* alter_info);
 
 /// EXCHANGE PARTITION and CONVERT TABLE move a table's rows, heads as they are, under another definition; the server
 /// compares the two, but not what column comments and options mean here. True, with the error reported, when `table`
-/// (the one that is no partition) and the partitioned table of the statement differ in managed columns or in the
-/// prefix that their heads are guaranteed to hold. For handler::check_if_incompatible_data.
+/// (the one that is no partition) and the partitioned table of the statement differ in managed columns or in their
+/// prefix sizes. (A prefix limit goes where the heads go.) For handler::check_if_incompatible_data.
 bool RefuseExchange(THD* thd, TABLE* table);
 
 }  // namespace quarry

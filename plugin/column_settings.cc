@@ -147,6 +147,18 @@ Status CheckSettings(const ColumnSettingsInput& input) {
   return CheckAgreement(Layered(input));
 }
 
+uint32_t GuaranteedPrefixBytes(const PrefixSizes& sizes, uint32_t limit_bytes) {
+  // An index that is there was found to be within the guaranteed prefix when it was made.
+  return std::max(sizes.index_prefix_bytes, std::min(sizes.prefix_size_bytes, limit_bytes));
+}
+
+std::optional<uint32_t> PrefixLimitForChange(const PrefixSizes& before, uint32_t guaranteed_bytes,
+                                             const PrefixSizes& after) {
+  if (after.index_prefix_bytes > guaranteed_bytes) return std::nullopt;
+  if (after.asked_prefix_size_bytes == before.asked_prefix_size_bytes) return kNoPrefixLimit;
+  return std::min(guaranteed_bytes, after.prefix_size_bytes);
+}
+
 Status CheckTableSettings(const OptionTexts& table) {
   QUARRY_TRY(CheckTexts(table));
   ColumnSettingsInput input;

@@ -11,10 +11,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "quarry/options.h"
 #include "quarry/status.h"
+#include "quarry/store.h"
 
 namespace quarry {
 
@@ -64,5 +66,21 @@ ColumnSettings ResolveSettings(const ColumnSettingsInput& input);
 Status CheckSettings(const ColumnSettingsInput& input);
 /// The same for the table's own options alone.
 Status CheckTableSettings(const OptionTexts& table);
+
+/// What one definition says of the prefix of one managed column. index_prefix <= prefix_size.
+struct PrefixSizes {
+  uint32_t index_prefix_bytes = 0;
+  uint32_t asked_prefix_size_bytes = 0;  ///< before an index prefix raised it
+  uint32_t prefix_size_bytes = 0;
+};
+
+/// How many raw bytes every head holds at least, under a definition and the prefix limit of the table
+/// (StoreDirectory::PrefixLimitBytes). The proof stands in docs/handler.md, 'What every head holds'.
+uint32_t GuaranteedPrefixBytes(const PrefixSizes& sizes, uint32_t limit_bytes);
+
+/// Whether heads that hold `guaranteed_bytes` may stay as they are when a column's definition becomes another: the
+/// prefix limit to be stated for it first (kNoPrefixLimit: none), or nothing when the table must be written anew.
+std::optional<uint32_t> PrefixLimitForChange(const PrefixSizes& before, uint32_t guaranteed_bytes,
+                                             const PrefixSizes& after);
 
 }  // namespace quarry

@@ -63,6 +63,8 @@ const char* ActionText(Action action) {
       return "drop";
     case Action::kRebuild:
       return "rebuild";
+    case Action::kAlter:
+      return "alter";
   }
   return "use";
 }

@@ -8,7 +8,7 @@
 namespace quarry {
 
 /// What was being done, for the message: "Quarry could not <action> table `db`.`t`: ...".
-enum class Action : uint8_t { kRead, kAppend, kSync, kOpen, kCreate, kRename, kDrop, kRebuild };
+enum class Action : uint8_t { kRead, kAppend, kSync, kOpen, kCreate, kRename, kDrop, kRebuild, kAlter };
 
 /// Reports `status` (not ok) as an SQL error that names the table (may be nullptr: "db/t" unknown) and what the core
 /// said (corruption: with store, segment and offset), also to the error log when an operator must act, and returns

@@ -74,7 +74,10 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   int discard_or_import_tablespace(my_bool discard) override;
   bool check_if_incompatible_data(HA_CREATE_INFO* create_info, uint table_changes) override;
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE* altered_table, Alter_inplace_info* info) override;
+  bool prepare_inplace_alter_table(TABLE* altered_table, Alter_inplace_info* info) override;
   bool commit_inplace_alter_table(TABLE* altered_table, Alter_inplace_info* info, bool commit) override;
+
+  int check(THD* thd, HA_CHECK_OPT* options) override;
 
   void print_error(int error, myf flags) override;
 
@@ -90,9 +93,28 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   [[nodiscard]] bool WholeRow() const;
   void BeginStatement(THD* thd);
 
+  /// The layout, with what the prefix limit of the table makes of its guaranteed prefixes.
+  [[nodiscard]] ColumnLayout LimitedLayout();
+  /// The handlers of all partitions of the table; of a table without partitions this one.
+  std::vector<QuarryHandler*> Siblings();
+
   /// Makes this session's appends durable, for tables that never reach the commit hook.
   int SyncForDdl();
   bool CommitRebuild(TABLE* altered_table, Alter_inplace_info* info);
+  /// A table or partition whose store must follow its heads to another InnoDB table.
+  struct Rebuild {
+    QuarryHandler* file;
+    TableId before;
+    bool begun;
+  };
+  std::vector<QuarryHandler*> CommittedTogether(const Alter_inplace_info* info);
+  Status BeginRebuilds(const std::vector<QuarryHandler*>& files, std::vector<Rebuild>* rebuilds);
+  static void FinishRebuild(const Rebuild& rebuild, bool failed);
+
+  // What CHECK TABLE is to answer.
+  int CheckRowsAndValues(THD* thd, HA_CHECK_OPT* options);
+  int CheckValues(THD* thd);
+  void CheckLaterPartitions(THD* thd, HA_CHECK_OPT* options);
 
   [[nodiscard]] bool PrefetchesIds(THD* thd) const;
   bool ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first, ulonglong* reserved);
@@ -114,6 +136,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   bool prefetching_ids_ = false;     ///< get_auto_increment was called for a range shared by all sessions
   bool child_reserved_ids_ = false;  ///< the child has reserved ids in this statement
   bool rebuilds_ = false;            ///< the ALTER in progress rebuilds the table in place
+  uint32_t prefix_limit_to_state_ = kNoPrefixLimit;  ///< by the ALTER in progress
 };
 
 }  // namespace quarry

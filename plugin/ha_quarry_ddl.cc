@@ -1,6 +1,11 @@
 // QuarryHandler's part in DDL: CREATE, RENAME, ALTER in place, and what is refused.
-#include "ha_error.h"
 #include "ha_quarry.h"
+
+#include <partition_info.h>
+
+#include <ha_partition.h>
+
+#include "ha_error.h"
 #include "hton.h"
 #include "transaction.h"
 #include "trash_sweep.h"
@@ -52,66 +57,130 @@ bool Rebuilds(enum_alter_inplace_result result) {
 enum_alter_inplace_result QuarryHandler::check_if_supported_inplace_alter(TABLE* altered_table,
                                                                           Alter_inplace_info* info) {
   rebuilds_ = false;
+  prefix_limit_to_state_ = kNoPrefixLimit;
   // What is done in place never comes to create().
   if (CheckAlterOptions(ha_thd(), table, altered_table, user_temporary_)) return HA_ALTER_ERROR;
+  HideColumnOptions(info);
   const bool managed = rewriter_.active() || ResolveColumns(altered_table, user_temporary_).any_managed();
   if (!managed) return ForwardingHandler::check_if_supported_inplace_alter(altered_table, info);
   if (RefuseEncryption(ha_thd(), altered_table, info->create_info)) return HA_ALTER_ERROR;
-  const AlterVerdict verdict = CompareForAlter(table, altered_table, info, user_temporary_);
+  const AlterVerdict verdict = CompareForAlter(table, LimitedLayout(), altered_table, info, user_temporary_);
   if (!verdict.in_place) {
     info->unsupported_reason = verdict.reason;
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
-  const enum_alter_inplace_result result = ForwardingHandler::check_if_supported_inplace_alter(altered_table, info);
-  if (result == HA_ALTER_ERROR || result == HA_ALTER_INPLACE_NOT_SUPPORTED || !Rebuilds(result)) return result;
-  if (table->part_info != nullptr) {
-    // InnoDB commits all partitions in one call, which only the first partition's handler sees.
-    info->unsupported_reason = "QUARRY rebuilds partitioned tables by copying";
+  if (AsksForRewrite(ha_thd(), info)) {
+    info->unsupported_reason = "every value is written anew";
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
-  rebuilds_ = true;
+  const enum_alter_inplace_result result = ForwardingHandler::check_if_supported_inplace_alter(altered_table, info);
+  if (result == HA_ALTER_ERROR || result == HA_ALTER_INPLACE_NOT_SUPPORTED) return result;
+  rebuilds_ = Rebuilds(result);
+  if (rebuilds_ && verdict.must_not_rebuild) {
+    info->unsupported_reason = "values older than a change of PREFIX_SIZE must be written anew";
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
+  prefix_limit_to_state_ = verdict.prefix_limit_bytes;
   return result;
+}
+
+// Asked for anew each time: EXCHANGE PARTITION gives a table other heads, and their limit, under the same definition.
+// All partitions count for each: ha_partition does in place what one of them says can be done in place.
+ColumnLayout QuarryHandler::LimitedLayout() {
+  ColumnLayout layout = share_->layout();
+  for (const QuarryHandler* const file : Siblings()) {
+    const Result<InnerTable> inner = ReadInnerTable(file->child());
+    // What is not known counts as nothing guaranteed: then an index beyond those that there are is made by a copy.
+    layout.ApplyPrefixLimit(inner.ok() ? Directory()->PrefixLimitBytes(inner->id) : 0);
+  }
+  return layout;
+}
+
+std::vector<QuarryHandler*> QuarryHandler::Siblings() {
+  if (table->part_info == nullptr) return {this};
+  std::vector<QuarryHandler*> files;
+  for (handler** file = static_cast<ha_partition*>(table->file)->get_child_handlers(); *file != nullptr; file++) {
+    files.push_back(static_cast<QuarryHandler*>(*file));
+  }
+  return files;
+}
+
+// The limit is durable before the new definition can be: whichever of the two a crash leaves in force, it is true of
+// every head. An ALTER that fails later has lowered it for nothing, which only costs a copy one day.
+bool QuarryHandler::prepare_inplace_alter_table(TABLE* altered_table, Alter_inplace_info* info) {
+  if (prefix_limit_to_state_ != kNoPrefixLimit) {
+    const Result<InnerTable> inner = ReadInnerTable(child());
+    Status status = inner.status();
+    if (inner.ok()) status = Directory()->LowerPrefixLimit(inner->id, inner->name, prefix_limit_to_state_);
+    if (!status.ok()) {
+      Fail(status, Action::kAlter);
+      return true;
+    }
+  }
+  return ForwardingHandler::prepare_inplace_alter_table(altered_table, info);
 }
 
 bool QuarryHandler::commit_inplace_alter_table(TABLE* altered_table, Alter_inplace_info* info, bool commit) {
   if (!rewriter_.active() || !commit) return ForwardingHandler::commit_inplace_alter_table(altered_table, info, commit);
-  rewriter_.ForgetRow();
   return CommitRebuild(altered_table, info);
+}
+
+// InnoDB commits all partitions in one call of the first one's handler.
+std::vector<QuarryHandler*> QuarryHandler::CommittedTogether(const Alter_inplace_info* info) {
+  if (info->group_commit_ctx == nullptr) return {this};
+  return Siblings();
+}
+
+// On an error no store stays marked.
+Status QuarryHandler::BeginRebuilds(const std::vector<QuarryHandler*>& files, std::vector<Rebuild>* rebuilds) {
+  Status status;
+  for (QuarryHandler* const file : files) {
+    const Result<InnerTable> before = ReadInnerTable(file->child());
+    status = before.status();
+    if (!status.ok()) break;
+    if (file->rebuilds_) status = Directory()->BeginRebind(before->id);
+    if (!status.ok()) break;
+    rebuilds->push_back({file, before->id, file->rebuilds_});
+  }
+  if (status.ok()) return status;
+  for (const Rebuild& rebuild : *rebuilds) {
+    if (rebuild.begun) FinishRebuild(rebuild, true);
+  }
+  return status;
+}
+
+// The rebuild itself is done or undone. A store that stays protected loses nothing: its dead space waits for a mark
+// pass.
+void QuarryHandler::FinishRebuild(const Rebuild& rebuild, bool failed) {
+  QuarryHandler* const file = rebuild.file;
+  file->store_.reset();
+  file->share_->ForgetStore();
+  if (!rebuild.begun) return;
+  const Result<InnerTable> after = ReadInnerTable(file->child());
+  Status status = after.status();
+  if (failed || (after.ok() && after->id == rebuild.before)) {
+    status = Directory()->AbandonRebind(rebuild.before);
+  } else if (after.ok()) {
+    status = Directory()->Rebind(rebuild.before, after->id);
+  }
+  if (status.ok()) return;
+  sql_print_warning("QUARRY: the store of table `%s`.`%s` (InnoDB's table %llu) stays marked as being rebuilt: %s",
+                    file->table_share->db.str, file->table_share->table_name.str,
+                    static_cast<unsigned long long>(rebuild.before.value), status.ToString().c_str());
 }
 
 // A rebuild gives the table a new InnoDB id while its heads still point into the store of the old one. So the store
 // is protected durably before InnoDB commits, and bound to the new id after.
 bool QuarryHandler::CommitRebuild(TABLE* altered_table, Alter_inplace_info* info) {
-  const Result<InnerTable> before = ReadInnerTable(child());
-  if (!before.ok()) {
-    Fail(before.status(), Action::kRebuild);
+  const std::vector<QuarryHandler*> files = CommittedTogether(info);
+  for (QuarryHandler* file : files) file->rewriter_.ForgetRow();
+  std::vector<Rebuild> rebuilds;
+  if (const Status status = BeginRebuilds(files, &rebuilds); !status.ok()) {
+    Fail(status, Action::kRebuild);
     return true;
   }
-  bool begun = false;
-  if (rebuilds_) {
-    const Status status = Directory()->BeginRebind(before->id);
-    begun = status.ok();
-    if (!begun && status.code() != StatusCode::kNotFound) {
-      Fail(status, Action::kRebuild);
-      return true;
-    }
-  }
   const bool failed = ForwardingHandler::commit_inplace_alter_table(altered_table, info, true);
-  store_.reset();
-  share_->ForgetStore();
-  if (!begun) return failed;
-  const Result<InnerTable> after = ReadInnerTable(child());
-  Status status = after.status();
-  if (failed || (after.ok() && after->id == before->id)) {
-    status = Directory()->AbandonRebind(before->id);
-  } else if (after.ok()) {
-    status = Directory()->Rebind(before->id, after->id);
-  }
-  // The rebuild itself is done. The store stays protected: nothing is lost, its dead space waits for a mark pass.
-  if (!status.ok()) {
-    sql_print_warning("QUARRY: the store of table `%s`.`%s` stays marked as being rebuilt: %s", table_share->db.str,
-                      table_share->table_name.str, status.ToString().c_str());
-  }
+  for (const Rebuild& rebuild : rebuilds) FinishRebuild(rebuild, failed);
   return failed;
 }
 

@@ -122,6 +122,42 @@ const handlerton* EngineOf(const TABLE_SHARE* share) {
   return share->db_type();
 }
 
+/// What InnoDB knows, by table id. Not an answer when InnoDB could not be asked.
+std::optional<std::unordered_map<uint64_t, std::string>> InnodbNames() {
+  const Result<QueryRows> rows = QueryAside("SELECT TABLE_ID, NAME FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES");
+  if (!rows.ok()) return std::nullopt;
+  std::unordered_map<uint64_t, std::string> names;
+  for (const auto& row : *rows) {
+    if (row[0] && row[1]) names.emplace(strtoull(row[0]->c_str(), nullptr, 10), *row[1]);
+  }
+  return names;
+}
+
+/// The least that holds for the table, or any partition of it. 0 when InnoDB cannot be asked for their ids.
+uint32_t PrefixLimitOf(const TABLE_SHARE* share) {
+  const auto innodb_names = InnodbNames();
+  if (!innodb_names) return 0;
+  std::string_view name(share->normalized_path.str, share->normalized_path.length);
+  if (name.substr(0, 2) == "./") name.remove_prefix(2);
+  const std::string partitions = std::string(name) + "#P#";
+  uint32_t limit = kNoPrefixLimit;
+  for (const auto& [id, innodb_name] : *innodb_names) {
+    if (innodb_name != name && innodb_name.compare(0, partitions.size(), partitions) != 0) continue;
+    limit = std::min(limit, Directory()->PrefixLimitBytes(TableId{id}));
+  }
+  return limit;
+}
+
+/// The layout that an open handler of the table would use.
+ColumnLayout LayoutInForce(TABLE* table) {
+  ColumnLayout layout = ResolveColumns(table, false);
+  const bool limit_matters = std::any_of(layout.columns.begin(), layout.columns.end(), [](const ColumnPlan& plan) {
+    return plan.managed() && plan.guaranteed_prefix_bytes > plan.index_prefix_bytes;
+  });
+  if (limit_matters) layout.ApplyPrefixLimit(PrefixLimitOf(table->s));
+  return layout;
+}
+
 void StoreSettings(const ColumnPlan& plan, Field** fields) {
   StoreNumber(fields[columns::kInlineSize], plan.inline_size_bytes);
   StoreNumber(fields[columns::kPrefixSize], plan.prefix_size_bytes);
@@ -147,7 +183,8 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
     }
     return 0;
   }
-  for (const ColumnPlan& plan : ResolveColumns(table, false).columns) {
+  const ColumnLayout layout = LayoutInForce(table);
+  for (const ColumnPlan& plan : layout.columns) {
     const Field* const column = table->field[plan.field_index];
     if (column->invisible > INVISIBLE_USER) continue;
     restore_record(target, s->default_values);
@@ -209,17 +246,6 @@ bool MaySee(THD* thd, const TableName& name) {
   const LEX_CSTRING table_name = {name.table.c_str(), name.table.size()};
   table.init_one_table(&database, &table_name, nullptr, TL_READ);
   return !check_table_access(thd, TABLE_ACLS, &table, true, 1, true);
-}
-
-/// What InnoDB knows, by table id. Not an answer when InnoDB could not be asked.
-std::optional<std::unordered_map<uint64_t, std::string>> InnodbNames() {
-  const Result<QueryRows> rows = QueryAside("SELECT TABLE_ID, NAME FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES");
-  if (!rows.ok()) return std::nullopt;
-  std::unordered_map<uint64_t, std::string> names;
-  for (const auto& row : *rows) {
-    if (row[0] && row[1]) names.emplace(strtoull(row[0]->c_str(), nullptr, 10), *row[1]);
-  }
-  return names;
 }
 
 /// A dropped store waits for its space to be given back; its old name may be another table's by now.

@@ -3,6 +3,7 @@
 // (MariaDB's libmysqlservices.a does the same; defining the few that are used spares the library.)
 #include <my_global.h>
 // my_global.h must be the server's first header.
+#include <mysql/service_print_check_msg.h>
 #include <mysql/services.h>
 #include <service_versions.h>
 
@@ -10,4 +11,8 @@ extern "C" {
 my_print_error_service_st* my_print_error_service =
     reinterpret_cast<my_print_error_service_st*>(VERSION_my_print_error);
 sql_service_st* sql_service = reinterpret_cast<sql_service_st*>(VERSION_sql_service);
+print_check_msg_service_st* print_check_msg_service =
+    reinterpret_cast<print_check_msg_service_st*>(VERSION_print_check_msg);
+progress_report_service_st* progress_report_service =
+    reinterpret_cast<progress_report_service_st*>(VERSION_progress_report);
 }

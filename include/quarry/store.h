@@ -30,6 +30,10 @@ namespace quarry {
 class StoreDirectoryImpl;
 class StoreImpl;
 
+/// What a prefix limit can be: as much as PREFIX_SIZE.
+inline constexpr uint32_t kPrefixLimitMaxBytes = 65535;
+inline constexpr uint32_t kNoPrefixLimit = 0xffffffff;
+
 /// The extents one transaction appended and has not yet seen made durable, per store and segment.
 /// Cheap when empty (no allocation). Copyable: a savepoint may keep none of it, for syncing too much is harmless.
 class UnsyncedExtents {
@@ -98,6 +102,14 @@ class StoreDirectory {
   /// The rebuild rolled back.
   [[nodiscard]] virtual Status AbandonRebind(TableId old_table) = 0;
 
+  /// How many raw bytes the heads in `table`'s rows may be taken to hold at most, whatever its definition says:
+  /// kNoPrefixLimit when nothing was stated for it. It is bound to the table as its stores are: a rename keeps it, a
+  /// rebuild that keeps the heads takes it along, a table written anew (another id) has none.
+  [[nodiscard]] virtual uint32_t PrefixLimitBytes(TableId table) = 0;
+  /// States it, to be called before a definition is in force under which heads of another length are written. It only
+  /// ever falls. Durable when it returns. Errors: kInvalidArgument above kPrefixLimitMaxBytes; those of OpenForAppend.
+  [[nodiscard]] virtual Status LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) = 0;
+
   /// InnoDB has no table `table` any more, as of `lsn` (the caller looked): its stores go to the trash folder, still
   /// readable, and come back by themselves when `table` is asked for again (a DROP that a crash undid). Durable when
   /// it returns. A store that is rebinding is left alone.
@@ -108,6 +120,10 @@ class StoreDirectory {
   /// Reads the whole value into `out`, whose size must be locator.value_size_bytes. Every checksum is verified.
   /// Errors: kCorruption (with store, segment, offset), kIoError, kNotFound (segment gone), kUnavailable.
   [[nodiscard]] virtual Status Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) = 0;
+
+  /// Read, into memory that other reads used before: nothing is allocated for each value, and what was used last is
+  /// still in the processor's cache. Errors: those of Read, and kNotSupported: no memory for the value.
+  [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) = 0;
 
   /// Reads out.size() bytes of the value from `offset_bytes`, touching only the index and the parts that hold them.
   [[nodiscard]] virtual Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
@@ -121,10 +137,6 @@ class StoreDirectory {
   virtual void Release(const Locator& locator) = 0;
 
   /// Writes every store's manifest. Called at intervals and at shutdown.
-  /// Read, into memory that other reads used before: nothing is allocated for each value, and what was used last is
-  /// still in the processor's cache. Errors: those of Read, and kNotSupported: no memory for the value.
-  [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) = 0;
-
   [[nodiscard]] virtual Status Checkpoint() = 0;
 
   [[nodiscard]] virtual Counters GetCounters() const = 0;

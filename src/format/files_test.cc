@@ -76,6 +76,12 @@ TEST(FilesTest, RoundTrip) {
   EXPECT_EQ(DecodeDirectoryFile(EncodeDirectoryFile(SomeDirectory())).value(), SomeDirectory());
   const PathMarker marker{kInstallation, 3, 1700000000000000};
   EXPECT_EQ(DecodePathMarker(EncodePathMarker(marker)).value(), marker);
+  for (const uint16_t limit : {uint16_t{0}, uint16_t{700}, uint16_t{65535}}) {
+    Manifest limited = SomeManifest();
+    limited.prefix_limit_bytes = limit;
+    EXPECT_EQ(DecodeManifest(EncodeManifest(limited), StoreId{7}).value(), limited);
+    EXPECT_EQ(EncodeManifest(limited).size(), EncodeManifest(SomeManifest()).size());
+  }
   Manifest empty;
   empty.store = StoreId{1};
   EXPECT_EQ(DecodeManifest(EncodeManifest(empty), StoreId{1}).value(), empty);
@@ -142,7 +148,9 @@ TEST(ManifestTest, ImpossibleContentIsRefusedThoughTheChecksumHolds) {
   };
   EXPECT_EQ(patched(0, uint64_t{7}).code(), StatusCode::kOk);
   EXPECT_EQ(patched(32, uint32_t{8}).code(), StatusCode::kCorruption) << "next segment number in use";
-  EXPECT_EQ(patched(36, uint32_t{4}).code(), StatusCode::kCorruption) << "unknown flag";
+  EXPECT_EQ(patched(36, uint32_t{2 + 4 + (700U << 16)}).code(), StatusCode::kOk) << "a prefix limit of 700 bytes";
+  EXPECT_EQ(patched(36, uint32_t{2 + 8}).code(), StatusCode::kCorruption) << "unknown flag";
+  EXPECT_EQ(patched(36, uint32_t{2 + (700U << 16)}).code(), StatusCode::kCorruption) << "a limit without its flag";
   EXPECT_EQ(patched(36, uint32_t{0}).code(), StatusCode::kCorruption) << "an LSN without the discard";
   EXPECT_EQ(patched(40, uint32_t{0xffffffff}).code(), StatusCode::kCorruption) << "name size";
   EXPECT_EQ(patched(52, uint32_t{0x7fffffff}).code(), StatusCode::kCorruption) << "table count";

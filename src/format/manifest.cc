@@ -13,6 +13,9 @@ namespace {
 constexpr uint16_t kManifestVersion = 1;
 constexpr uint32_t kRebindingFlag = 1;
 constexpr uint32_t kDiscardedFlag = 2;
+constexpr uint32_t kPrefixLimitFlag = 4;
+constexpr uint32_t kKnownFlags = kRebindingFlag | kDiscardedFlag | kPrefixLimitFlag;
+constexpr uint32_t kPrefixLimitShift = 16;  ///< the u16 behind the flags
 constexpr size_t kSegmentSize = 3 * 4 + 5 * 8;
 
 ManifestSegment ReadSegment(ByteReader* reader, uint32_t* state) {
@@ -49,6 +52,26 @@ std::string FindFault(const Manifest& manifest) {
   return {};
 }
 
+uint32_t FlagsOf(const Manifest& manifest) {
+  uint32_t flags = (manifest.rebinding ? kRebindingFlag : 0) | (manifest.discarded ? kDiscardedFlag : 0);
+  if (manifest.prefix_limit_bytes) {
+    flags |= kPrefixLimitFlag | (uint32_t{*manifest.prefix_limit_bytes} << kPrefixLimitShift);
+  }
+  return flags;
+}
+
+// False when there are bits that this version does not know.
+bool TakeFlags(uint32_t flags, Manifest* manifest) {
+  manifest->rebinding = (flags & kRebindingFlag) != 0;
+  manifest->discarded = (flags & kDiscardedFlag) != 0;
+  uint32_t unknown = flags & ~kKnownFlags;
+  if ((flags & kPrefixLimitFlag) != 0) {
+    manifest->prefix_limit_bytes = static_cast<uint16_t>(flags >> kPrefixLimitShift);
+    unknown &= (uint32_t{1} << kPrefixLimitShift) - 1;
+  }
+  return unknown == 0;
+}
+
 }  // namespace
 
 const char* SegmentStateName(SegmentState state) {
@@ -70,7 +93,7 @@ std::vector<uint8_t> EncodeManifest(const Manifest& manifest) {
   body.U64(manifest.created_micros);
   body.U64(manifest.discarded_at_lsn);
   body.U32(manifest.next_segment.value);
-  body.U32((manifest.rebinding ? kRebindingFlag : 0) | (manifest.discarded ? kDiscardedFlag : 0));
+  body.U32(FlagsOf(manifest));
   body.String(manifest.table_name);
   body.U32(static_cast<uint32_t>(manifest.tables.size()));
   for (const TableId& table : manifest.tables) body.U64(table.value);
@@ -112,9 +135,7 @@ Result<Manifest> DecodeManifest(std::span<const uint8_t> file, StoreId expected)
   manifest.created_micros = reader.U64();
   manifest.discarded_at_lsn = reader.U64();
   manifest.next_segment = SegmentNumber{reader.U32()};
-  const uint32_t flags = reader.U32();
-  manifest.rebinding = (flags & kRebindingFlag) != 0;
-  manifest.discarded = (flags & kDiscardedFlag) != 0;
+  const bool flags_known = TakeFlags(reader.U32(), &manifest);
   manifest.table_name = reader.String(kNameMaxBytes);
   const uint32_t table_count = reader.Count(sizeof(uint64_t));
   manifest.tables.reserve(table_count);
@@ -128,7 +149,7 @@ Result<Manifest> DecodeManifest(std::span<const uint8_t> file, StoreId expected)
     manifest.segments.back().state = static_cast<SegmentState>(state);
   }
   if (!reader.ok() || reader.remaining() != 0) return corruption("body has the wrong length");
-  if ((flags & ~(kRebindingFlag | kDiscardedFlag)) != 0) return corruption("has unknown flags");
+  if (!flags_known) return corruption("has unknown flags");
   if (const std::string fault = FindFault(manifest); !fault.empty()) return corruption(fault);
   if (expected.value != 0 && manifest.store != expected) {
     return corruption("belongs to store " + std::to_string(manifest.store.value));

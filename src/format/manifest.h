@@ -1,7 +1,8 @@
 // MANIFEST of one store: what it is bound to and which segments it has. Normative layout: docs/format.md.
 //
 //   body:    store id u64 | sequence u64 | created micros u64 | discarded at LSN u64 | next segment number u32
-//            | flags u32 (1 rebinding, 2 discarded) | table name (u32 size, bytes) | table count u32 | table id u64 ...
+//            | flags u16 (1 rebinding, 2 discarded, 4 prefix limit stated) | prefix limit u16
+//            | table name (u32 size, bytes) | table count u32 | table id u64 ...
 //            | segment count u32 | segment ...
 //   segment: number u32 | path number u32 | state u32 | size u64 | extents u64 | live bytes u64 | dead bytes u64
 //            | checkpoint position u64
@@ -12,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,8 +52,10 @@ struct Manifest {
   bool rebinding = false;         ///< a rebuild began and neither committed nor rolled back
   bool discarded = false;         ///< in the trash
   uint64_t discarded_at_lsn = 0;  ///< InnoDB's LSN of the discard; 0 unless discarded
-  std::string table_name;         ///< at the last binding; for people only; at most kNameMaxBytes
-  std::vector<TableId> tables;    ///< InnoDB table ids that the store is bound to; the last is the newest
+  /// No head in the tables is to be taken to hold more raw bytes than this, whatever their definitions say.
+  std::optional<uint16_t> prefix_limit_bytes;
+  std::string table_name;       ///< at the last binding; for people only; at most kNameMaxBytes
+  std::vector<TableId> tables;  ///< InnoDB table ids that the store is bound to; the last is the newest
   std::vector<ManifestSegment> segments;
   bool operator==(const Manifest&) const = default;
 };

@@ -191,6 +191,59 @@ TEST_F(StoreBindingTest, HalfMadeThingsAreRemoved) {
   EXPECT_GT(AppendTo(kTable, 2).segment.value, 9U);
 }
 
+// ---- prefix limits ----
+
+TEST_F(StoreBindingTest, APrefixLimitOnlyFallsAndOutlivesCrashes) {
+  const Locator locator = AppendTo(kTable, 1);
+  EXPECT_EQ(directory_->PrefixLimitBytes(kTable), kNoPrefixLimit);
+  for (const auto& [stated, in_force] : {std::pair{700U, 700U}, {800U, 700U}, {0U, 0U}, {65535U, 0U}}) {
+    ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/t", stated));
+    EXPECT_EQ(directory_->PrefixLimitBytes(kTable), in_force);
+    CrashAndOpen();
+    EXPECT_EQ(directory_->PrefixLimitBytes(kTable), in_force);
+  }
+  EXPECT_EQ(directory_->LowerPrefixLimit(kTable, "db/t", 65536).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(directory_->LowerPrefixLimit(TableId{0}, "db/t", 1).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(directory_->PrefixLimitBytes(kOther), kNoPrefixLimit);
+  EXPECT_EQ(AppendTo(kTable, 2).store, locator.store);
+  ExpectReadable(locator, 1);
+}
+
+TEST_F(StoreBindingTest, APrefixLimitIsThereBeforeTheFirstValue) {
+  ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/t", 100));
+  CrashAndOpen();
+  EXPECT_EQ(directory_->PrefixLimitBytes(kTable), 100U);
+  const Locator locator = AppendTo(kTable, 1);
+  EXPECT_EQ(directory_->ListStores().size(), 1U);
+  Reopen();
+  EXPECT_EQ(directory_->PrefixLimitBytes(kTable), 100U);
+  ExpectReadable(locator, 1);
+}
+
+TEST_F(StoreBindingTest, APrefixLimitFollowsTheHeads) {
+  AppendTo(kTable, 1);
+  ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/t", 100));
+  ASSERT_OK(directory_->BeginRebind(kTable));
+  ASSERT_OK(directory_->Rebind(kTable, kOther));
+  EXPECT_EQ(directory_->PrefixLimitBytes(kTable), kNoPrefixLimit);
+  EXPECT_EQ(directory_->PrefixLimitBytes(kOther), 100U);
+  CrashAndOpen();
+  EXPECT_EQ(directory_->PrefixLimitBytes(kOther), 100U);
+  ASSERT_OK(directory_->Discard(kOther, 5));
+  CrashAndOpen();
+  EXPECT_EQ(directory_->PrefixLimitBytes(kOther), 100U) << "a dropped table that comes back has the same heads";
+}
+
+TEST_F(StoreBindingTest, APrefixLimitThatCannotBeWrittenIsAnError) {
+  AppendTo(kTable, 1);
+  ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/t", 700));
+  env_.FailCall(CallKind::kReplace, 1, EIO, true);
+  EXPECT_FALSE(directory_->LowerPrefixLimit(kTable, "db/t", 100).ok());
+  env_.ClearFailures();
+  CrashAndOpen();
+  EXPECT_EQ(directory_->PrefixLimitBytes(kTable), 700U);
+}
+
 TEST_F(StoreBindingTest, ADamagedManifestOrDirectoryFileIsRefused) {
   AppendTo(kTable, 1);
   directory_.reset();

@@ -145,14 +145,17 @@ Result<std::shared_ptr<Store>> StoreDirectoryImpl::Find(TableId table) {
 }
 
 Result<std::shared_ptr<Store>> StoreDirectoryImpl::OpenForAppend(TableId table, const std::string& table_name) {
-  if (table.value == 0) return Status::InvalidArgument("table id 0 is no table");
   if (std::shared_ptr<StoreImpl> store = FindLive(table); store != nullptr) return std::shared_ptr<Store>(store);
   MutexLock lock(admin_mutex_);
-  QUARRY_TRY_ASSIGN(std::shared_ptr<StoreImpl> store, Restore(table));
-  if (store == nullptr) {
-    QUARRY_TRY_ASSIGN(store, CreateStore(table, table_name));
-  }
+  QUARRY_TRY_ASSIGN(std::shared_ptr<StoreImpl> store, LiveStore(table, table_name));
   return std::shared_ptr<Store>(store);
+}
+
+Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::LiveStore(TableId table, const std::string& table_name) {
+  if (table.value == 0) return Status::InvalidArgument("table id 0 is no table");
+  QUARRY_TRY_ASSIGN(std::shared_ptr<StoreImpl> store, Restore(table));
+  if (store == nullptr) return CreateStore(table, table_name);
+  return store;
 }
 
 // ---- creation ----
@@ -207,6 +210,30 @@ Status StoreDirectoryImpl::SetRebinding(TableId table, bool rebinding) {
 Status StoreDirectoryImpl::BeginRebind(TableId old_table) { return SetRebinding(old_table, true); }
 
 Status StoreDirectoryImpl::AbandonRebind(TableId old_table) { return SetRebinding(old_table, false); }
+
+uint32_t StoreDirectoryImpl::PrefixLimitBytes(TableId table) {
+  uint32_t limit = kNoPrefixLimit;
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
+    const std::optional<uint16_t> stated = store->GetBinding().prefix_limit_bytes;
+    if (stated) limit = std::min<uint32_t>(limit, *stated);
+  }
+  return limit;
+}
+
+// A store that was made for this alone has no segment. It stays all the same: heads of another store (a rebuild that a
+// crash cut off from its stores) may be in the table's rows.
+Status StoreDirectoryImpl::LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) {
+  if (bytes > kPrefixLimitMaxBytes) {
+    return Status::InvalidArgument("a prefix limit of " + std::to_string(bytes) + " bytes (allowed: up to " +
+                                   std::to_string(kPrefixLimitMaxBytes) + ")");
+  }
+  MutexLock lock(admin_mutex_);
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, LiveStore(table, table_name));
+  StoreImpl::Binding binding = store->GetBinding();
+  if (binding.prefix_limit_bytes && *binding.prefix_limit_bytes <= bytes) return Status::Ok();
+  binding.prefix_limit_bytes = static_cast<uint16_t>(bytes);
+  return store->SetBinding(binding);
+}
 
 Status StoreDirectoryImpl::Rebind(TableId old_table, TableId new_table) {
   if (new_table.value == 0) return Status::InvalidArgument("table id 0 is no table");
@@ -281,6 +308,18 @@ Status StoreDirectoryImpl::Read(const Locator& locator, const ReadOptions& optio
   return store->Read(locator, 0, options, out, true);
 }
 
+Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
+  PooledBuffer buffer;
+  try {
+    buffer = context_->read_buffers.Take(static_cast<size_t>(locator.value_size_bytes));
+  } catch (const std::bad_alloc&) {
+    return Status::NotSupported("no memory for a value of " + std::to_string(locator.value_size_bytes) + " bytes");
+  }
+  const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
+  QUARRY_TRY(Read(locator, options, bytes));
+  return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
+}
+
 Status StoreDirectoryImpl::ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                      std::span<uint8_t> out) {
   QUARRY_TRY(CheckRead(locator, offset_bytes, out.size()));
@@ -308,18 +347,6 @@ Status StoreDirectoryImpl::Checkpoint() {
     if (Status status = store->Checkpoint(); !status.ok() && first.ok()) first = status;
   }
   return first;
-Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
-  PooledBuffer buffer;
-  try {
-    buffer = context_->read_buffers.Take(static_cast<size_t>(locator.value_size_bytes));
-  } catch (const std::bad_alloc&) {
-    return Status::NotSupported("no memory for a value of " + std::to_string(locator.value_size_bytes) + " bytes");
-  }
-  const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
-  QUARRY_TRY(Read(locator, options, bytes));
-  return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
-}
-
 }
 
 Counters StoreDirectoryImpl::GetCounters() const {

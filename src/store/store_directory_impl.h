@@ -39,12 +39,14 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status BeginRebind(TableId old_table) override;
   [[nodiscard]] Status Rebind(TableId old_table, TableId new_table) override;
   [[nodiscard]] Status AbandonRebind(TableId old_table) override;
+  [[nodiscard]] uint32_t PrefixLimitBytes(TableId table) override;
+  [[nodiscard]] Status LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) override;
   [[nodiscard]] Status Discard(TableId table, uint64_t lsn) override;
   [[nodiscard]] Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) override;
   [[nodiscard]] Status Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) override;
+  [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) override;
   [[nodiscard]] Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                  std::span<uint8_t> out) override;
-  [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) override;
   [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;
   void Release(const Locator& locator) override;
   [[nodiscard]] Status Checkpoint() override;
@@ -69,6 +71,9 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] std::shared_ptr<StoreImpl> FindLive(TableId table) const QUARRY_EXCLUDES(stores_mutex_);
   /// Brings the table's stores back from the trash. The newest, or null when there is none.
   [[nodiscard]] Result<std::shared_ptr<StoreImpl>> Restore(TableId table) QUARRY_REQUIRES(admin_mutex_);
+  /// OpenForAppend, under the lock.
+  [[nodiscard]] Result<std::shared_ptr<StoreImpl>> LiveStore(TableId table, const std::string& table_name)
+      QUARRY_REQUIRES(admin_mutex_);
   [[nodiscard]] Result<std::shared_ptr<StoreImpl>> CreateStore(TableId table, const std::string& table_name)
       QUARRY_REQUIRES(admin_mutex_);
   [[nodiscard]] Result<StoreId> TakeStoreId() QUARRY_REQUIRES(admin_mutex_);

@@ -129,6 +129,7 @@ Status StoreImpl::WriteManifest(const Binding& binding) {
   manifest.rebinding = binding.rebinding;
   manifest.discarded = binding.discarded;
   manifest.discarded_at_lsn = binding.discarded_at_lsn;
+  manifest.prefix_limit_bytes = binding.prefix_limit_bytes;
   const std::vector<std::shared_ptr<Segment>> segments = AllSegments();
   // Read after the list: every number in it lies below.
   manifest.next_segment = SegmentNumber{next_segment_.load()};

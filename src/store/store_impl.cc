@@ -40,7 +40,8 @@ StoreImpl::StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& mani
       has_manifest_(has_manifest),
       next_segment_(manifest.next_segment.value),
       sequence_(manifest.sequence),
-      binding_{manifest.tables, manifest.table_name, manifest.rebinding, manifest.discarded, manifest.discarded_at_lsn},
+      binding_{manifest.tables,    manifest.table_name,       manifest.rebinding,
+               manifest.discarded, manifest.discarded_at_lsn, manifest.prefix_limit_bytes},
       discarded_(manifest.discarded),
       in_trash_(in_trash) {}
 

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -71,6 +72,7 @@ class StoreImpl final : public Store,
     bool rebinding = false;
     bool discarded = false;
     uint64_t discarded_at_lsn = 0;
+    std::optional<uint16_t> prefix_limit_bytes;
   };
   [[nodiscard]] Binding GetBinding() const;
   /// GetBinding().discarded, without a lock.
