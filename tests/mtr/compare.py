@@ -16,7 +16,7 @@ from pathlib import Path
 ENGINE_NAME = re.compile(r"quarry|innodb", re.IGNORECASE)
 WORKER_FOLDER = r"(?:/\d+\b)?"  # mtr gives each of several workers a folder
 TEMPORARY = re.compile(r"/tmp/quarry-mtr\w+/tmp" + WORKER_FOLDER)
-INLINE_OPTION = re.compile(r" ?`INLINE_SIZE`='?\d+'?", re.IGNORECASE)
+INLINE_OPTION = re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?`INLINE_SIZE`='?\d+'?", re.IGNORECASE)
 LAST_LINES = 40
 
 # What a judgement can be. The first three are good.
@@ -59,11 +59,12 @@ class Entry:
 
 @dataclass
 class Run:
-    """A test under one engine: its record (None: not run) and its texts, normalised."""
+    """A test under one engine: its record (None: not run), its texts normalised, and what it said when it stopped."""
 
     record: object
     output: list
-    message: str
+    message: str = ""
+    said: str = ""
 
 
 def normalise(text, folders=()):
@@ -78,15 +79,24 @@ def lines_of(text):
     return text.removesuffix("\n").split("\n")
 
 
-def message_of(record, message, folders=()):
+def make_run(record, output, message, folders=()):
+    """A Run of the texts as they are."""
+    if record is None:
+        return Run(None, [])
+    # mtr's detail has more: its reason for skipping, warnings of the server's log, a crash.
+    said = f"{message}\n{record.detail}"
+    return Run(record, lines_of(normalise(output, folders)), message_of(record, message, folders), said)
+
+
+def message_of(record, message, folders):
     """Why a test failed, without what differs from run to run."""
     text = message if message.strip() else record.detail
     text = normalise(text, folders)
     lines = [line for line in text.splitlines() if line.strip() and "Test ended at" not in line]
     kept = []
     for line in lines:
-        if line.startswith(("The result from queries just before", "More results from queries")):
-            break  # the output follows; it is compared by itself
+        if line.startswith(("The result from queries just", "More results from queries", " - ", "***")):
+            break  # the output, compared by itself; what mtr does with its files
         kept.append(re.sub(r"\d+", "N", line))
     return "\n".join(kept)
 
@@ -171,10 +181,11 @@ def unexplained_changes(innodb, quarry, entry):
     left = innodb.output
     innodb_verdict, quarry_verdict = innodb.record.verdict, quarry.record.verdict
     if innodb_verdict != quarry_verdict or innodb_verdict == "fail":
+        said = quarry.said
         if quarry_verdict in ("skipped", "disabled"):
-            said, pattern = quarry.record.detail, entry.skipped
+            pattern = entry.skipped
         elif quarry_verdict == "fail":
-            said, pattern = quarry.message, entry.fails
+            pattern = entry.fails
             left = without_missing_tail(innodb.output, quarry.output)
         else:
             said, pattern = f"fails under InnoDB only: {innodb.message}", None

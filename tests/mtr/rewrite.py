@@ -14,7 +14,7 @@ OPTION_SUFFIXES = {".opt", ".cnf", ".combinations"}
 
 ENGINE = re.compile(
     r"(?P<show>\bshow[ \t]+)?"
-    r"(?P<before>[\w-]*engine\w*(?:\s*:?==?\s*|[ \t]+)(?:[\\'\"`]*)[ \t]*)"
+    r"(?P<before>[\w-]*engine\w*(?:['\"`]?\s*(?::?==?|!=|<>)\s*|[ \t]+)[\\'\"`]*[ \t]*)"
     r"innodb\b",
     re.IGNORECASE,
 )

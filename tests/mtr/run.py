@@ -27,7 +27,6 @@ from pathlib import Path
 import compare
 import report
 import trees
-from compare import Run
 from runner import OPTIONS, SUITE_OPTIONS, MtrRun, Results
 
 HERE = Path(__file__).resolve().parent
@@ -166,12 +165,7 @@ def compare_tests(lab, suite, names, attempt=1):
 
 
 def load_run(lab, side, key):
-    record = side.load(key)
-    if record is None:
-        return Run(None, [], "")
-    folders = lab.folders()
-    output = compare.lines_of(compare.normalise(side.text(key, "output"), folders))
-    return Run(record, output, compare.message_of(record, side.text(key, "message"), folders))
+    return compare.make_run(side.load(key), side.text(key, "output"), side.text(key, "message"), lab.folders())
 
 
 def second_chance(lab, suite, judgements, progress):
