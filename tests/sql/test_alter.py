@@ -11,7 +11,7 @@ import threading
 import pymysql
 import pytest
 
-from harness.segments import all_extents
+from harness.segments import TRAILER_MAGIC, all_extents
 from harness.values import SEED, payload, text
 
 OWN_OPTION = re.compile(r"\s*\b(?:INLINE_SIZE|PREFIX_SIZE|PART_SIZE|CODEC)=[^\s,)]+")
@@ -466,19 +466,22 @@ def test_new_columns_with_short_defaults_are_instant(twin):
             ("LONGBLOB NOT NULL", "''"),
             ("LONGBLOB", "'short'"),
             ("LONGBLOB", "'%s'" % ("x" * 63)),
+            ("LONGBLOB", "REPEAT('aaa', 62)"),
+            ("LONGTEXT NOT NULL", "REPEAT('longer', 680)"),
             ("MEDIUMTEXT CHARACTER SET latin1 NOT NULL", "'häuser'"),
             ("BLOB", "NULL"),
         )
     ):
-        twin.run(f"ALTER TABLE t ADD COLUMN x{number} {kind} DEFAULT {default}, ALGORITHM=INSTANT")
+        twin.run(f"ALTER TABLE t ADD COLUMN x{number} {kind} DEFAULT ({default}), ALGORITHM=INSTANT")
         twin.check("t")
         twin.run(f"UPDATE t SET x{number} = CONCAT(x{number}, HEX(b)) WHERE id % 2 = 1")
         twin.check("t")
-    long_ones = (f"'{'y' * 64}'", "REPEAT('z', 9000)", "UUID()", "CONCAT(USER(), REPEAT('u', 100))")
+    like_a_head = f"CONCAT(REPEAT('h', 100), x'{TRAILER_MAGIC.hex()}')"
+    long_ones = ("REPEAT('y', 4097)", "REPEAT('z', 9000)", "UUID()", "CONCAT(USER(), REPEAT('u', 100))", like_a_head)
     for number, default in enumerate(long_ones):
         outcome = twin.run(f"ALTER TABLE t ADD COLUMN y{number} LONGBLOB DEFAULT ({default})", compare=False)
         assert outcome.error is None
-    twin.run("SELECT id, x0, x1, x2, x3, x4, y0, y1, LENGTH(y2), y3 FROM t")
+    twin.run("SELECT id, x0, x1, x2, x3, x4, x5, x6, y0, y1, LENGTH(y2), y3, y4 FROM t")
     twin.run("ALTER TABLE t MODIFY x1 LONGBLOB NOT NULL DEFAULT 'none'")
     twin.run("SELECT id, x1, MD5(b) FROM t")
 
