@@ -6,6 +6,7 @@
 #include "hton.h"
 
 #include "ha_quarry.h"
+#include "home_directory.h"
 #include "housekeeping.h"
 #include "information_schema.h"
 #include "inner_table.h"
@@ -102,6 +103,7 @@ int Init(void* argument) {
   ignore_db_dirs_append("#quarry");
   Result<DirectoryOptions> options = DirectoryOptionsFromVariables(home);
   Status status = options.status();
+  if (status.ok()) status = BringHomeBack(mysql_real_data_home, home);
   if (status.ok()) {
     Result<std::unique_ptr<StoreDirectory>> opened = StoreDirectory::Open(*options);
     status = opened.status();

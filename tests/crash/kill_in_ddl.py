@@ -19,6 +19,7 @@ import collections
 import hashlib
 import pathlib
 import random
+import re
 import secrets
 import sys
 import time
@@ -39,6 +40,10 @@ AFTERWARDS = (
     "UPDATE {t} SET b = CONCAT(COALESCE(b, ''), REPEAT('after', 2000)) WHERE id % 2 = 0",
     "DELETE FROM {t} WHERE id % 5 = 0",
 )
+
+
+class ServerFault(Exception):
+    """What was found happens to InnoDB tables too (Kind.server_fault)."""
 
 
 class Table:
@@ -130,12 +135,15 @@ class Hunt:
             text = f"row {row} " * row * 40
             self.server.query("INSERT INTO seed.source VALUES (%s, %s, %s, %s)", (row, data, text, row % 4))
 
-    def give_up(self, number):
-        """After a failure: the server's files are kept, and a new one takes its place."""
+    def give_up(self, number=None):
+        """After a failure: a new server takes the place of this one, whose files are kept when there is a `number`."""
         if self.server.alive():
             self.server.kill()
         kept = self.server.directory.with_name(f"{self.server.directory.name}-failed-{number}")
-        self.server.directory.rename(kept)
+        if number is None:
+            self.server.remove()
+        else:
+            self.server.directory.rename(kept)
         self.pending = None
         self.begin()
         return kept
@@ -218,15 +226,21 @@ class Hunt:
             self.counts["done before the point"] += 1
             return "done before the point"
         self.counts["kills"] += 1
+        where = outcome.points[-1] if outcome.points else point
         restart_s = self.restart()
         self.check_pending()
-        world = self.check(schema, worlds)
+        try:
+            world = self.check(schema, worlds)
+        except Exception as failure:
+            if kind.server_fault and re.search(kind.server_fault[0], str(failure)):
+                self.counts["server's own fault"] += 1
+                raise ServerFault(f"{where}: {kind.server_fault[1]}") from failure
+            raise
         self.change_rows(schema)
         difference = State(self.server, schema).difference(world.changed)
         assert difference is None, f"{world.name}, after INSERT, UPDATE and DELETE: {difference}"
         self.pending = (schema, world)
         self.counts[world.name] += 1
-        where = outcome.points[-1] if outcome.points else point
         return f"{where}: {world.name}, restarted in {restart_s:.2f} s"
 
     def restart(self):
@@ -299,6 +313,9 @@ def hunt_all(hunt, kinds, limit):
         for point in hunt.choose(points, limit):
             try:
                 print(f"{kind.name}: {hunt.cut(kind, worlds, point)}", flush=True)
+            except ServerFault as fault:
+                print(f"{kind.name}: {fault}, as with InnoDB", flush=True)
+                hunt.give_up()
             except Exception as failure:  # noqa: BLE001 - the hunt goes on with a new server
                 failures.append(report_failure(hunt, kind, point, failure, len(failures) + 1))
                 if len(failures) >= FAILURES_MAX:
@@ -307,12 +324,13 @@ def hunt_all(hunt, kinds, limit):
         if len(failures) >= FAILURES_MAX:
             print(f"{FAILURES_MAX} failures: no more kills", flush=True)
             break
-    print(f"\n{'kind':<26}{'points':>7}{'kills':>7}{'old':>6}{'new':>6}{'between':>9}{'done':>6}")
+    print(f"\n{'kind':<26}{'points':>7}{'kills':>7}{'old':>6}{'new':>6}{'between':>9}{'done':>6}{'server':>8}")
     for name, points, counts in table:
+        server = counts["server's own fault"]
         between = sum(value for key, value in counts.items() if key.startswith("step"))
         print(
             f"{name:<26}{points:>7}{counts['kills']:>7}{counts['old form']:>6}{counts['new form']:>6}{between:>9}"
-            f"{counts['done before the point']:>6}"
+            f"{counts['done before the point']:>6}{server:>8}"
         )
     return failures
 

@@ -5,6 +5,7 @@ version that the plugin declares. What must hold: the server says why; statement
 and change nothing; with the right plugin back, every value is there. (docs/operations.md tells the operator.)
 """
 
+import shutil
 import struct
 
 import pymysql
@@ -102,12 +103,15 @@ def test_refused_plugin_loses_nothing(pair, foreign_plugin):
     assert set(listed) == {"plain", "parts", "gone"} and "Unknown storage engine 'QUARRY'" in listed["plain"]
     server.query(f"INSERT INTO {pair.twin}.plain VALUES (50, 'x', 'y')")
     server.query(f"DELETE FROM {pair.twin}.plain WHERE id = 50")
-    # An upgrade of the server's own tables neither needs nor harms them.
-    server.client_tool("mariadb-upgrade", "--force", "--upgrade-system-tables")
+    # It takes `#quarry` for a database of old, and moves it: that must be undone.
+    server.client_tool("mariadb-upgrade", "--force")
+    assert not (server.datadir / "#quarry").exists() and (server.datadir / "@0023quarry").exists()
 
     restart_with(pair, PLUGIN)
     pair.check()
+    assert "is back" in server.error_log()
     server.client_tool("mariadb-upgrade", "--force")
+    assert (server.datadir / "#quarry").exists() and not (server.datadir / "@0023quarry").exists()
     pair.check()
     pair.run("UPDATE plain SET b = CONCAT(b, 'after')")
     pair.run("ALTER TABLE parts FORCE")
@@ -149,4 +153,19 @@ def test_options_that_keep_such_a_server_from_starting(pair, foreign_plugin, opt
     if "quarry-codec" in option:
         restart_with(pair, foreign_plugin, option.replace("--", "--loose-"))
     restart_with(pair, PLUGIN, option)
+    pair.check()
+
+
+def test_stores_in_two_places(pair):
+    """Which ones are right nobody can tell: the engine does not start, and says why. The server does."""
+    server = pair.server
+    pair.close(drop=False)
+    server.stop()
+    shutil.copytree(server.datadir / "#quarry", server.datadir / "@0023quarry")
+    server.start()
+    assert "there are stores in" in server.error_log()
+    assert server.query("SELECT COUNT(*) FROM information_schema.engines WHERE engine = 'QUARRY'") == ((0,),)
+    server.stop()
+    shutil.rmtree(server.datadir / "@0023quarry")
+    server.start()
     pair.check()
