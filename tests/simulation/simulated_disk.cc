@@ -135,14 +135,20 @@ void SimulatedDisk::BeforeCut(const Watched& watched, const std::string& path, u
 
 class SimulatedDisk::File : public WritableFile {
  public:
-  File(SimulatedDisk* disk, std::string path, std::shared_ptr<Watched> watched, std::unique_ptr<WritableFile> target)
-      : disk_(disk), path_(std::move(path)), watched_(std::move(watched)), target_(std::move(target)) {}
+  /// `is_appender`: what fails through any other handle (zeros written ahead, holes) concerns nobody's bytes.
+  File(SimulatedDisk* disk, std::string path, std::shared_ptr<Watched> watched, std::unique_ptr<WritableFile> target,
+       bool is_appender)
+      : disk_(disk),
+        path_(std::move(path)),
+        watched_(std::move(watched)),
+        target_(std::move(target)),
+        is_appender_(is_appender) {}
 
   Status WriteAt(uint64_t offset_bytes, std::span<const uint8_t> data) override {
     if (watched_ != nullptr && !disk_->power_is_off_) disk_->BeforeWrite(watched_.get(), path_, offset_bytes, data);
     const Status status = disk_->Do("write", path_, offset_bytes, data.size(), true,
                                     [&] { return target_->WriteAt(offset_bytes, data); });
-    if (watched_ != nullptr && !status.ok()) {
+    if (watched_ != nullptr && is_appender_ && !status.ok()) {
       watched_->has_lost_writes = true;
       watched_->has_failed = watched_->has_failed || status.code() != StatusCode::kNoSpace;
     }
@@ -154,7 +160,7 @@ class SimulatedDisk::File : public WritableFile {
     const Status status = disk_->Do("flush", path_, 0, 0, true, [&] { return target_->Sync(); });
     if (watched_ == nullptr) return status;
     if (!status.ok()) {
-      watched_->has_failed = watched_->has_lost_writes = true;
+      if (is_appender_) watched_->has_failed = watched_->has_lost_writes = true;
       return status;
     }
     for (uint8_t& block : watched_->blocks) {
@@ -197,6 +203,7 @@ class SimulatedDisk::File : public WritableFile {
   const std::string path_;
   const std::shared_ptr<Watched> watched_;  ///< null: no segment
   const std::unique_ptr<WritableFile> target_;
+  const bool is_appender_;
 };
 
 class SimulatedDisk::Reader : public ReadableFile {
@@ -236,14 +243,14 @@ Result<std::unique_ptr<WritableFile>> SimulatedDisk::CreateFile(const std::strin
   QUARRY_TRY_ASSIGN(auto file, Do("create", path, 0, 0, true, [&] { return faults_.CreateFile(path); }));
   std::shared_ptr<Watched> watched;
   if (const std::string key = KeyOf(path); !key.empty()) watched = watched_[key] = std::make_shared<Watched>();
-  return std::unique_ptr<WritableFile>(std::make_unique<File>(this, path, std::move(watched), std::move(file)));
+  return std::unique_ptr<WritableFile>(std::make_unique<File>(this, path, std::move(watched), std::move(file), true));
 }
 
 Result<std::unique_ptr<WritableFile>> SimulatedDisk::OpenForWrite(const std::string& path) {
   QUARRY_TRY_ASSIGN(auto file, Do("open", path, 0, 0, false, [&] { return faults_.OpenForWrite(path); }));
   std::shared_ptr<Watched> watched;
   if (const std::string key = KeyOf(path); !key.empty()) watched = watched_[key];
-  return std::unique_ptr<WritableFile>(std::make_unique<File>(this, path, std::move(watched), std::move(file)));
+  return std::unique_ptr<WritableFile>(std::make_unique<File>(this, path, std::move(watched), std::move(file), false));
 }
 
 Result<std::unique_ptr<ReadableFile>> SimulatedDisk::OpenForRead(const std::string& path) {
