@@ -1,7 +1,8 @@
 """Compares what a test gave under InnoDB with what it gave under QUARRY, and knows which differences are meant.
 
-Only names are made equal: QUARRY and InnoDB, in any spelling, the paths of one run, and the table option INLINE_SIZE,
-which CREATE TABLE writes down when the variable is not at its default (see run.py --inline-size). expected.toml lists
+Only names are made equal: QUARRY and InnoDB, in any spelling, the paths of one run, transaction ids in the binary log,
+and the table option INLINE_SIZE, which CREATE TABLE writes down when the variable is not at its default (see run.py
+--inline-size). expected.toml lists
 the tests that differ by design. A listed test must differ, and each differing line must be one that its entry allows:
 so a new difference shows in a listed test too, and a difference that is gone (a 'new pass') shows as well.
 """
@@ -17,6 +18,8 @@ ENGINE_NAME = re.compile(r"quarry|innodb", re.IGNORECASE)
 WORKER_FOLDER = r"(?:/\d+\b)?"  # mtr gives each of several workers a folder
 TEMPORARY = re.compile(r"/tmp/quarry-mtr\w+/tmp" + WORKER_FOLDER)
 INLINE_OPTION = re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?`INLINE_SIZE`='?\d+'?", re.IGNORECASE)
+# The id of a query, of which the server counts those of Quarry's own threads too.
+XID = re.compile(r"(\bXid = |/\* xid=)\d+")
 LAST_LINES = 40
 
 # What a judgement can be. The first three are good.
@@ -70,7 +73,7 @@ class Run:
 def normalise(text, folders=()):
     for folder in folders:
         text = re.sub(re.escape(str(folder)) + WORKER_FOLDER, "<run>", text)
-    text = INLINE_OPTION.sub("", TEMPORARY.sub("<run>", text))
+    text = XID.sub(r"\1N", INLINE_OPTION.sub("", TEMPORARY.sub("<run>", text)))
     return ENGINE_NAME.sub("InnoDB", text)
 
 
