@@ -19,27 +19,37 @@ constexpr std::chrono::seconds kSweepInterval{5};
 
 struct Thread {
   std::mutex mutex;
-  std::condition_variable wake;
-  bool stop = false;  // guarded by mutex
+  std::condition_variable changed;
+  bool stop = false;  // this and the next two are guarded by mutex
+  bool paused = false;
+  bool working = false;  // the thread is in a step
   std::thread thread;
 };
 Thread housekeeping;
+
+void Checkpoint() {
+  if (const Status status = Directory()->Checkpoint(); !status.ok()) {
+    sql_print_warning("QUARRY: a checkpoint failed, recovery would scan more: %s", status.ToString().c_str());
+  }
+}
 
 void Run() {
   if (my_thread_init() != 0) return;
   TrashSweep sweep;
   auto last_checkpoint = std::chrono::steady_clock::now();
   std::unique_lock<std::mutex> lock(housekeeping.mutex);
-  while (!housekeeping.wake.wait_for(lock, kSweepInterval, [] { return housekeeping.stop; })) {
+  while (!housekeeping.changed.wait_for(lock, kSweepInterval, [] { return housekeeping.stop; })) {
+    if (housekeeping.paused) continue;
+    housekeeping.working = true;
     lock.unlock();
     sweep.Step();
     if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
       last_checkpoint = std::chrono::steady_clock::now();
-      if (const Status status = Directory()->Checkpoint(); !status.ok()) {
-        sql_print_warning("QUARRY: a checkpoint failed, recovery would scan more: %s", status.ToString().c_str());
-      }
+      Checkpoint();
     }
     lock.lock();
+    housekeeping.working = false;
+    housekeeping.changed.notify_all();
   }
   lock.unlock();
   my_thread_end();
@@ -51,7 +61,25 @@ void StartHousekeeping() {
   const std::lock_guard<std::mutex> guard(housekeeping.mutex);
   if (housekeeping.thread.joinable()) return;
   housekeeping.stop = false;
+  housekeeping.paused = false;
   housekeeping.thread = std::thread(Run);
+}
+
+void PauseHousekeeping() {
+  std::unique_lock<std::mutex> lock(housekeeping.mutex);
+  if (housekeeping.paused) return;
+  housekeeping.paused = true;
+  housekeeping.changed.wait(lock, [] { return !housekeeping.working; });
+  // So that whoever starts on the copy has little to scan.
+  Checkpoint();
+  Directory()->PauseMaintenance();
+}
+
+void ResumeHousekeeping() {
+  const std::lock_guard<std::mutex> guard(housekeeping.mutex);
+  if (!housekeeping.paused) return;
+  housekeeping.paused = false;
+  Directory()->ResumeMaintenance();
 }
 
 void StopHousekeeping() {
@@ -61,7 +89,7 @@ void StopHousekeeping() {
     housekeeping.stop = true;
     joined.swap(housekeeping.thread);
   }
-  housekeeping.wake.notify_all();
+  housekeeping.changed.notify_all();
   if (joined.joinable()) joined.join();
 }
 

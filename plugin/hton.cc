@@ -15,6 +15,8 @@
 #include "transaction.h"
 
 #include <sql_show.h>
+#include <wsrep_mysqld.h>
+#include <wsrep_sst.h>
 
 // Exported by the server, declared nowhere (MyRocks does the same).
 bool ignore_db_dirs_append(const char* dirname_arg);
@@ -82,6 +84,37 @@ void PreShutdown() {
   StopSelfCheck();
 }
 
+// Galera calls it under FLUSH TABLES WITH READ LOCK, around the copying of the data directory for a joining node
+// (rsync).
+void DisableInternalWrites(bool disable) {
+  if (disable) {
+    PauseHousekeeping();
+  } else {
+    ResumeHousekeeping();
+  }
+}
+
+// A Galera node may be made of another one's files. Those methods know the data directory alone, or only some files
+// in it: what lies elsewhere would be missing on the new node, and its rows would point at nothing.
+Status CheckStateTransfer(const DirectoryOptions& options) {
+  if (!WSREP_ON || !wsrep_before_SE()) return Status::Ok();
+  const std::string method = wsrep_sst_method;
+  if (!options.data_paths.empty()) {
+    return Status::InvalidArgument("quarry_data_paths='" + options.data_paths.front() +
+                                   (options.data_paths.size() > 1 ? ";...'" : "'") +
+                                   " with wsrep_sst_method=" + method +
+                                   ", which copies the data directory alone (allowed: no data paths, or "
+                                   "wsrep_sst_method=mysqldump)");
+  }
+  if (method.compare(0, 5, "rsync") != 0) {
+    sql_print_warning(
+        "QUARRY: wsrep_sst_method=%s leaves #quarry out: the values of QUARRY tables would be missing on a node that "
+        "it makes; use rsync",
+        method.c_str());
+  }
+  return Status::Ok();
+}
+
 void FillHandlerton(handlerton* hton) {
   hton->db_type = kLegacyDbType;
   hton->create = CreateHandler;
@@ -94,6 +127,7 @@ void FillHandlerton(handlerton* hton) {
   hton->notify_tabledef_changed = NotifyDefinitionChanged;
   hton->signal_ddl_recovery_done = DdlRecoveryDone;
   hton->pre_shutdown = PreShutdown;
+  hton->disable_internal_writes = DisableInternalWrites;
   SetTransactionHooks(hton);
 }
 
@@ -103,6 +137,7 @@ int Init(void* argument) {
   ignore_db_dirs_append("#quarry");
   Result<DirectoryOptions> options = DirectoryOptionsFromVariables(home);
   Status status = options.status();
+  if (status.ok()) status = CheckStateTransfer(*options);
   if (status.ok()) status = BringHomeBack(mysql_real_data_home, home);
   if (status.ok()) {
     Result<std::unique_ptr<StoreDirectory>> opened = StoreDirectory::Open(*options);

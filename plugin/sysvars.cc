@@ -143,7 +143,7 @@ OptionVariables GetOptionVariables() {
 }
 
 uint32_t WriteBatchBytes(THD* thd) {
-  if (thd != nullptr && thd->slave_thread) return replica_write_batch_bytes;
+  if (thd != nullptr && (thd->slave_thread || thd->wsrep_applier)) return replica_write_batch_bytes;
   return THDVAR(thd, write_batch_bytes);
 }
 

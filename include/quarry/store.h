@@ -139,6 +139,12 @@ class StoreDirectory {
   /// Writes every store's manifest. Called at intervals and at shutdown.
   [[nodiscard]] virtual Status Checkpoint() = 0;
 
+  /// Somebody copies the files: from the return of the first call until as many Resumes the background thread (zeros
+  /// ahead, tails cut off, due manifests) changes none. What callers ask for (Append, Sync, Checkpoint, EmptyTrash ...)
+  /// is still done; keeping them still is the caller's business.
+  virtual void PauseMaintenance() = 0;
+  virtual void ResumeMaintenance() = 0;
+
   [[nodiscard]] virtual Counters GetCounters() const = 0;
   [[nodiscard]] virtual std::vector<StoreStats> ListStores() const = 0;
 };

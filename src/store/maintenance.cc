@@ -5,25 +5,39 @@
 namespace quarry {
 
 bool Maintenance::Submit(std::function<void()> task) {
+  bool queued = true;
   {
     MutexLock lock(mutex_);
     if (stopped_) return false;
-    if (with_thread_) {
-      tasks_.push_back(std::move(task));
-      if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
-    }
+    queued = with_thread_ || pauses_ > 0;
+    if (queued) tasks_.push_back(std::move(task));
+    if (with_thread_ && !thread_.joinable()) thread_ = std::thread([this] { Run(); });
   }
-  if (with_thread_) {
-    changed_.NotifyAll();
-  } else {
-    task();
-  }
+  changed_.NotifyAll();
+  if (!queued) task();
   return true;
 }
 
 void Maintenance::Drain() {
   MutexLock lock(mutex_);
-  while (running_ || (!tasks_.empty() && !stopped_)) changed_.Wait(mutex_);
+  while (running_ || (!tasks_.empty() && !stopped_ && pauses_ == 0)) changed_.Wait(mutex_);
+}
+
+void Maintenance::Pause() {
+  MutexLock lock(mutex_);
+  ++pauses_;
+  while (running_) changed_.Wait(mutex_);
+}
+
+void Maintenance::Resume() {
+  std::deque<std::function<void()>> waiting;
+  {
+    MutexLock lock(mutex_);
+    if (--pauses_ > 0) return;
+    if (!with_thread_) waiting.swap(tasks_);
+  }
+  changed_.NotifyAll();
+  for (const std::function<void()>& task : waiting) task();
 }
 
 void Maintenance::Stop() {
@@ -42,7 +56,7 @@ void Maintenance::Stop() {
 void Maintenance::Run() {
   MutexLock lock(mutex_);
   while (!stopped_) {
-    if (tasks_.empty()) {
+    if (tasks_.empty() || pauses_ > 0) {
       changed_.Wait(mutex_);
       continue;
     }

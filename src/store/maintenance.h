@@ -1,6 +1,6 @@
 // Maintenance: the directory's one background thread. Zeroes ahead, trims sealed segments, writes due manifests.
 //
-// Invariants: tasks run one at a time, in order; after Stop none runs and none is accepted.
+// Invariants: tasks run one at a time, in order; while paused none runs; after Stop none runs and none is accepted.
 // Without a thread (deterministic tests) a task runs inside Submit, which is why no lock may be held there.
 // Thread-safety: internally synchronised.
 #pragma once
@@ -20,8 +20,11 @@ class Maintenance {
 
   /// False after Stop: the task is not run.
   bool Submit(std::function<void()> task) QUARRY_EXCLUDES(mutex_);
-  /// Waits until nothing is queued or running.
+  /// Waits until nothing is queued or running; while paused, for nothing.
   void Drain() QUARRY_EXCLUDES(mutex_);
+  /// Waits for the running task; none starts, what is submitted waits, until as many calls of Resume.
+  void Pause() QUARRY_EXCLUDES(mutex_);
+  void Resume() QUARRY_EXCLUDES(mutex_);
   /// Drops what is queued, waits for the running task and ends the thread.
   void Stop() QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] bool with_thread() const { return with_thread_; }
@@ -35,7 +38,8 @@ class Maintenance {
   std::deque<std::function<void()>> tasks_ QUARRY_GUARDED_BY(mutex_);
   bool running_ QUARRY_GUARDED_BY(mutex_) = false;  ///< a task is being run
   bool stopped_ QUARRY_GUARDED_BY(mutex_) = false;
-  std::thread thread_ QUARRY_GUARDED_BY(mutex_);  ///< started by the first task
+  uint32_t pauses_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< calls of Pause without their Resume
+  std::thread thread_ QUARRY_GUARDED_BY(mutex_);   ///< started by the first task
 };
 
 }  // namespace quarry

@@ -50,6 +50,8 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;
   void Release(const Locator& locator) override;
   [[nodiscard]] Status Checkpoint() override;
+  void PauseMaintenance() override { context_->maintenance.Pause(); }
+  void ResumeMaintenance() override { context_->maintenance.Resume(); }
   [[nodiscard]] Counters GetCounters() const override;
   [[nodiscard]] std::vector<StoreStats> ListStores() const override;
 
