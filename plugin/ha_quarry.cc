@@ -89,12 +89,16 @@ int QuarryHandler::external_lock(THD* thd, int lock_type) {
     return error != 0 ? error : sync_error;
   }
   BeginStatement(thd);
-  return ForwardingHandler::external_lock(thd, lock_type);
+  const int error = ForwardingHandler::external_lock(thd, lock_type);
+  if (error == 0 && lock_type == F_WRLCK && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
+  return error;
 }
 
 int QuarryHandler::start_stmt(THD* thd, thr_lock_type lock_type) {
   BeginStatement(thd);
-  return ForwardingHandler::start_stmt(thd, lock_type);
+  const int error = ForwardingHandler::start_stmt(thd, lock_type);
+  if (error == 0 && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
+  return error;
 }
 
 int QuarryHandler::extra(enum ha_extra_function operation) {

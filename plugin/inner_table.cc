@@ -34,4 +34,27 @@ void ClearReadWrite(THD* thd, const handlerton* hton) {
 
 bool StatementRegistered(THD* thd, const handlerton* hton) { return thd->ha_data[hton->slot].ha_info[0].is_started(); }
 
+bool TransactionRegistered(THD* thd, const handlerton* hton) {
+  return thd->ha_data[hton->slot].ha_info[1].is_started();
+}
+
+void JoinSavepoints(THD* thd, const handlerton* hton, const void* mark, size_t mark_size_bytes) {
+  THD_TRANS* all = &thd->transaction->all;
+  Ha_trx_info* ours = &thd->ha_data[hton->slot].ha_info[1];
+  Ha_trx_info* innodb = &thd->ha_data[InnodbHandlerton()->slot].ha_info[1];
+  if (thd->transaction->savepoints == nullptr || all->ha_list != ours || !innodb->is_started()) return;
+  if (ours->m_next != innodb) {
+    Ha_trx_info* before = ours->m_next;
+    while (before != nullptr && before->m_next != innodb) before = before->m_next;
+    if (before == nullptr) return;  // InnoDB is registered, but not in this list: nothing to keep together
+    all->ha_list = ours->m_next;
+    before->m_next = ours;
+    ours->m_next = innodb;
+  }
+  for (SAVEPOINT* savepoint = thd->transaction->savepoints; savepoint != nullptr; savepoint = savepoint->prev) {
+    if (savepoint->ha_list == innodb) savepoint->ha_list = ours;
+    memcpy(reinterpret_cast<uchar*>(savepoint + 1) + hton->savepoint_offset, mark, mark_size_bytes);
+  }
+}
+
 }  // namespace quarry

@@ -24,7 +24,14 @@ void MarkReadWrite(handler* child);
 /// a transaction on two of its tables go through two-phase commit.
 void ClearReadWrite(THD* thd, const handlerton* hton);
 
-/// True when the statement has already registered `hton`.
+/// True when the statement, or the whole transaction, has already registered `hton`.
 bool StatementRegistered(THD* thd, const handlerton* hton);
+bool TransactionRegistered(THD* thd, const handlerton* hton);
+
+/// `hton`, just registered in the transaction, is moved in front of InnoDB, and into the list of engines of every
+/// savepoint that has InnoDB in it, with `mark` as what it remembers there. Rolling back to a savepoint that does not
+/// know an engine of Galera's, the server aborts the whole write-set (ha_rollback_to_savepoint), and what came before
+/// the savepoint would be committed on this node alone.
+void JoinSavepoints(THD* thd, const handlerton* hton, const void* mark, size_t mark_size_bytes);
 
 }  // namespace quarry

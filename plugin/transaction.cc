@@ -95,9 +95,18 @@ void Transaction::Join(THD* thd) {
   if (!StatementRegistered(thd, hton)) {
     statement_ = SetMark();
     trans_register_ha(thd, false, hton, 0);
-    if (InMultiStatementTransaction(thd)) trans_register_ha(thd, true, hton, 0);
+    if (InMultiStatementTransaction(thd) && !TransactionRegistered(thd, hton)) {
+      trans_register_ha(thd, true, hton, 0);
+      const Mark nothing;
+      if (WSREP(thd)) JoinSavepoints(thd, hton, &nothing, sizeof nothing);
+    }
   }
   ClearReadWrite(thd, hton);
+}
+
+void Transaction::JoinWhereSavepointsAre(THD* thd) {
+  if (!WSREP(thd) || thd->transaction->savepoints == nullptr) return;
+  if (Transaction* transaction = Of(thd); transaction != nullptr) transaction->Join(thd);
 }
 
 Status Transaction::Sync() { return unsynced_.empty() ? Status::Ok() : Directory()->Sync(unsynced_); }

@@ -26,6 +26,9 @@ class Transaction {
 
   /// Before anything is appended or noted: joins the server's transaction and takes back its read-write mark.
   void Join(THD* thd);
+  /// At the start of a statement that may write, in a Galera node: joins now if there are savepoints, for a trigger's
+  /// statements do not see those of the statement around them (JoinSavepoints in inner_table.h says why it matters).
+  static void JoinWhereSavepointsAre(THD* thd);
 
   [[nodiscard]] UnsyncedExtents* unsynced() { return &unsynced_; }
   void NoteAppended(const Locator& locator) { Note(&appended_, locator); }
