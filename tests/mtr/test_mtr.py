@@ -154,6 +154,9 @@ def test_listed_failures_must_fail_as_listed_after_the_same_output():
     assert kind(side("a\nb\nc\nd\n"), stopped, listed) == compare.BY_DESIGN
     assert kind(side("a\nx\nc\nd\n"), stopped, listed) == compare.DIFFERS
     assert kind(side("a\nb\nc\n"), side("a\nb\n", "fail", "mysqltest: crash"), listed) == compare.DIFFERS
+    only_innodb = side("a\n", "fail", "mysqltest: server went away")
+    assert kind(only_innodb, side("a\nb\n"), listed) == compare.DIFFERS
+    assert kind(only_innodb, side("a\nb\n"), entry(innodb_fails="went away")) == compare.BY_DESIGN
     assert kind(side("a\n"), side("", "skipped", detail="x"), listed) == compare.DIFFERS
     assert kind(side("a\n"), side("", "skipped", detail="no y"), entry(skipped="no y")) == compare.BY_DESIGN
 
@@ -202,3 +205,6 @@ def test_the_unpacked_server_is_never_written(tmp_path):
     assert "QUARRY" in target.read_text(encoding="ascii")
     assert "innodb" in source.read_text(encoding="ascii")
     assert source.stat().st_ino != target.stat().st_ino
+    (tmp_path / "combinations").write_text("[innodb]\ndefault-storage-engine=innodb\n", encoding="ascii")
+    trees.copy_file(tmp_path / "combinations", tmp_path / "copy", "quarry")
+    assert (tmp_path / "copy").read_text(encoding="ascii") == "[innodb]\ndefault-storage-engine=quarry\n"

@@ -80,9 +80,10 @@ def copy_tests(source, target, engine):
 
 
 def copy_file(source, target, engine):
-    if engine == "quarry" and source.suffix in rewrite.SUFFIXES:
+    suffix = source.suffix or f".{source.name}"  # a suite's own combinations are in a file of that name
+    if engine == "quarry" and suffix in rewrite.SUFFIXES:
         text = source.read_bytes().decode("latin-1")
-        changed = rewrite.rewrite(text, source.suffix)
+        changed = rewrite.rewrite(text, suffix)
         if changed is not text:
             target.write_text(changed, encoding="latin-1", newline="")
             shutil.copymode(source, target)
