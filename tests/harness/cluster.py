@@ -1,0 +1,393 @@
+"""Servers that replicate: a primary with a replica, a Galera cluster, and load on each, all on the loopback interface.
+
+Ports are free ones below the range that the kernel hands out to clients. Everything that waits has a limit.
+Thread-safety: externally synchronised; a started server may be used from any thread.
+"""
+
+import os
+import pathlib
+import random
+import re
+import shlex
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+import pymysql
+from quarry_lab.server import MARIADB
+
+from harness.server import SCRATCH, Server
+from harness.values import SEED
+from harness.workload import Load, Worker, check_models, compare, create_tables
+
+WAIT_S = 180
+PROVIDER = MARIADB / "usr" / "lib" / "galera" / "libgalera_smm.so"
+
+
+def free_ports(count):
+    """`count` different ports of 127.0.0.1 on which nothing listens."""
+    found, held = [], []
+    try:
+        while len(found) < count:
+            probe = socket.socket()
+            held.append(probe)
+            port = random.randrange(18000, 32000)
+            try:
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+            except OSError:
+                continue
+    finally:
+        for probe in held:
+            probe.close()
+    return found
+
+
+def wait_for(what, condition, limit_s=WAIT_S, every_s=0.1):
+    """Until `condition()` is true; AssertionError, with what it returned last, when that takes too long."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            found = condition()
+        except pymysql.err.Error as failure:
+            found = None
+            seen = repr(failure)
+        else:
+            seen = repr(found)
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {limit_s} s in vain for {what}; last seen: {seen[:1000]}")
+        time.sleep(every_s)
+
+
+# --- a primary and a replica ----------------------------------------------------------------------------------------
+class Pair:
+    """A primary and its replica, by GTID."""
+
+    def __init__(self, name, primary_options=(), replica_options=()):
+        (self.port,) = free_ports(1)
+        common = ["--log-bin=binlog", "--gtid-strict-mode=ON", "--sync-binlog=1", "--log-slave-updates"]
+        self.primary = Server(
+            f"{name}-primary",
+            [*common, "--server-id=1", "--bind-address=127.0.0.1", f"--port={self.port}", *primary_options],
+        )
+        self.replica = Server(
+            f"{name}-replica",
+            [*common, "--server-id=2", "--relay-log=relay", "--relay-log-recovery=ON", "--slave-net-timeout=10"]
+            + ["--slave-transaction-retries=100", *replica_options],
+        )
+
+    def start(self):
+        self.primary.start()
+        self.replica.start()
+        self.primary.query("CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r'")
+        self.primary.query("GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'")
+        self.replica.query(
+            f"CHANGE MASTER TO master_host='127.0.0.1', master_port={self.port}, master_user='r', "
+            "master_password='r', master_use_gtid=slave_pos, master_connect_retry=1"
+        )
+        self.replica.query("START SLAVE")
+        return self
+
+    @staticmethod
+    def start_again(server, *extra):
+        """Starts a server that was stopped or killed, with `extra` options for this start alone."""
+        usual = server.private.options
+        server.private.options = [*usual, *extra]
+        try:
+            server.start()
+        finally:
+            server.private.options = usual
+
+    def configure(self, primary=None, replica=None):
+        """Global variables of each side, {name: value}; the replica's threads start anew to see them."""
+        self.wait()
+        self.replica.query("STOP SLAVE")
+        for server, variables in ((self.primary, primary), (self.replica, replica)):
+            for name, value in (variables or {}).items():
+                server.query(f"SET GLOBAL {name} = {value}")
+        self.replica.query("START SLAVE")
+
+    def wait(self):
+        """Until the replica has applied all that is in the primary's binlog now."""
+        position = self.primary.query("SELECT @@gtid_binlog_pos")[0][0]
+
+        def caught_up():
+            reached = self.replica.query("SELECT MASTER_GTID_WAIT(%s, 1)", (position,)) == ((0,),)
+            if not reached:
+                status = self.slave_status()
+                broken = status["Slave_SQL_Running"] != "Yes" and status["Last_SQL_Errno"]
+                assert not broken, f"the applier stopped: {status['Last_SQL_Error']}"
+            return reached
+
+        wait_for(f"the replica to reach {position}", caught_up)
+
+    def slave_status(self):
+        connection = self.replica.connect()
+        try:
+            with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+                cursor.execute("SHOW SLAVE STATUS")
+                return cursor.fetchone()
+        finally:
+            connection.close()
+
+    def remove(self):
+        for server in (self.replica, self.primary):
+            server.remove()
+
+
+class PairLoad(Load):
+    """Clients of the primary; `engines`: of the primary's and of the replica's tables."""
+
+    def __init__(self, pair, schema, engines=("QUARRY", "QUARRY"), workers=2, large_bytes=0):
+        super().__init__(
+            [
+                Worker(i, f"{SEED}-{schema}", lambda: pair.primary.connect(schema), large_bytes=0 if i else large_bytes)
+                for i in range(workers)
+            ]
+        )
+        self.pair, self.schema = pair, schema
+        if engines[0] == engines[1]:
+            create_tables(pair.primary, schema, engines[0])
+            return
+        pair.wait()
+        for server, engine in zip((pair.primary, pair.replica), engines):
+            create_tables(server, schema, engine, log=False)
+
+    def run(self, transactions):
+        """So many for each worker; the primary must stay."""
+        lost = self.counts()["connections lost"]
+        self.begin(transactions)
+        self.end(stop=False)
+        assert self.counts()["connections lost"] == lost, "a connection to the primary broke"
+
+    def check(self):
+        """The primary holds what was acknowledged, the replica the same: rows of all tables together."""
+        self.pair.wait()
+        check_models(self.pair.primary, self.schema, self.workers)
+        return compare((self.pair.primary, self.pair.replica), self.schema)
+
+
+# --- a Galera cluster -----------------------------------------------------------------------------------------------
+def why_no_galera():
+    """What is missing to run a cluster here, or None."""
+    if not PROVIDER.exists():
+        return f"{PROVIDER.name} is not in the unpacked MariaDB (scripts/fetch-mariadb)"
+    for program in ("rsync", "ps", "bash"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed (scripts/packages.txt lists it): rsync state transfers need it"
+    if shutil.which("ss") is None and shutil.which("lsof") is None:
+        return "neither ss nor lsof is installed (scripts/packages.txt lists iproute2): rsync state transfers need one"
+    return None
+
+
+# The state transfer scripts call rsync by its name, and find this first. A daemon that root starts would give up root's
+# rights and could not write the joining node's files. A client call is recorded, and slowed down, when a test asks.
+RSYNC = """#!/bin/bash
+control={control}
+for argument; do
+  if [ "$argument" = --daemon ]; then
+    [ "$(id -u)" = 0 ] && set -- --dparam=uid=0 --dparam=gid=0 "$@"
+    exec {rsync} "$@"
+  fi
+done
+case "$*" in *rsync_sst_complete*) exec {rsync} "$@" ;; esac
+[ -e "$control/watched" ] || exec {rsync} "$@"
+snapshot() {{
+  cd "$(cat "$control/watched")" || exit 1
+  find . -printf '%P %y %s %T@ %i\\n' >"$control/$(date +%s.%N)-$$-$1.tree"
+  cd - >/dev/null
+}}
+snapshot before
+if mkdir "$control/slept" 2>/dev/null; then sleep "$(cat "$control/seconds")"; fi
+{rsync} "$@"
+code=$?
+snapshot after
+exit $code
+"""
+
+
+class Galera:
+    """`size` nodes; the first one starts the cluster, each other one gets its state from a donor by rsync."""
+
+    def __init__(self, size, name="galera", options=()):
+        self.directory = SCRATCH / f"{name}-shared"
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.control = self.directory / "control"
+        self.control.mkdir(parents=True)
+        self._write_rsync()
+        ports = free_ports(4 * size)
+        self.ports = [ports[4 * i : 4 * i + 4] for i in range(size)]
+        self.address = "gcomm://" + ",".join(f"127.0.0.1:{group}" for _, group, _, _ in self.ports)
+        self.nodes = [self._node(i, f"{name}-{i}", options) for i in range(size)]
+
+    def _write_rsync(self):
+        script = self.directory / "bin" / "rsync"
+        script.parent.mkdir()
+        script.write_text(RSYNC.format(control=shlex.quote(str(self.control)), rsync=shutil.which("rsync")))
+        script.chmod(script.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+    def _node(self, i, name, options):
+        sql, group, incremental, transfer = self.ports[i]
+        provider = (
+            f"base_host=127.0.0.1;base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
+            f"ist.recv_addr=127.0.0.1:{incremental};gcache.size=128M;repl.causal_read_timeout=PT60S"
+        )
+        return Server(
+            name,
+            [
+                f"--port={sql}",
+                "--bind-address=127.0.0.1",
+                "--binlog-format=ROW",
+                "--innodb-autoinc-lock-mode=2",
+                "--innodb-buffer-pool-size=128M",
+                "--innodb-log-file-size=96M",
+                "--wsrep-on=ON",
+                f"--wsrep-provider={PROVIDER}",
+                f"--wsrep-provider-options={provider}",
+                f"--wsrep-cluster-name={name.rsplit('-', 1)[0]}-{os.getpid()}",
+                f"--wsrep-cluster-address={self.address}",
+                f"--wsrep-node-name={name}",
+                f"--wsrep-node-address=127.0.0.1:{group}",
+                f"--wsrep-node-incoming-address=127.0.0.1:{sql}",
+                "--wsrep-sst-method=rsync",
+                f"--wsrep-sst-receive-address=127.0.0.1:{transfer}",
+                "--wsrep-slave-threads=4",
+                *options,
+            ],
+        )
+
+    # --- life ---------------------------------------------------------------------------------
+    def start(self, i, *extra):
+        """Starts node `i` with `extra` options for this start alone, and waits until it is Synced."""
+        node = self.nodes[i]
+        path = f"{self.directory / 'bin'}:{MARIADB / 'usr' / 'bin'}:{os.environ['PATH']}"
+        node.private.environment["PATH"] = path
+        usual = node.private.options
+        node.private.options = [*usual, *extra]
+        try:
+            node.start()
+        finally:
+            node.private.options = usual
+        wait_for(f"{node.name} to be Synced", lambda: self.state(node) == "Synced")
+        return node
+
+    def restart_killed(self, i):
+        """What mysqld_safe does after a crash: asks InnoDB how far it came, and joins from there."""
+        node = self.nodes[i]
+        log = node.directory / "recover.log"
+        log.unlink(missing_ok=True)
+        command = [*node.private.command(), "--wsrep-recover", f"--log-error={log}"]
+        subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, cwd=node.directory, timeout=WAIT_S, check=False
+        )
+        text = log.read_text(errors="replace")
+        found = re.findall(r"WSREP: Recovered position:? ([0-9a-f-]{36}:-?\d+)", text)
+        assert found, f"--wsrep-recover told no position:\n{text[-3000:]}"
+        self.start(i, f"--wsrep-start-position={found[-1]}")
+        return found[-1]
+
+    @staticmethod
+    def state(node):
+        return node.query("SHOW STATUS LIKE 'wsrep_local_state_comment'")[0][1]
+
+    def running(self):
+        return [node for node in self.nodes if node.alive()]
+
+    def agree(self, schema):
+        """Everything that was committed is everywhere, and equal; the number of rows."""
+        self.settle()
+        self.assert_healthy(len(self.running()))
+        return compare(self.running(), schema)
+
+    def assert_healthy(self, size):
+        """All nodes Synced, in one primary component of `size`; nobody voted anybody out."""
+        for node in self.running():
+            wait_for(f"{node.name} to be Synced", lambda node=node: self.state(node) == "Synced")
+            status = dict(node.query("SHOW STATUS LIKE 'wsrep_clu%'"))
+            assert status["wsrep_cluster_status"] == "Primary", status
+            assert status["wsrep_cluster_size"] == str(size), status
+            votes = re.findall(r"(?im)^.*(?:inconsisten|initiates vote|vote over).*$", node.error_log())
+            assert not votes, f"{node.name}: {votes[:5]}"
+
+    def settle(self):
+        """Until every running node has applied what any of them had committed by now."""
+        for node in self.running():
+            connection = self.connect(node)
+            with connection.cursor() as cursor:
+                cursor.execute("SET wsrep_sync_wait = 15")
+                cursor.execute("SELECT COUNT(*) FROM mysql.global_priv")
+            connection.close()
+
+    @staticmethod
+    def connect(node, database=None, **settings):
+        """No statement may hang for ever."""
+        return node.connect(database, read_timeout=WAIT_S, write_timeout=WAIT_S, **settings)
+
+    def remove(self):
+        for node in self.nodes:
+            node.remove()
+        self._end_strays()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _end_strays(self):
+        """State transfers whose node died over them: known by the cluster's paths in their arguments."""
+        ours = [os.fsencode(node.directory) + b"/" for node in self.nodes]
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                arguments = (entry / "cmdline").read_bytes()
+                if b"rsync" in arguments and any(path in arguments for path in ours):
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+
+    # --- watching a state transfer --------------------------------------------------------------
+    def watch_transfer(self, donor, seconds):
+        """From now on each rsync call of a donor records `donor`'s #quarry before and after; the first one waits."""
+        (self.control / "seconds").write_text(str(seconds))
+        (self.control / "watched").write_text(str(donor.datadir / "#quarry"))
+
+    def watched(self):
+        """The recorded trees, oldest first, as sets of lines (name, type, size, mtime, inode); forgets them."""
+        (self.control / "watched").unlink()
+        paths = sorted(self.control.glob("*.tree"), key=lambda path: float(path.name.split("-")[0]))
+        trees = [set(path.read_text().splitlines()) for path in paths]
+        for path in paths:
+            path.unlink()
+        if (self.control / "slept").exists():
+            (self.control / "slept").rmdir()
+        return trees
+
+
+class GaleraLoad(Load):
+    """A client on each of `nodes`; clients are told apart by ever new numbers, for their rows stay."""
+
+    last_number = 0
+
+    def __init__(self, cluster, nodes, schema, large_bytes=0):
+        workers = []
+        for node in nodes:
+            GaleraLoad.last_number += 1
+            workers.append(
+                Worker(
+                    GaleraLoad.last_number,
+                    f"{SEED}-galera",
+                    lambda node=node: cluster.connect(node, schema),
+                    galera=True,
+                    large_bytes=0 if workers else large_bytes,
+                )
+            )
+        super().__init__(workers)
+        self.cluster, self.schema = cluster, schema
+        self.hot_before = int(cluster.running()[0].query(f"SELECT SUM(n) FROM {schema}.hot")[0][0])
+
+    def check(self):
+        """Every running node holds what was acknowledged, by whichever node."""
+        for node in self.cluster.running():
+            check_models(node, self.schema, self.workers, hot_before=self.hot_before)
