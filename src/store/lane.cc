@@ -85,6 +85,8 @@ Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes) {
       known_to_supply_ = true;
     }
     range = TakeFromChunk(size);
+    // The chunk was used before: what stands between this extent and the next must not carry old bytes to the disk.
+    std::memset(range.memory + size_bytes, 0, static_cast<size_t>(size - size_bytes));
     // Nothing can go wrong any more but the write of the whole run, so it counts now.
     CountAppended(active_.get(), range.offset_bytes, size_bytes);
   }
