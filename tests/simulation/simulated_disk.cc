@@ -148,6 +148,13 @@ class SimulatedDisk::File : public WritableFile {
     if (watched_ != nullptr && !disk_->power_is_off_) disk_->BeforeWrite(watched_.get(), path_, offset_bytes, data);
     const Status status = disk_->Do("write", path_, offset_bytes, data.size(), true,
                                     [&] { return target_->WriteAt(offset_bytes, data); });
+    if (watched_ != nullptr && !status.ok()) {
+      // Nobody knows what is there now.
+      const uint64_t end = (offset_bytes + data.size()) / kBlockSizeBytes;
+      for (uint64_t block = offset_bytes / kBlockSizeBytes; block < std::min(end, watched_->blocks.size()); ++block) {
+        watched_->blocks[block] = Watched::kDirty;
+      }
+    }
     if (watched_ != nullptr && is_appender_ && !status.ok()) {
       watched_->has_lost_writes = true;
       watched_->has_failed = watched_->has_failed || status.code() != StatusCode::kNoSpace;
