@@ -248,6 +248,8 @@ class Ddl:
             return [f"DELETE HISTORY FROM {table.name}"]
         if table.parent or table.referenced or table.partition or table.temporary_of or "UNIQUE" in str(table.indexes):
             return self.rebuild(table)
+        if "STORED" in str(table.generated):
+            return self.rebuild(table)
         table.versioned = True
         return [f"ALTER TABLE {table.name} ADD SYSTEM VERSIONING"]
 

@@ -11,6 +11,8 @@ What may differ, and is counted, not hidden:
   copy checks   a copying ALTER checks CHECK constraints of every row, one in place does not (rows got in by INSERT
                 IGNORE or before an ALTER): only one fails, and the program ends there
   row size      InnoDB refuses a row that is too long for its page, QUARRY's heads are shorter (or the reverse): ends there
+  InnoDB's CHECK  CHECK TABLE finds fault with both tables (seen with indexes on VIRTUAL BLOB columns of versioned tables):
+                it is InnoDB's own, and the program ends there
 Of DDL, warnings and numbers of rows say how it was done and are not compared; errors are, by number.
 Thread-safety: externally synchronised.
 """
@@ -89,12 +91,11 @@ class EnginePair:
     def reset(self):
         """A server that runs, and two empty schemas."""
         self.close()
-        if not self.server.alive():
-            self.revive()
+        self.ensure_alive()
         self.files.mkdir(exist_ok=True)
         for file in self.files.iterdir():
             file.unlink()
-        admin = self.server.connect()
+        admin = self.server.connect(ssl_disabled=True)
         with admin.cursor() as cursor:
             cursor.execute("SET lock_wait_timeout = 60")
             self.end_prepared(cursor)
@@ -121,8 +122,15 @@ class EnginePair:
             time.sleep(0.05)
         raise ServerError(f"prepared transactions that cannot be ended: {names}")
 
-    def revive(self):
-        """What a crash left may not even start; then the server gets a new data directory."""
+    def ensure_alive(self):
+        """A server that crashed may still be writing its last words; what it left may not even start, then it gets a
+        new data directory."""
+        try:
+            self.server.connect(ssl_disabled=True).close()
+            return
+        except (pymysql.err.Error, OSError):
+            with contextlib.suppress(ServerError):
+                self.server.kill()
         try:
             self.server.start()
         except ServerError:
@@ -151,7 +159,7 @@ class EnginePair:
     # --- one statement --------------------------------------------------------------------------------------
     def connection(self, session, side):
         if (session, side) not in self.connections:
-            connection = self.server.connect(self.schemas[side])
+            connection = self.server.connect(self.schemas[side], ssl_disabled=True)
             with connection.cursor() as cursor:
                 cursor.execute(SESSION.replace("{e}", self.engines[side]))
             self.connections[session, side] = connection
@@ -253,7 +261,7 @@ class EnginePair:
         alive = self.server.alive()
         return (
             f"connection lost in {abbreviate(text)}: {failure}; the server is {'alive' if alive else 'dead'}\n"
-            f"{self.server.error_log()[-5000:]}"
+            f"{self.server.error_log()[-9000:]}"
         )
 
     def neutral(self, cell, side):
@@ -326,9 +334,7 @@ class EnginePair:
             shown += ["row_start", "row_end"]
         self.ask_both("checked rows", f"SELECT {', '.join(shown)} FROM {name}{history}")
         self.ask_both("checksums", f"CHECKSUM TABLE {name}")
-        verdict = self.ask_both("CHECK TABLE", f"CHECK TABLE {name} EXTENDED")
-        if verdict[-1][-1] != "OK":
-            raise Difference("CHECK TABLE", self.number, f"CHECK TABLE {name}: {verdict}")
+        self.check_verdict(name)
         indexes = self.ask_both(
             "indexes",
             "SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = DATABASE() AND "
@@ -342,8 +348,19 @@ class EnginePair:
                     f"a.{column}",
                 )
 
-    def ask_both(self, kind, sql):
-        """Rows of one query, which must be equal; of a session that is in no transaction."""
+    def check_verdict(self, name):
+        # Not EXTENDED: that crashes InnoDB 10.11.18 now and then after an instant ADD COLUMN, without Quarry too.
+        verdicts = self.answers(f"CHECK TABLE {name}")
+        sound = ["OK" in {row[-1] for row in verdict} for verdict in verdicts]
+        if sound[0] != sound[1]:
+            text = f"check at {self.number}: CHECK TABLE {name}\n  {ENGINE}: {verdicts[0]}\n  InnoDB: {verdicts[1]}"
+            raise Difference("CHECK TABLE", self.number, text)
+        if not sound[0]:
+            self.allowed["InnoDB's CHECK"] += 1
+            raise ProgramEnds
+
+    def answers(self, sql):
+        """What both say to one query, of a session that is in no transaction; an error as a row."""
         answers = []
         for side in ("q", "i"):
             try:
@@ -359,6 +376,11 @@ class EnginePair:
         if any(rows and rows[0][0] == "error" and rows[0][1] in LOCK_ERRORS for rows in answers):
             self.allowed["locks"] += 1
             raise ProgramEnds
+        return answers
+
+    def ask_both(self, kind, sql):
+        """Rows of one query, which must be equal."""
+        answers = self.answers(sql)
         try:
             self.compare_rows(f"check at {self.number}: {abbreviate(sql)}", *answers)
         except Difference as difference:

@@ -66,7 +66,7 @@ class Generator:
             (
                 f"quarry_read_batch_bytes = {self.chooser.choice((4096, 5000, 1 << 20))}",
                 f"quarry_write_batch_bytes = {self.chooser.choice((4096, 70_000, 1 << 20))}",
-                f"quarry_inline_size = {self.chooser.choice((100, 1000, 8000))}, quarry_prefix_size = 100",
+                f"quarry_inline_size = {self.chooser.choice((100, 1000, 8000))}",
                 f"quarry_part_size = {self.chooser.choice((512, 4096))}",
                 f"quarry_codec = {self.chooser.choice(('lz4', 'zstd'))}",
             ),

@@ -103,6 +103,10 @@ def fuzz(server, seed, statements=None, minutes=None, restarts=True, first_only=
         except Difference as difference:
             summary.statements += difference.number + 1
             summary.failures.append(save_failure(pair, seed, number, program, difference, report))
+        except KeyboardInterrupt:
+            report("interrupted")
+            over()
+            break
         summary.programs += 1
         if summary.programs % 25 == 0:
             report(f"{summary.programs} programs, {summary.statements} statements, {len(summary.failures)} failures")
