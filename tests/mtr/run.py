@@ -151,9 +151,9 @@ def run_missing(lab, engine, suite, names, attempt, progress, again=False):
     return lab.mtr(engine).run(suite, missing, results, lab.deadline, on_record)
 
 
-def compare_tests(lab, suite, names, attempt=1):
-    """Judgements of every combination of the tests that ran under both engines."""
-    sides = {engine: lab.results(engine, attempt) for engine in ("innodb", "quarry")}
+def compare_tests(lab, suite, names, attempts=(1, 1)):
+    """Judgements of every combination of the tests; `attempts`: of which run of InnoDB's side, and of QUARRY's."""
+    sides = {engine: lab.results(engine, number) for engine, number in zip(("innodb", "quarry"), attempts)}
     judgements = []
     for name in names:
         test = f"{suite}.{name}"
@@ -178,12 +178,13 @@ def second_chance(lab, suite, judgements, progress):
         if not run_missing(lab, engine, suite, names, 2, progress, again=True):
             return judgements
     better = {}
-    for judgement in compare_tests(lab, suite, names, 2):
-        good = judgement.kind in (compare.EQUAL, compare.BY_DESIGN, compare.BOTH_FAIL)
-        if good:
+    for attempts in ((2, 2), (1, 2), (2, 1)):
+        for judgement in compare_tests(lab, suite, names, attempts):
             first = next((j for j in doubtful if j.key == judgement.key), None)
-            if first and first.kind == compare.DIFFERS:
-                judgement.reason = judgement.reason or "at the second run; the first two outputs differed"
+            good = judgement.kind in (compare.EQUAL, compare.BY_DESIGN, compare.BOTH_FAIL)
+            if good and first and first.kind == compare.DIFFERS and first.key not in better:
+                said = "InnoDB's and QUARRY's runs {} and {} agree; the first two did not".format(*attempts)
+                judgement.reason = judgement.reason or said
                 better[judgement.key] = judgement
     return [better.get(j.key, j) for j in judgements]
 
