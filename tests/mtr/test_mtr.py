@@ -128,6 +128,8 @@ def test_same_failure_counts_apart_and_another_one_differs():
     innodb = side("1\n", "fail", stop.format("InnoDB"))
     assert kind(innodb, side("1\n", "fail", stop.format("QUARRY"))) == compare.BOTH_FAIL
     assert kind(innodb, side("1\n", "fail", "mysqltest: At line 3: query 'x' failed: <ER_DUP>")) == compare.DIFFERS
+    late = [side("", "fail", detail=f"timeout after 240 seconds\n\nstack {where}") for where in ("a", "b")]
+    assert kind(*late) == compare.BOTH_FAIL
     assert kind(innodb, side("1\n2\n", "fail", stop.format("QUARRY"))) == compare.DIFFERS
     assert kind(innodb, side("1\n")) == compare.DIFFERS
     assert kind(side("1\n"), side("1\n", "fail", stop)) == compare.DIFFERS
