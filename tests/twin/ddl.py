@@ -212,7 +212,7 @@ class Ddl:
         return self.without_triggers(table, old) + [f"ALTER TABLE {old} RENAME TO {table.name}"]
 
     def change_engine(self, table):
-        # The server moves no system-versioned table between InnoDB and another engine (docs/handler.md).
+        # The server moves no system-versioned table between InnoDB and another engine (docs/operations.md).
         tied = table.parent or table.referenced or table.fulltext or table.auto_increment
         if tied or table.partition or table.versioned:
             return self.rebuild(table)
@@ -233,7 +233,8 @@ class Ddl:
             statements = [f"CREATE OR REPLACE TABLE {name} ENGINE={{e}}{marked} SELECT {names} FROM {table.name}"]
         statements.append(f"SELECT * FROM {name}")
         if self.chance(0.3):
-            statements.append(f"UPDATE {name} SET {self.dml.assignment(table)}, n = 4 WHERE id < 9 ORDER BY {table.order}")
+            change = f"{self.dml.assignment(table)}, n = 4"
+            statements.append(f"UPDATE {name} SET {change} WHERE id < 9 ORDER BY {table.order}")
         return [*statements, f"DROP TABLE {name}"]
 
     def fill(self, table, name):

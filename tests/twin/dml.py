@@ -261,7 +261,8 @@ class Dml:
             f"SELECT a.id, MD5(a.{name}) FROM {table.name} a JOIN {table.name} o ON a.{name} = o.{name} "
             f"WHERE o.id = {self.row_id()}",
             f"SELECT id, n FROM {table.name} WHERE id IN (SELECT id FROM {table.name} WHERE n = 3) ORDER BY id, n",
-            f"SELECT MD5({name}) FROM {table.name} WHERE id < 9 UNION SELECT MD5({name}) FROM {table.name} WHERE id > 5",
+            f"SELECT MD5({name}) FROM {table.name} WHERE id < 9 UNION SELECT MD5({name}) FROM {table.name} "
+            "WHERE id > 5",
             f"SELECT id, {name} FROM {table.name} WHERE id = {self.row_id()} FOR UPDATE",
             f"SELECT id, LENGTH({name}) FROM {table.name} WHERE id = {self.row_id()} LOCK IN SHARE MODE",
             f"SELECT id, n, MD5(LAG({name}) OVER (ORDER BY id, n, LENGTH({name}), MD5({name}))) FROM {table.name}",

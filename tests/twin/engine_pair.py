@@ -1,4 +1,4 @@
-"""Runs a program on the engine under test and on InnoDB, in two schemas of one server, and compares after each statement.
+"""Runs a program on the engine under test and on InnoDB, in two schemas of one server; compares after each statement.
 
 Compared: errors with their messages, rows, affected rows, insert ids, warnings; and at every check all tables, with
 history: definitions, rows by hash, CHECKSUM TABLE, CHECK TABLE, and each BLOB found through each index on it.
@@ -10,9 +10,9 @@ What may differ, and is counted, not hidden:
                 of an ALTER differ): both roll back; outside a transaction the program ends there
   copy checks   a copying ALTER checks CHECK constraints of every row, one in place does not (rows got in by INSERT
                 IGNORE or before an ALTER): only one fails, and the program ends there
-  row size      InnoDB refuses a row that is too long for its page, QUARRY's heads are shorter (or the reverse): ends there
-  InnoDB's CHECK  CHECK TABLE finds fault with both tables (seen with indexes on VIRTUAL BLOB columns of versioned tables):
-                it is InnoDB's own, and the program ends there
+  row size      InnoDB refuses a row that is too long for its page, QUARRY's heads are shorter: the program ends
+  InnoDB's CHECK  CHECK TABLE finds fault with both tables (seen with indexes on VIRTUAL BLOBs of versioned tables): it
+                is InnoDB's own, and the program ends there
 Of DDL, warnings and numbers of rows say how it was done and are not compared; errors are, by number.
 Thread-safety: externally synchronised.
 """
@@ -73,7 +73,7 @@ class EnginePair:
 
     # --- programs ---------------------------------------------------------------------------------------
     def run(self, statements):
-        """Raises Difference. Returns the number of statements run (fewer than given when they could not be compared)."""
+        """Raises Difference. Returns the number of statements run (fewer than given if they could not be compared)."""
         self.reset()
         self.clock = any("SYSTEM VERSIONING" in statement.sql for statement in statements)
         try:

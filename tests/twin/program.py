@@ -6,9 +6,9 @@ A program is a text file of one statement a line, each after a comment that says
     /*b long ["bytes",7,9000]*/ UPDATE t0 SET b = ? WHERE id = 1;
     /*#*/ check;
 
-`{e}` stands for the engine, `{twin}` for q or i, `/*q ...*/` for what only QUARRY is told. Session `#` is the runner itself: check, restart,
-kill. How: text (the default), long (a prepared statement whose parameters are sent in pieces), load (LOAD DATA from a
-file, whose contents stand in the comment in base64).
+`{e}` stands for the engine, `{twin}` for q or i, `/*q ...*/` for what only QUARRY is told. Session `#` is the runner
+itself: check, restart, kill. How: text (the default), long (a prepared statement whose parameters are sent in pieces),
+load (LOAD DATA from a file, whose contents stand in the comment in base64).
 """
 
 import base64

@@ -8,8 +8,9 @@
     tests/twin/run.py --seed 7 --program 31 --print   what would be run
     QUARRY_TEST_ENGINE=InnoDB tests/twin/run.py ...   the control run: InnoDB against InnoDB
 
-A failure is written to build/twin/failures/<seed>-<program>/: program.sql (all of it), minimal.sql (shrunk, what --replay
-takes), minimal-quarry.sql and minimal-innodb.sql (for the mariadb client), difference.txt. Exit code 1 when there was one.
+A failure is written to build/twin/failures/<seed>-<program>/: program.sql (all of it), minimal.sql (shrunk, what
+--replay takes), minimal-quarry.sql and minimal-innodb.sql (for the mariadb client), difference.txt. Exit code 1 when
+there was one.
 """
 
 import argparse
@@ -65,11 +66,12 @@ class Summary:
         for (verb, outcome), count in self.counts.items():
             verbs[verb][outcome == "error"] += count
         lines = [
-            f"{self.statements} statements on each engine in {self.programs} programs, {self.seconds / 60:.1f} minutes; "
+            f"{self.statements} statements on each engine in {self.programs} programs, "
+            f"{self.seconds / 60:.1f} minutes; "
             f"{len(self.failures)} failures",
             "allowed: " + (", ".join(f"{count} {what}" for what, count in sorted(self.allowed.items())) or "nothing"),
             "done/refused: "
-            + ", ".join(f"{verb} {ok}/{error}" for verb, (ok, error) in sorted(verbs.items(), key=lambda v: -sum(v[1]))),
+            + ", ".join(f"{verb} {ok}/{no}" for verb, (ok, no) in sorted(verbs.items(), key=lambda v: -sum(v[1]))),
         ]
         return "\n".join([*lines, *(f"failure: {directory}" for directory in self.failures)])
 
@@ -81,7 +83,7 @@ def server_options(seed):
 
 
 def fuzz(server, seed, statements=None, minutes=None, restarts=True, first_only=False, only=None, report=print):
-    """Runs programs until one of the limits is reached (`only`: this one program). `first_only`: or something failed."""
+    """Runs programs until one of the limits is reached (`only`: this one). `first_only`: or something failed."""
     pair, summary = EnginePair(server), Summary()
     summary.counts, summary.allowed = pair.counts, pair.allowed
     began = time.monotonic()

@@ -1,7 +1,7 @@
 """Values as the programs name them: (kind, seed, size) stands for the same bytes everywhere.
 
-kinds: null, bytes (incompressible), pattern (compressible, made by the server), text (ASCII), wide (characters of one to
-three bytes; size counts characters), json, magic (bytes that end as a head ends).
+kinds: null, bytes (incompressible), pattern (compressible, made by the server), text (ASCII), wide (characters of one
+to three bytes; size counts characters), json, magic (bytes that end as a head ends).
 """
 
 import functools
