@@ -212,7 +212,10 @@ class Worker:
             return
         if self.random.random() < 0.5:
             # Every column: of those left out the server, with any engine, forgets to log the defaults in a MINIMAL image.
-            cursor.execute("REPLACE INTO doc VALUES (%s, %s, %s, %s, NULL, NULL)", (row, self.number, n, body))
+            cursor.execute(
+                "REPLACE INTO doc (id, owner, n, body, note, meta) VALUES (%s, %s, %s, %s, NULL, NULL)",
+                (row, self.number, n, body),
+            )
         else:
             cursor.execute(
                 "INSERT INTO doc (id, owner, n, body) VALUES (%s, %s, %s, %s) "

@@ -1,0 +1,69 @@
+"""Settings under which a state transfer would leave values behind: refused, or warned of, at start. One node alone."""
+
+import pytest
+
+from harness.cluster import PROVIDER, free_ports, why_no_galera
+
+pytestmark = pytest.mark.quarry_only
+
+
+@pytest.fixture
+def node(own_server):
+    """Starts a cluster of one node with options."""
+    reason = why_no_galera()
+    if reason:
+        pytest.skip(reason)
+
+    def make(*options):
+        sql, group, incremental = free_ports(3)
+        provider = (
+            f"base_host=127.0.0.1;base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
+            f"ist.recv_addr=127.0.0.1:{incremental};gcache.size=8M"
+        )
+        return own_server(
+            "galera-options",
+            f"--port={sql}",
+            "--bind-address=127.0.0.1",
+            "--binlog-format=ROW",
+            "--innodb-autoinc-lock-mode=2",
+            "--wsrep-on=ON",
+            f"--wsrep-provider={PROVIDER}",
+            f"--wsrep-provider-options={provider}",
+            f"--wsrep-node-address=127.0.0.1:{group}",
+            "--wsrep-cluster-address=gcomm://",
+            "--wsrep-new-cluster",
+            *options,
+        )
+
+    return make
+
+
+def engines(server):
+    return {name.upper() for name, *_ in server.query("SHOW ENGINES")}
+
+
+@pytest.mark.parametrize("method", ["rsync", "mariabackup"])
+def test_data_paths_are_refused_where_a_transfer_leaves_them_out(node, tmp_path, method):
+    paths = [tmp_path / name for name in ("one", "two")]
+    for path in paths:
+        path.mkdir()
+    server = node(f"--wsrep-sst-method={method}", "--quarry-data-paths=" + ";".join(map(str, paths)))
+    assert "QUARRY" not in engines(server)
+    log = server.error_log()
+    assert str(paths[0]) in log and f"wsrep_sst_method={method}" in log and "mysqldump" in log, log[-3000:]
+    assert not any(list(path.iterdir()) for path in paths), "something was made there"
+
+
+def test_data_paths_are_taken_with_a_logical_transfer(node, tmp_path):
+    server = node("--wsrep-sst-method=mysqldump", f"--quarry-data-paths={tmp_path}")
+    assert "QUARRY" in engines(server), server.error_log()[-3000:]
+    server.query("CREATE DATABASE p")
+    server.query("CREATE TABLE p.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO p.t VALUES (1, REPEAT('x', 20000))")
+    assert server.segments(tmp_path)
+
+
+def test_a_method_that_leaves_segments_out_is_warned_of(node):
+    server = node("--wsrep-sst-method=mariabackup")
+    assert "QUARRY" in engines(server)
+    assert "leaves #quarry out" in server.error_log()
