@@ -240,8 +240,11 @@ AlterVerdict CompareForAlter(TABLE* old_table, const ColumnLayout& old_layout, T
 
 bool AsksForRewrite(THD* thd, const Alter_inplace_info* alter_info) {
   // InnoDB sets this flag too, among the handler's flags, when it finds that it must rebuild.
-  return (alter_info->alter_info->flags & ALTER_RECREATE) != 0 &&
-         alter_info->alter_info->algorithm(thd) != Alter_info::ALTER_TABLE_ALGORITHM_INPLACE;
+  return (alter_info->alter_info->flags & ALTER_RECREATE) != 0 && !AsksForInPlace(thd, alter_info);
+}
+
+bool AsksForInPlace(THD* thd, const Alter_inplace_info* alter_info) {
+  return alter_info->alter_info->algorithm(thd) == Alter_info::ALTER_TABLE_ALGORITHM_INPLACE;
 }
 
 void HideColumnOptions(Alter_inplace_info* alter_info) {

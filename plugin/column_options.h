@@ -145,6 +145,8 @@ AlterVerdict CompareForAlter(TABLE* old_table, const ColumnLayout& old_layout, T
 /// FORCE, ENGINE=QUARRY on a QUARRY table and OPTIMIZE ask for a table written anew, so they are copies: a rebuild in
 /// place would keep the heads and every extent as they are. Whoever wants just that says ALGORITHM=INPLACE.
 bool AsksForRewrite(THD* thd, const Alter_inplace_info* alter_info);
+/// The statement (or the session's alter_algorithm) says ALGORITHM=INPLACE.
+bool AsksForInPlace(THD* thd, const Alter_inplace_info* alter_info);
 
 /// The server takes a changed column option for one that may change what generated columns are computed from, and
 /// InnoDB then copies. Quarry's options never do: takes that out of what InnoDB is asked to alter.

@@ -103,9 +103,13 @@ ColumnSettings Layered(const ColumnSettingsInput& input) {
 Status CheckAgreement(const ColumnSettings& settings) {
   if (settings.prefix_size_bytes <= settings.inline_size_bytes) return Status::Ok();
   if (settings.prefix_size_source != settings.inline_size_source) return Status::Ok();
+  const std::string origin = settings.prefix_size_source == OptionSource::kTableOption
+                                 ? "; what CREATE TABLE does not say is taken from quarry_inline_size and "
+                                   "quarry_prefix_size"
+                                 : "";
   return Status::InvalidArgument("Incorrect value '" + std::to_string(settings.prefix_size_bytes) +
                                  "' for option 'PREFIX_SIZE' (allowed: up to INLINE_SIZE, which is " +
-                                 std::to_string(settings.inline_size_bytes) + " here)");
+                                 std::to_string(settings.inline_size_bytes) + " here" + origin + ")");
 }
 
 }  // namespace

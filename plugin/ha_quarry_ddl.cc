@@ -80,6 +80,11 @@ enum_alter_inplace_result QuarryHandler::check_if_supported_inplace_alter(TABLE*
     info->unsupported_reason = "values older than a change of PREFIX_SIZE must be written anew";
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
+  if (rebuilds_ && table->part_info != nullptr && !AsksForInPlace(ha_thd(), info)) {
+    // Plain InnoDB tables, too: a kill in the middle leaves files behind, and a few of them kept InnoDB from starting.
+    info->unsupported_reason = "InnoDB's rebuild of partitions in place does not survive every crash";
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
   prefix_limit_to_state_ = verdict.prefix_limit_bytes;
   return result;
 }
