@@ -28,7 +28,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS / "crash")]
 
 import kill_at  # noqa: E402
-from ddl_kinds import COLUMNS, KINDS  # noqa: E402
+from ddl_kinds import COLUMNS, KINDS, SERVER_FAULTS  # noqa: E402
 
 from harness.server import ENGINE, Server  # noqa: E402
 
@@ -43,7 +43,7 @@ AFTERWARDS = (
 
 
 class ServerFault(Exception):
-    """What was found happens to InnoDB tables too (Kind.server_fault)."""
+    """What was found happens to InnoDB tables too (SERVER_FAULTS)."""
 
 
 class Table:
@@ -227,21 +227,25 @@ class Hunt:
             return "done before the point"
         self.counts["kills"] += 1
         where = outcome.points[-1] if outcome.points else point
+        try:
+            return f"{where}: {self.recover(schema, worlds)}"
+        except Exception as failure:
+            for pattern, reason in SERVER_FAULTS:
+                if re.search(pattern, str(failure)):
+                    self.counts["server's own fault"] += 1
+                    raise ServerFault(f"{where}: {reason}") from failure
+            raise
+
+    def recover(self, schema, worlds):
         restart_s = self.restart()
         self.check_pending()
-        try:
-            world = self.check(schema, worlds)
-        except Exception as failure:
-            if kind.server_fault and re.search(kind.server_fault[0], str(failure)):
-                self.counts["server's own fault"] += 1
-                raise ServerFault(f"{where}: {kind.server_fault[1]}") from failure
-            raise
+        world = self.check(schema, worlds)
         self.change_rows(schema)
         difference = State(self.server, schema).difference(world.changed)
         assert difference is None, f"{world.name}, after INSERT, UPDATE and DELETE: {difference}"
         self.pending = (schema, world)
         self.counts[world.name] += 1
-        return f"{where}: {world.name}, restarted in {restart_s:.2f} s"
+        return f"{world.name}, restarted in {restart_s:.2f} s"
 
     def restart(self):
         began = time.monotonic()

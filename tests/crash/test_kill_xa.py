@@ -4,6 +4,7 @@ Each transaction changes a QUARRY table and an InnoDB twin alike, so whatever be
 must become of it is said beside that. With the binary log off and on: the server prepares and recovers in two ways.
 """
 
+import os
 import random
 
 import kill_at
@@ -184,8 +185,9 @@ def test_work_goes_on_beside_prepared_ones(server):
         )
 
 
-STEPS = ("XA PREPARE 'x'", "XA COMMIT 'x'", "XA ROLLBACK 'x'", "XA COMMIT 'x' ONE PHASE")
-KILLS_OF_A_STEP = 3
+STEPS = ("XA PREPARE", "XA COMMIT", "XA ROLLBACK", "XA COMMIT ONE PHASE")
+# Each has a row of its own.
+KILLS_OF_A_STEP = min(int(os.environ.get("QUARRY_TEST_KILLS", "1")), ROWS - 1)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -198,26 +200,38 @@ def test_kill_in_the_middle_of(server, step):
     # InnoDB flushes no log for a rollback: it may change no file.
     assert points or step == STEPS[2], f"{step} changed no file"
     chosen = random.Random(f"{SEED}-{step}").sample(points, min(len(points), KILLS_OF_A_STEP))
+    decided = {"x0": "COMMIT"} if step == STEPS[3] else {}
     for row, point in enumerate(chosen, start=1):
         old = check(server)[0]
         outcome, connection = run_step(server, step, row, point)
         if outcome.killed:
             server.start()
         left = prepared(server)
-        assert left in ([], ["x"])
+        # InnoDB flushes no log for a rollback, and with the binary log on none for a commit in one phase, whose xid the
+        # recovery from the binary log does not know: after a kill they are prepared again, and are decided again.
+        for xid in sorted(set(decided).intersection(left)):
+            assert decided[xid] == "ROLLBACK" or step == STEPS[3], f"{xid} was committed, and is prepared again"
+            left.remove(xid)
+            server.query(f"XA {decided[xid]} '{xid}'")
+        assert left in ([], [f"x{row}"])
         if left:
-            # With the binary log on, one phase has two inside.
-            assert contents(server, "q")[0] == contents(server, "i")[0] == old, f"prepared, and shows: {point}"
+            # (With the binary log on, one phase has two inside.)
+            check_hidden(server, old, point)
             decision = "COMMIT" if row % 2 == 1 else "ROLLBACK"
-            decide(server, None if outcome.killed else connection, f"XA {decision} 'x'")
+            decide(server, None if outcome.killed else connection, f"XA {decision} 'x{row}'")
             must_show = decision == "COMMIT"
         else:
             # One phase: all or nothing, unless it was answered.
             must_show = {STEPS[1]: True, STEPS[3]: None if outcome.killed else True}.get(step, False)
+        decided[f"x{row}"] = "ROLLBACK" if must_show is False else "COMMIT"
         new = check(server)[0]
         assert [entry for entry in new if entry[0] != row] == [entry for entry in old if entry[0] != row]
         shows = [entry for entry in new if entry[0] == row] != [entry for entry in old if entry[0] == row]
-        assert must_show in (None, shows), f"{step} at {point}, {left} left: change {'shows' if shows else 'is not there'}"
+        assert must_show in (None, shows), f"{step} at {point}, {left} left: the change shows: {shows}"
+
+
+def check_hidden(server, old, point):
+    assert contents(server, "q")[0] == contents(server, "i")[0] == old, f"prepared, and shows: {point}"
 
 
 def test_rollback_and_kill(server):
@@ -235,13 +249,16 @@ def test_rollback_and_kill(server):
 
 
 def run_step(server, step, row, point=None):
-    """The outcome, and the connection at which it ran; the transaction changes `row`."""
-    connection, thread = begin(server, "x", row, 0)
+    """The outcome, and the connection at which it ran; the transaction `x<row>` changes that row."""
+    xid = f"x{row}"
+    connection, thread = begin(server, xid, row, 0)
     if step in STEPS[1:3]:
-        decide(server, connection, "XA PREPARE 'x'")
-    outcome = kill_at.run(server, connection, step, point, thread)
+        decide(server, connection, f"XA PREPARE '{xid}'")
+    words = step.split()
+    statement = " ".join([*words[:2], f"'{xid}'", *words[2:]])
+    outcome = kill_at.run(server, connection, statement, point, thread)
     if point is None and step == STEPS[0]:
-        decide(server, connection, "XA ROLLBACK 'x'")
+        decide(server, connection, f"XA COMMIT '{xid}'")
     return outcome, connection
 
 
