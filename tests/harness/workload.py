@@ -52,6 +52,13 @@ def create_tables(server, schema, engine, log=True):
     connection.close()
 
 
+def is_gone(failure):
+    """The server went, or is going: a Galera node that is being stopped says so in error 1180."""
+    if isinstance(failure, pymysql.err.InterfaceError) or not failure.args:
+        return True
+    return failure.args[0] in GONE or (failure.args[0] == 1180 and "Primary Component" in failure.args[1])
+
+
 class Worker:
     """`connect`: gives a connection to the server it works on. `galera`: it is a node of a cluster, where tables
     without a primary key are no place for multi-master writes; where ids may be taken already when the number of nodes
@@ -87,7 +94,7 @@ class Worker:
                     done += 1
             connection.close()
         except pymysql.err.Error as failure:
-            if isinstance(failure, pymysql.err.InterfaceError) or (failure.args and failure.args[0] in GONE):
+            if is_gone(failure):
                 self.counts["connections lost"] += 1
             else:
                 self.failure = repr(failure)[:2000]
