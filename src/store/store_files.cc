@@ -228,7 +228,8 @@ Status StoreImpl::MoveToWhereItBelongs() {
   return env->SyncDirectory(ParentPath(from));
 }
 
-Status StoreImpl::Unlink() {
+Status StoreImpl::Unlink(bool* gone) {
+  *gone = false;
   Env* const env = context_->env;
   MutexLock manifest_lock(manifest_mutex_);
   ExclusiveLock lock(location_mutex_);
@@ -251,6 +252,7 @@ Status StoreImpl::Unlink() {
   const std::string home = HomeDirectory(in_trash_);
   QUARRY_TRY(IgnoreNotFound(env->RemoveFile(JoinPath(home, kManifestFileName))));
   QUARRY_TRY(IgnoreNotFound(env->RemoveDirectory(home)));
+  *gone = true;
   return env->SyncDirectory(ParentPath(home));
 }
 

@@ -80,8 +80,9 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(manifest_mutex_);
   /// Moves the home's store directory to where the binding says that it belongs.
   [[nodiscard]] Status MoveToWhereItBelongs();
-  /// Unlinks everything, the manifest last. The caller took the store out of the directory before.
-  [[nodiscard]] Status Unlink();
+  /// Unlinks everything, the manifest last. `gone`: nothing is left of it by name, though an error may say that this is
+  /// not durable yet (a crash then brings back what the next EmptyTrash unlinks again).
+  [[nodiscard]] Status Unlink(bool* gone);
 
   // SegmentFactory, SegmentLocator
   [[nodiscard]] Result<std::shared_ptr<SegmentFile>> CreateSegment(uint32_t path_number) override;
