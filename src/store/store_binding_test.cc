@@ -144,7 +144,7 @@ TEST_F(StoreBindingTest, EveryStepOfATrashCycleSurvivesAFailureAtAnyCall) {
         env_.FailCall(kind, n, EIO);
         failed = !directory_->EmptyTrash(7).ok() || failed;
         env_.ClearFailures();
-        EXPECT_OK(directory_->Checkpoint());  // a store whose directory is gone is forgotten
+        EXPECT_OK(directory_->Checkpoint());  // a store whose directory is gone has none
         if (crash) CrashAndOpen();
         (void)ValueOf(directory_->EmptyTrash(7));
         EXPECT_EQ(ReadValue(directory_.get(), locator).status().code(), StatusCode::kNotFound);

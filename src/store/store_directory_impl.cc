@@ -279,15 +279,11 @@ Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
     const StoreImpl::Binding binding = store->GetBinding();
     if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
     const uint64_t real_bytes = store->GetStats().real_bytes;
-    bool gone = false;
-    const Status status = store->Unlink(&gone);
-    if (gone) {
-      ExclusiveLock stores_lock(stores_mutex_);
-      for (const TableId table : binding.tables) std::erase(by_table_[table], store->id());
-      stores_.erase(store->id());
-      given_back += real_bytes;
-    }
-    QUARRY_TRY(status);
+    QUARRY_TRY(store->Unlink());
+    ExclusiveLock stores_lock(stores_mutex_);
+    for (const TableId table : binding.tables) std::erase(by_table_[table], store->id());
+    stores_.erase(store->id());
+    given_back += real_bytes;
   }
   return given_back;
 }

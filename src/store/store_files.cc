@@ -148,6 +148,7 @@ Status StoreImpl::WriteManifest(const Binding& binding) {
 
 Status StoreImpl::Checkpoint() {
   MutexLock lock(manifest_mutex_);
+  if (unlinked_) return Status::Ok();
   appended_since_checkpoint_.store(0, std::memory_order_relaxed);
   QUARRY_TRY(WriteManifest(GetBinding()));
   context_->counters.Add(Counter::kCheckpoints);
@@ -228,8 +229,7 @@ Status StoreImpl::MoveToWhereItBelongs() {
   return env->SyncDirectory(ParentPath(from));
 }
 
-Status StoreImpl::Unlink(bool* gone) {
-  *gone = false;
+Status StoreImpl::Unlink() {
   Env* const env = context_->env;
   MutexLock manifest_lock(manifest_mutex_);
   ExclusiveLock lock(location_mutex_);
@@ -252,7 +252,8 @@ Status StoreImpl::Unlink(bool* gone) {
   const std::string home = HomeDirectory(in_trash_);
   QUARRY_TRY(IgnoreNotFound(env->RemoveFile(JoinPath(home, kManifestFileName))));
   QUARRY_TRY(IgnoreNotFound(env->RemoveDirectory(home)));
-  *gone = true;
+  // Until this is durable too, the store stays listed: a crash may bring it back.
+  unlinked_ = true;
   return env->SyncDirectory(ParentPath(home));
 }
 

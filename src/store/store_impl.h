@@ -80,9 +80,8 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(manifest_mutex_);
   /// Moves the home's store directory to where the binding says that it belongs.
   [[nodiscard]] Status MoveToWhereItBelongs();
-  /// Unlinks everything, the manifest last. `gone`: nothing is left of it by name, though an error may say that this is
-  /// not durable yet (a crash then brings back what the next EmptyTrash unlinks again).
-  [[nodiscard]] Status Unlink(bool* gone);
+  /// Unlinks everything, the manifest last. The caller took the store out of the directory before.
+  [[nodiscard]] Status Unlink();
 
   // SegmentFactory, SegmentLocator
   [[nodiscard]] Result<std::shared_ptr<SegmentFile>> CreateSegment(uint32_t path_number) override;
@@ -118,6 +117,7 @@ class StoreImpl final : public Store,
 
   Mutex manifest_mutex_;  ///< held while the manifest is written
   uint64_t sequence_ QUARRY_GUARDED_BY(manifest_mutex_);
+  bool unlinked_ QUARRY_GUARDED_BY(manifest_mutex_) = false;  ///< by name, though perhaps not durably
 
   mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(manifest_mutex_);
   Binding binding_ QUARRY_GUARDED_BY(binding_mutex_);
