@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Nodes of a Galera cluster killed, stopped or robbed of their data under load, again and again: nobody loses a row.
+
+Clients on all three nodes write rows of their own and rows that all fight for; one more client alters their table. A
+node goes, by kill -9, by a clean stop, or by kill -9 and the loss of its data directory; it comes back by an
+incremental or by a whole state transfer while the others are written to. Then every row must be equal on all nodes and
+as its client was told.
+
+    tests/galera/kill_under_load.py --cycles 20        (QUARRY_TEST_SEED repeats a run's choices, printed at the end)
+
+Exit code 0 when every cycle held; 1, with what differed, otherwise; 77 when a cluster cannot run here.
+"""
+
+import argparse
+import pathlib
+import random
+import shutil
+import sys
+import threading
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
+
+import pymysql  # noqa: E402
+
+from harness.cluster import Galera, GaleraLoad, wait_for, why_no_galera  # noqa: E402
+from harness.values import SEED  # noqa: E402
+from harness.workload import CONFLICTS, GONE, create_tables  # noqa: E402
+
+ALTERS = (
+    "ALTER TABLE g.doc PART_SIZE=32768",
+    "ALTER TABLE g.doc FORCE, ALGORITHM=COPY",
+    "ALTER TABLE g.doc ADD COLUMN extra LONGBLOB",
+    "ALTER TABLE g.doc DROP COLUMN extra, PART_SIZE=8192",
+    "CREATE OR REPLACE TABLE g.made (PRIMARY KEY (id)) ENGINE=QUARRY SELECT id, body FROM g.doc",
+)
+
+
+class Alterer(threading.Thread):
+    """DDL on a node that stays."""
+
+    def __init__(self, cluster, node):
+        super().__init__()
+        self.cluster, self.node = cluster, node
+        self.stop, self.failure, self.done = threading.Event(), None, 0
+
+    def run(self):
+        try:
+            connection = self.cluster.connect(self.node)
+            with connection.cursor() as cursor:
+                while not self.stop.is_set():
+                    for statement in ALTERS:
+                        self.alter(cursor, statement)
+                        time.sleep(0.2)
+            connection.close()
+        except pymysql.err.Error as failure:
+            self.failure = repr(failure)
+
+    def alter(self, cursor, statement):
+        """Until it is done: whatever loses a conflict is repeated."""
+        while True:
+            try:
+                cursor.execute(statement)
+                self.done += 1
+                return
+            except pymysql.err.OperationalError as failure:
+                if failure.args[0] not in (*CONFLICTS, *GONE[1:2]):
+                    raise
+
+    def end(self):
+        self.stop.set()
+        self.join()
+        assert self.failure is None, f"DDL: {self.failure}"
+
+
+def leave(cluster, victim, way):
+    node = cluster.nodes[victim]
+    if way == "stop":
+        node.stop()
+    else:
+        node.kill()
+    if way == "wipe":
+        shutil.rmtree(node.datadir)
+
+
+def come_back(cluster, victim, way):
+    if way == "kill":
+        cluster.restart_killed(victim)
+    else:
+        cluster.start(victim)
+
+
+def cycle(cluster, choices):
+    victim, way = choices.randrange(3), choices.choice(("kill", "kill", "stop", "wipe"))
+    stays = cluster.nodes[(victim + 1) % 3]
+    load, alterer = GaleraLoad(cluster, cluster.nodes, "g"), Alterer(cluster, stays)
+    load.begin()
+    alterer.start()
+    try:
+        time.sleep(0.5 + choices.random() * 3)
+        leave(cluster, victim, way)
+        wait_for("the others to agree", lambda: size_seen_by(stays) == "2")
+        time.sleep(choices.random() * 3)
+        began = time.monotonic()
+        come_back(cluster, victim, way)
+        seconds = time.monotonic() - began
+    finally:
+        alterer.end()
+        load.end()
+    rows = cluster.agree("g")
+    load.check()
+    counts = {**load.counts(), "DDL": alterer.done}
+    return f"node {victim}, {way}: back in {seconds:.1f} s; {rows} rows equal; {counts}"
+
+
+def size_seen_by(node):
+    return node.query("SHOW STATUS LIKE 'wsrep_cluster_size'")[0][1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cycles", type=int, default=10, help="how many (default %(default)s)")
+    arguments = parser.parse_args()
+    if reason := why_no_galera():
+        print(f"galera kill_under_load: skipped: {reason}")
+        return 77
+    choices = random.Random(f"{SEED}-cycles")
+    cluster, number = Galera(3, "galera-kills"), 0
+    try:
+        create_tables(cluster.start(0, "--wsrep-new-cluster"), "g", "QUARRY")
+        for i in (1, 2):
+            cluster.start(i)
+        for number in range(1, arguments.cycles + 1):
+            print(f"[{number:3}/{arguments.cycles}] {cycle(cluster, choices)}", flush=True)
+    except Exception as failure:  # noqa: BLE001 - everything must end in the summary
+        print(f"FAILED in cycle {number}: {failure!r}\nseed {SEED}; files are kept in build/tests/galera-kills-*")
+        for node in cluster.running():
+            node.kill()
+        return 1
+    cluster.remove()
+    print(f"galera kill_under_load: {arguments.cycles} cycles, 0 differences; seed {SEED}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
