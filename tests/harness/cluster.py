@@ -235,7 +235,7 @@ class Galera:
         sql, group, incremental, transfer = self.ports[i]
         provider = (
             f"base_host=127.0.0.1;base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
-            f"ist.recv_addr=127.0.0.1:{incremental};gcache.size=128M;repl.causal_read_timeout=PT60S"
+            f"ist.recv_addr=127.0.0.1:{incremental};gcache.size=1G;repl.causal_read_timeout=PT60S"
         )
         return Server(
             name,

@@ -62,7 +62,7 @@ def is_gone(failure):
 class Worker:
     """`connect`: gives a connection to the server it works on. `galera`: it is a node of a cluster, where tables
     without a primary key are no place for multi-master writes; where ids may be taken already when the number of nodes
-    changes (1062), and DDL of another node may come in between (1412).
+    changes (1062), and DDL of another node may come in between (1412) or interrupt a statement in its way (1317).
     """
 
     def __init__(self, number, seed, connect, galera=False, large_bytes=0):
@@ -120,7 +120,7 @@ class Worker:
             self.hot_acknowledged += self.hot_in_doubt
             self.counts["commits"] += 1
         except (pymysql.err.OperationalError, pymysql.err.IntegrityError) as failure:
-            if failure.args[0] not in CONFLICTS and not (self.galera and failure.args[0] in (1062, 1412)):
+            if failure.args[0] not in CONFLICTS and not (self.galera and failure.args[0] in (1062, 1317, 1412)):
                 raise
             connection.rollback()
             self.in_doubt = None
