@@ -7,32 +7,25 @@ does not do itself (page cleaners, the log's own writer) goes on by chance until
     points = run(server, connection, statement).points      # every call it made that changes a file
     run(server, connection, statement, points[7]).killed     # the same again, but cut off there: the server is dead
 
-Where ptrace is forbidden Strace raises CannotTrace with strace's own words.
+Where ptrace is forbidden Strace raises CannotTrace (harness.trace) with strace's own words.
 """
 
 import collections
 import pathlib
 import re
-import shutil
-import signal
-import subprocess
-import time
 from typing import NamedTuple
 
 import pymysql
+
+from harness.trace import CannotTrace, attach, detach, thread_of
 
 CHANGES = (
     *("fsync", "fdatasync", "sync_file_range", "write", "writev", "pwrite64", "pwritev", "pwritev2"),
     *("rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir"),
     *("openat", "ftruncate", "fallocate", "io_submit", "io_uring_enter"),
 )
-ATTACH_TIMEOUT_S = 30
 CALL = re.compile(r"^(\w+)\((.*)$")
 PATHS = re.compile(r'"([^"]*)"|<(/[^>]*)>')
-
-
-class CannotTrace(Exception):
-    """No strace, or ptrace is forbidden."""
 
 
 class Point(NamedTuple):
@@ -93,43 +86,23 @@ class Strace:
         return True
 
     def __enter__(self):
-        if shutil.which("strace") is None:
-            raise CannotTrace("strace is not installed (scripts/packages.txt lists it)")
         self.output.unlink(missing_ok=True)
-        command = ["strace", "-y", "-s", "0", "-e", "trace=" + ",".join(CHANGES), "-e", "signal=none"]
+        options = ["-o", self.output, "-p", self.thread]
         if self.point is not None:
-            command += ["-e", f"inject={self.point.call}:signal=KILL:when={self.point.number}"]
-        command += ["-o", str(self.output), "-p", str(self.thread)]
-        with self.messages.open("wb") as messages:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages
-            )
-        deadline = time.monotonic() + ATTACH_TIMEOUT_S
-        while "attached" not in (said := self.messages.read_text(errors="replace")):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                said = self.messages.read_text(errors="replace").strip()
-                self._end()
-                if "not permitted" in said or "PTRACE" in said:
-                    raise CannotTrace(f"strace cannot attach to the server here: {said}")
-                raise AssertionError(f"strace did not attach: {said}")
-            time.sleep(0.005)
+            options += ["-e", f"inject={self.point.call}:signal=KILL:when={self.point.number}"]
+        self.process = attach(options, CHANGES, self.messages)
         return self
 
     def __exit__(self, *_):
         if self.death_expected:
             self.process.wait(60)  # it ends with the thread that it watches
         else:
-            self._end()
+            detach(self.process)
         text = self.output.read_text(errors="replace")
         # The call that it was killed in has no result.
         if self.death_expected and not text.rstrip().endswith("= ?"):
             raise AssertionError(f"the server died, but not of strace:\n{self.server.error_log()[-4000:]}")
         self.points = points(text, self.server)
-
-    def _end(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            self.process.wait(60)
 
 
 def points(text, server):
@@ -171,10 +144,3 @@ def kind_of(path):
     name = re.sub(r"-[0-9a-f]+-[0-9a-f]+(?=[.#]|$)", "", name)
     name = re.sub(r"\.(\d{6})$", ".*", name)
     return re.sub(r"^(undo|ib_logfile)\d+$", r"\1*", name)
-
-
-def thread_of(connection):
-    """The kernel's id of the server thread that serves this connection."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT tid FROM information_schema.processlist WHERE id = CONNECTION_ID()")
-        return cursor.fetchone()[0]

@@ -19,6 +19,7 @@ WRITES = ("pwrite64", "pwritev", "pwritev2", "write", "writev")
 FLUSHES = ("fsync", "fdatasync", "sync_file_range")
 RING = ("io_uring_enter",)
 OPENS = ("openat",)
+ATTACH_TIMEOUT_S = 30
 
 Call = collections.namedtuple("Call", "began ended thread name path text result")
 
@@ -27,6 +28,36 @@ COMPLETE = re.compile(r"^(\w+)\((.*)\) += (-?\d+|\?)")
 UNFINISHED = re.compile(r"^(\w+)\((.*) <unfinished \.\.\.>$")
 RESUMED = re.compile(r"^<\.\.\. (\w+) resumed>(.*)\) += (-?\d+|\?)")
 DESCRIPTOR = re.compile(r"^(?:-?\d+|AT_FDCWD)<([^>]*)>")
+
+
+class CannotTrace(Exception):
+    """No strace, or ptrace is forbidden: strace's own words."""
+
+
+def attach(options, calls, messages):
+    """strace, attached to what `options` say (-p ...) and watching `calls` only; `messages`: a file for its own words.
+    Raises CannotTrace."""
+    if shutil.which("strace") is None:
+        raise CannotTrace("strace is not installed (scripts/packages.txt lists it)")
+    command = ["strace", "-y", "-s", "0", "-e", "trace=" + ",".join(calls), "-e", "signal=none", *map(str, options)]
+    with messages.open("wb") as errors:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+    deadline = time.monotonic() + ATTACH_TIMEOUT_S
+    while "attached" not in messages.read_text(errors="replace"):
+        if process.poll() is not None or time.monotonic() > deadline:
+            said = messages.read_text(errors="replace").strip()
+            detach(process)
+            if "not permitted" in said or "PTRACE" in said:
+                raise CannotTrace(f"strace cannot attach to the server here: {said}")
+            raise AssertionError(f"strace did not attach: {said}")
+        time.sleep(0.005)
+    return process
+
+
+def detach(process):
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
 
 
 class Trace:
@@ -39,45 +70,15 @@ class Trace:
         self.calls = []
 
     def __enter__(self):
-        if shutil.which("strace") is None:
-            pytest.skip("strace is not installed (scripts/packages.txt lists it)")
-        self.errors = (self.output.parent / "strace.err").open("wb+")
-        command = [
-            "strace",
-            "-f",
-            "-ttt",
-            "-y",
-            "-s",
-            "0",
-            "-e",
-            "trace=" + ",".join(self.wanted),
-            "-e",
-            "signal=none",
-            "-o",
-            str(self.output),
-            "-p",
-            str(self.server.pid),
-        ]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors
-        )
-        deadline = time.monotonic() + 30
-        while b"attached" not in self._said():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                said = self._said().decode(errors="replace").strip()
-                if "not permitted" in said or "PTRACE" in said:
-                    pytest.skip(f"strace cannot attach to the server here: {said}")
-                raise AssertionError(f"strace did not attach: {said}")
-            time.sleep(0.01)
+        options = ["-f", "-ttt", "-o", self.output, "-p", self.server.pid]
+        try:
+            self.process = attach(options, self.wanted, self.output.parent / "strace.err")
+        except CannotTrace as reason:
+            pytest.skip(str(reason))
         return self
 
-    def _said(self):
-        return pathlib.Path(self.errors.name).read_bytes()
-
     def __exit__(self, *_):
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(60)
-        self.errors.close()
+        detach(self.process)
         self.calls = parse(self.output.read_text(errors="replace"))
 
     # --- questions --------------------------------------------------------------------------------
