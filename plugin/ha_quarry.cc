@@ -89,6 +89,7 @@ int QuarryHandler::external_lock(THD* thd, int lock_type) {
     return error != 0 ? error : sync_error;
   }
   BeginStatement(thd);
+  reads_whole_rows_ = lock_type == F_WRLCK;
   const int error = ForwardingHandler::external_lock(thd, lock_type);
   if (error == 0 && lock_type == F_WRLCK && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
   return error;
@@ -96,6 +97,8 @@ int QuarryHandler::external_lock(THD* thd, int lock_type) {
 
 int QuarryHandler::start_stmt(THD* thd, thr_lock_type lock_type) {
   BeginStatement(thd);
+  // Under LOCK TABLES ... WRITE a plain SELECT is a consistent read to InnoDB, whatever the table is locked for.
+  reads_whole_rows_ = get_lock_type() == F_WRLCK && lock_type >= TL_FIRST_WRITE;
   const int error = ForwardingHandler::start_stmt(thd, lock_type);
   if (error == 0 && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
   return error;
@@ -140,15 +143,22 @@ void QuarryHandler::print_error(int error, myf flags) {
 // InnoDB fills in all columns for a row that may be changed, and the server relies on it when an UPDATE moves a row
 // to another partition: it hands the whole row to that partition's handler.
 bool QuarryHandler::DecodeAll() const {
-  return table->part_info != nullptr && get_lock_type() == F_WRLCK &&
+  return table->part_info != nullptr && reads_whole_rows_ &&
          bitmap_is_overlapping(&table->part_info->full_part_field_set, table->write_set);
 }
 
-bool QuarryHandler::WholeRow() const { return get_lock_type() == F_WRLCK || table_share->tmp_table != NO_TMP_TABLE; }
+bool QuarryHandler::WholeRow() const { return reads_whole_rows_ || table_share->tmp_table != NO_TMP_TABLE; }
 
 template <typename Read>
 inline int QuarryHandler::ReadRow(uchar* buf, Read read) {
   if (!rewriter_.active()) return read();
+  // Of an index alone InnoDB fills in what is in the index, and no managed column ever is, but the read set may name
+  // one (as the base of an indexed STORED column). It must not be looked at: short rows come out of InnoDB's prefetch
+  // cache with whatever was in its memory between the columns that were asked for.
+  if (keyread_enabled() && !WholeRow()) {
+    rewriter_.ForgetRow();
+    return read();
+  }
   const bool decode_all = DecodeAll();
   rewriter_.BeginRead(buf, decode_all);
   if (const int error = read(); error != 0) {

@@ -131,6 +131,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   uint32_t write_batch_bytes_ = kWriteBatchDefaultBytes;
   bool user_temporary_ = false;
   bool virtual_on_managed_ = false;  ///< some VIRTUAL column is computed from a managed one
+  bool reads_whole_rows_ = false;    ///< InnoDB fills in every column: its rows are locked to be changed
   bool child_range_reads_ = false;   ///< the multi-range read in progress is the child's own
   bool unsynced_copy_ = false;       ///< appended to the copy of an ALTER since the last sync
   bool prefetching_ids_ = false;     ///< get_auto_increment was called for a range shared by all sessions

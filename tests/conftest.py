@@ -53,8 +53,8 @@ def own_server(request):
     """Makes servers that belong to one test: `own_server("name", "--option=1", ...)`."""
     made = []
 
-    def make(name, *options, start=True):
-        server = Server(name, options)
+    def make(name, *options, start=True, environment=None):
+        server = Server(name, options, environment)
         made.append(server)
         return server.start() if start else server
 

@@ -33,10 +33,10 @@ BASE_OPTIONS = [
 
 
 class Server:
-    """One private server, with the tests' usual options and whatever `options` adds."""
+    """One private server, with the tests' usual options and whatever `options` and `environment` add."""
 
-    def __init__(self, name, options=()):
-        self.name = name
+    def __init__(self, name, options=(), environment=None):
+        self.name, self.environment = name, environment
         self.directory = SCRATCH / name
         if self.directory.exists():
             shutil.rmtree(self.directory)
@@ -47,7 +47,7 @@ class Server:
     def _new_private_server(self):
         # The control run, InnoDB against InnoDB, needs no plugin.
         plugin = {} if ENGINE.upper() == "QUARRY" else {"plugin": None}
-        self.private = PrivateServer(self.directory, options=BASE_OPTIONS + self.options, **plugin)
+        self.private = PrivateServer(self.directory, options=BASE_OPTIONS + self.options, environment=self.environment, **plugin)
 
     # --- life ---------------------------------------------------------------------------------
     def start(self):

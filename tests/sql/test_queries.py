@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.twin import Twin
 from harness.values import payload, text
 
 
@@ -246,3 +247,51 @@ def test_table_statistics_and_explain(tables):
     tables.run("OPTIMIZE TABLE t", compare=False)
     tables.run("SELECT id, b FROM t WHERE b = (SELECT b FROM s WHERE id = 11)")
     tables.check()
+
+
+# What InnoDB is not asked for it does not fill in, and its prefetch cache hands out what its memory held in between: with
+# this setting of malloc's, bytes that are no length and no address.
+PERTURBED = {"MALLOC_PERTURB_": "85"}
+
+
+@pytest.fixture
+def perturbed(own_server):
+    pair = Twin(own_server("perturbed", environment=PERTURBED), "perturbed")
+    yield pair
+    pair.close()
+
+
+def test_reads_of_an_index_alone(perturbed):
+    """The read set names the base of an indexed STORED column, of which an index alone has nothing."""
+    perturbed.all(
+        "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, g INT AS (LENGTH(b)) STORED, KEY (g)) ENGINE={e}",
+        "INSERT INTO t (id, b) SELECT seq, REPEAT('x', 10 * seq) FROM seq_1_to_900",
+        "CREATE TABLE p (id INT PRIMARY KEY, b LONGBLOB, g INT AS (LENGTH(b)) STORED, KEY (g)) ENGINE={e} "
+        "PARTITION BY HASH (id) PARTITIONS 3",
+        "INSERT INTO p (id, b) SELECT id, b FROM t",
+    )
+    for table in ("t", "p"):
+        for condition in ("g IS NOT NULL", "g > 0 AND id IN (16, 22, 25)", "g BETWEEN 100 AND 8000"):
+            perturbed.run(f"SELECT id, g FROM {table} FORCE INDEX (g) WHERE {condition}")
+        perturbed.run(f"SELECT COUNT(*), SUM(g) FROM {table} FORCE INDEX (g)")
+        perturbed.run(f"SELECT g, LENGTH(b), MD5(b) FROM {table} FORCE INDEX (g) WHERE g < 300")
+    perturbed.check()
+
+
+@pytest.mark.parametrize("partitions", ["", "PARTITION BY HASH (id) PARTITIONS 3"])
+def test_plain_select_under_lock_tables(perturbed, partitions):
+    """Locked for writing, yet a consistent read to InnoDB, which fills in no more than what is asked for."""
+    perturbed.all(
+        f"CREATE TABLE t (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB, n INT) ENGINE={{e}} {partitions}",
+        "INSERT INTO t SELECT seq, REPEAT('a', 9000), REPEAT('b', 100 * seq), seq % 5 FROM seq_1_to_60",
+        "LOCK TABLES t WRITE",
+    )
+    for _ in range(2):
+        perturbed.run("SELECT n, COUNT(*), MAX(LENGTH(b)), COUNT(DISTINCT MD5(b)) FROM t GROUP BY n")
+        perturbed.run("SELECT id, n FROM t ORDER BY n, id LIMIT 40")
+        perturbed.run("SELECT id, LENGTH(a) FROM t WHERE n = 3 FOR UPDATE")
+        perturbed.run("SELECT n, COUNT(*) FROM t GROUP BY n")
+        perturbed.run("UPDATE t SET b = CONCAT(b, 'x'), id = id + 100 WHERE n = 2 ORDER BY id DESC")
+        perturbed.run("DELETE FROM t WHERE n = 4 ORDER BY id LIMIT 3")
+    perturbed.all("UNLOCK TABLES")
+    perturbed.check()
