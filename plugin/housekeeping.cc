@@ -20,9 +20,10 @@ constexpr std::chrono::seconds kSweepInterval{5};
 struct Thread {
   std::mutex mutex;
   std::condition_variable changed;
-  bool stop = false;  // this and the next two are guarded by mutex
-  bool paused = false;
-  bool working = false;  // the thread is in a step
+  bool stop = false;                    // guarded by mutex, as the next two
+  bool working = false;                 // the thread is in a step
+  bool maintenance_paused = false;      // the store's own thread
+  std::atomic<unsigned> paused_for{0};  // a set of Pause; changed under the mutex, read without
   std::thread thread;
 };
 Thread housekeeping;
@@ -39,7 +40,7 @@ void Run() {
   auto last_checkpoint = std::chrono::steady_clock::now();
   std::unique_lock<std::mutex> lock(housekeeping.mutex);
   while (!housekeeping.changed.wait_for(lock, kSweepInterval, [] { return housekeeping.stop; })) {
-    if (housekeeping.paused) continue;
+    if (housekeeping.paused_for != 0) continue;
     housekeeping.working = true;
     lock.unlock();
     sweep.Step();
@@ -61,26 +62,30 @@ void StartHousekeeping() {
   const std::lock_guard<std::mutex> guard(housekeeping.mutex);
   if (housekeeping.thread.joinable()) return;
   housekeeping.stop = false;
-  housekeeping.paused = false;
   housekeeping.thread = std::thread(Run);
 }
 
-void PauseHousekeeping() {
+void PauseHousekeeping(Pause reason) {
   std::unique_lock<std::mutex> lock(housekeeping.mutex);
-  if (housekeeping.paused) return;
-  housekeeping.paused = true;
+  housekeeping.paused_for |= static_cast<unsigned>(reason);
   housekeeping.changed.wait(lock, [] { return !housekeeping.working; });
+  // The reason may have been taken back meanwhile, or another may have paused already.
+  if (housekeeping.maintenance_paused || housekeeping.paused_for == 0) return;
   // So that whoever starts on the copy has little to scan.
   Checkpoint();
   Directory()->PauseMaintenance();
+  housekeeping.maintenance_paused = true;
 }
 
-void ResumeHousekeeping() {
+void ResumeHousekeeping(Pause reason) {
   const std::lock_guard<std::mutex> guard(housekeeping.mutex);
-  if (!housekeeping.paused) return;
-  housekeeping.paused = false;
+  housekeeping.paused_for &= ~static_cast<unsigned>(reason);
+  if (housekeeping.paused_for != 0 || !housekeeping.maintenance_paused) return;
+  housekeeping.maintenance_paused = false;
   Directory()->ResumeMaintenance();
 }
+
+bool HousekeepingIsPaused() { return housekeeping.paused_for.load(std::memory_order_acquire) != 0; }
 
 void StopHousekeeping() {
   std::thread joined;

@@ -5,12 +5,22 @@
 
 namespace quarry {
 
+/// Why Quarry keeps its own hands off its files for a while.
+enum class Pause : unsigned {
+  kStateTransfer = 1,  ///< the server copies the data directory for a joining Galera node, while nobody can write
+  kBackupStage = 2,    ///< BACKUP STAGE START to END: mariadb-backup is at work
+  kBackupLock = 4,     ///< a session holds quarry_backup_lock: quarry-backup is at work (backup.h)
+};
+
 /// After signal_ddl_recovery_done: before it, tables may still be renamed and dropped by the server's own recovery.
 void StartHousekeeping();
-/// The server copies the data directory (a state transfer to a joining node) while nobody can write: from the return
-/// until ResumeHousekeeping nothing of Quarry's own accord changes a file. Both may be called twice.
-void PauseHousekeeping();
-void ResumeHousekeeping();
+/// From the return until ResumeHousekeeping, for every reason given, nothing of Quarry's own accord changes a file, and
+/// nothing is given back: whatever does either is a step of the housekeeping thread. Waits for the step under way.
+/// Both may be called twice for one reason.
+void PauseHousekeeping(Pause reason);
+void ResumeHousekeeping(Pause reason);
+/// Whether some reason to pause stands. A long step looks at it now and then, and ends early: a backup waits for it.
+bool HousekeepingIsPaused();
 /// Stops and joins. In pre_shutdown, while the server can still run the queries of the thread, and in deinit.
 void StopHousekeeping();
 

@@ -5,6 +5,7 @@
 // Our init may run before InnoDB's, so whatever needs InnoDB's handlerton is finished when the first handler is made.
 #include "hton.h"
 
+#include "backup.h"
 #include "ha_quarry.h"
 #include "home_directory.h"
 #include "housekeeping.h"
@@ -88,9 +89,9 @@ void PreShutdown() {
 // (rsync).
 void DisableInternalWrites(bool disable) {
   if (disable) {
-    PauseHousekeeping();
+    PauseHousekeeping(Pause::kStateTransfer);
   } else {
-    ResumeHousekeeping();
+    ResumeHousekeeping(Pause::kStateTransfer);
   }
 }
 
@@ -128,6 +129,8 @@ void FillHandlerton(handlerton* hton) {
   hton->signal_ddl_recovery_done = DdlRecoveryDone;
   hton->pre_shutdown = PreShutdown;
   hton->disable_internal_writes = DisableInternalWrites;
+  hton->prepare_for_backup = OnBackupStart;
+  hton->end_backup = OnBackupEnd;
   SetTransactionHooks(hton);
 }
 
@@ -214,6 +217,21 @@ maria_declare_plugin(quarry){
         "Segments and bytes of each QUARRY table",
         PLUGIN_LICENSE_GPL,
         quarry::InitQuarryTables,
+        nullptr,
+        0x0001,
+        nullptr,
+        nullptr,
+        "0.1",
+        MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+    },
+    {
+        MYSQL_INFORMATION_SCHEMA_PLUGIN,
+        &quarry::information_schema_descriptor,
+        "QUARRY_BACKUP",
+        "The Quarry project",
+        "Which files a backup must hold, for the session with quarry_backup_lock",
+        PLUGIN_LICENSE_GPL,
+        quarry::InitQuarryBackup,
         nullptr,
         0x0001,
         nullptr,

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backup.h"
 #include "column_settings.h"
 
 namespace quarry {
@@ -51,6 +52,11 @@ MYSQL_THDVAR_UINT(write_batch_bytes, PLUGIN_VAR_RQCMDARG,
 MYSQL_THDVAR_UINT(autoincrement_prefetch_sz, PLUGIN_VAR_RQCMDARG,
                   "AUTO_INCREMENT values that are reserved at once; what a connection does not use becomes a gap",
                   nullptr, nullptr, 1, 1, kAutoincrementPrefetchMax, 0);
+
+MYSQL_THDVAR_BOOL(backup_lock, PLUGIN_VAR_NOCMDOPT,
+                  "1: nothing is given back or moved until this session sets it to 0 or ends. For quarry-backup; one "
+                  "session at a time",
+                  CheckBackupLock, UpdateBackupLock, false);
 
 MYSQL_SYSVAR_UINT(replica_write_batch_bytes, replica_write_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "quarry_write_batch_bytes of the replication applier", nullptr, nullptr, kWriteBatchDefaultBytes,
@@ -129,6 +135,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(codec),
                                         MYSQL_SYSVAR(read_batch_bytes),
                                         MYSQL_SYSVAR(write_batch_bytes),
+                                        MYSQL_SYSVAR(backup_lock),
                                         MYSQL_SYSVAR(replica_write_batch_bytes),
                                         MYSQL_SYSVAR(autoincrement_prefetch_sz),
                                         MYSQL_SYSVAR(data_paths),

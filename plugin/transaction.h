@@ -11,6 +11,7 @@
 // Thread-safety: a Transaction belongs to its THD and is externally synchronised by it.
 #pragma once
 
+#include "backup.h"
 #include "mariadb_compat.h"
 #include "quarry/store.h"
 
@@ -40,6 +41,10 @@ class Transaction {
   void OnCommit(THD* thd, bool all);
   void OnRollback(THD* thd, bool all);
 
+  /// False when another session has it. It ends with the session.
+  [[nodiscard]] bool TakeBackupLock(THD* thd) { return (backup_lock_ = BackupLock::Take(thd)) != nullptr; }
+  void GiveBackBackupLock() { backup_lock_.reset(); }
+
   /// What a savepoint must remember.
   struct Mark {
     size_t appended = 0;
@@ -60,6 +65,7 @@ class Transaction {
   std::vector<Locator> appended_;  ///< dead if the transaction rolls back
   std::vector<Locator> replaced_;  ///< dead if it commits
   Mark statement_;                 ///< where the running statement began
+  std::unique_ptr<BackupLock> backup_lock_;
 };
 
 /// Fills in the transactional part of the handlerton. `prepare` stays unset: see SetPrepareHook.

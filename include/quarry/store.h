@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "quarry/backup.h"
 #include "quarry/locator.h"
 #include "quarry/options.h"
 #include "quarry/stats.h"
@@ -144,6 +145,12 @@ class StoreDirectory {
   /// is still done; keeping them still is the caller's business.
   virtual void PauseMaintenance() = 0;
   virtual void ResumeMaintenance() = 0;
+
+  /// What a copy of the files must hold to be a copy of this moment: every store, those in the trash too. For all of it
+  /// to be of one moment no binding may change meanwhile (no DDL); stores that are made meanwhile may or may not be in
+  /// it. In the DIRECTORY handed out no data path has its place any more: a copy that is started must be told where its
+  /// own are, lest it takes the source's for its own. Errors: kUnavailable: a data path with segments is not there.
+  [[nodiscard]] virtual Result<BackupSnapshot> TakeBackupSnapshot() = 0;
 
   [[nodiscard]] virtual Counters GetCounters() const = 0;
   [[nodiscard]] virtual std::vector<StoreStats> ListStores() const = 0;

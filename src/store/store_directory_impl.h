@@ -52,6 +52,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status Checkpoint() override;
   void PauseMaintenance() override { context_->maintenance.Pause(); }
   void ResumeMaintenance() override { context_->maintenance.Resume(); }
+  [[nodiscard]] Result<BackupSnapshot> TakeBackupSnapshot() override;
   [[nodiscard]] Counters GetCounters() const override;
   [[nodiscard]] std::vector<StoreStats> ListStores() const override;
 

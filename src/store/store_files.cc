@@ -118,8 +118,7 @@ ManifestSegment StoreImpl::Describe(Segment* segment) const {
   return described;
 }
 
-Status StoreImpl::WriteManifest(const Binding& binding) {
-  if (!has_manifest_) return Status::Ok();
+Manifest StoreImpl::BuildManifest(const Binding& binding) const {
   Manifest manifest;
   manifest.store = id_;
   manifest.sequence = sequence_ + 1;
@@ -133,16 +132,21 @@ Status StoreImpl::WriteManifest(const Binding& binding) {
   const std::vector<std::shared_ptr<Segment>> segments = AllSegments();
   // Read after the list: every number in it lies below.
   manifest.next_segment = SegmentNumber{next_segment_.load()};
-  std::vector<Segment*> sealed;
-  for (const std::shared_ptr<Segment>& segment : segments) {
-    manifest.segments.push_back(Describe(segment.get()));
-    if (manifest.segments.back().state != SegmentState::kActive) sealed.push_back(segment.get());
-  }
+  for (const std::shared_ptr<Segment>& segment : segments) manifest.segments.push_back(Describe(segment.get()));
+  return manifest;
+}
+
+Status StoreImpl::WriteManifest(const Binding& binding) {
+  if (!has_manifest_) return Status::Ok();
+  const Manifest manifest = BuildManifest(binding);
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::vector<uint8_t> file, EncodeManifestVerified(manifest));
   QUARRY_TRY(context_->env->ReplaceFile(JoinPath(HomeDirectory(in_trash_), kManifestFileName), file));
   ++sequence_;
-  for (Segment* const segment : sealed) segment->set_sealed_on_disk();
+  for (const ManifestSegment& described : manifest.segments) {
+    if (described.state == SegmentState::kActive) continue;
+    if (const std::shared_ptr<Segment> segment = FindSegment(described.segment)) segment->set_sealed_on_disk();
+  }
   return Status::Ok();
 }
 

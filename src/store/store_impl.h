@@ -62,6 +62,9 @@ class StoreImpl final : public Store,
   /// at the latest after the next start.
   [[nodiscard]] Status UnlinkSegment(const std::shared_ptr<Segment>& segment) QUARRY_EXCLUDES(manifest_mutex_);
 
+  /// Adds the manifest as it would be written now, and where the segments are.
+  [[nodiscard]] Status AddToBackup(BackupSnapshot* snapshot) QUARRY_EXCLUDES(manifest_mutex_);
+
   /// Recovery found files beyond the manifest's numbers.
   void RaiseNextSegment(SegmentNumber next) { next_segment_.store(next.value); }
 
@@ -101,6 +104,7 @@ class StoreImpl final : public Store,
   [[nodiscard]] std::vector<std::shared_ptr<Segment>> AllSegments() const;
   [[nodiscard]] Lane* ChooseLane(const UnsyncedExtents& unsynced);
   [[nodiscard]] Lane* LaneOfPath(uint32_t path_number) const;
+  [[nodiscard]] Manifest BuildManifest(const Binding& binding) const QUARRY_REQUIRES(manifest_mutex_);
   [[nodiscard]] Status WriteManifest(const Binding& binding) QUARRY_REQUIRES(manifest_mutex_);
   [[nodiscard]] ManifestSegment Describe(Segment* segment) const;
   void CheckpointWhenDue(uint64_t appended_bytes);
