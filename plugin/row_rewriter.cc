@@ -114,8 +114,10 @@ Status RowRewriter::DecodeRow(uchar* buf, bool decode_all, bool whole_row, const
   patches_.clear();
   for (Column& column : columns_) {
     const bool wanted = decode_all || bitmap_is_set(table_->read_set, column.plan->field_index);
-    column.known = wanted || whole_row;
-    if (!column.known || column.IsNull(buf)) continue;
+    // A NULL leaves nothing to know: `raw` and `handed` are still those of another row, whose memory may be anybody's
+    // now.
+    column.known = (wanted || whole_row) && !column.IsNull(buf);
+    if (!column.known) continue;
     column.raw = column.Get(buf);
     column.handed = column.raw;
     if (wanted) QUARRY_TRY(DecodeColumn(&column, buf, options));

@@ -85,7 +85,7 @@ class RowRewriter {
     uint32_t inline_max = 0;   ///< longer values go out of line
     uint32_t prefix_size = 0;  ///< raw bytes at the start of a head
 
-    bool known = false;  ///< raw is what InnoDB holds of the last row read
+    bool known = false;  ///< raw is what InnoDB holds of the last row read, which was not NULL
     Bytes raw;
     Bytes handed;                     ///< what the server sees of it
     ValueBuffer decoded;              ///< the value when it came from a segment
