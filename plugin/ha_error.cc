@@ -33,6 +33,9 @@ Mapping Map(StatusCode code, Action action) {
     case StatusCode::kUnavailable:
       // A data path is not mounted. Comes back with it; nothing is lost.
       return {HA_ERR_TABLESPACE_MISSING, ER_GET_ERRMSG, true};
+    case StatusCode::kKeyUnavailable:
+      // As InnoDB says of a tablespace that it cannot decrypt. Comes back with the key; nothing is lost.
+      return {HA_ERR_DECRYPTION_FAILED, ER_GET_ERRMSG, true};
     case StatusCode::kNotSupported:
       // Written by a newer Quarry, or a server whose memory layout is not the one that was built for.
       return {HA_ERR_UNSUPPORTED, ER_GET_ERRMSG, true};

@@ -58,6 +58,8 @@ constexpr Entry kEntries[] = {
     QUARRY_OWN(heads_kept),
     QUARRY_CORE(padding_bytes_written),
     QUARRY_CORE(parts_compressed),
+    QUARRY_CORE(parts_encrypted),
+    QUARRY_CORE(parts_decrypted),
     QUARRY_CORE(parts_stored_raw),
     QUARRY_CORE(read_submissions),
     QUARRY_CORE(recent_cache_bytes),

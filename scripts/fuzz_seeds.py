@@ -6,15 +6,17 @@ A fuzzer that is not listed here starts from nothing.
 import struct
 from pathlib import Path
 
-GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "v1"
+GOLDEN_ROOT = Path(__file__).resolve().parent.parent / "tests" / "golden"
+GOLDEN = GOLDEN_ROOT / "v1"
 TRAILER_SIZE = 64
 HEADER_SIZE = 72
+CIPHER_SIZE = 32
 ENTRY = struct.Struct("<IQ")
 RAW_BIT = 1 << 31
 
 
-def _heads():
-    return [path.read_bytes() for path in sorted(GOLDEN.glob("head-*.bin"))]
+def _heads(version="*"):
+    return [path.read_bytes() for path in sorted(GOLDEN_ROOT.glob(f"{version}/head-*.bin"))]
 
 
 def _small_file(name):
@@ -23,23 +25,24 @@ def _small_file(name):
     return [contents, contents[16:-8]]
 
 
-def _extents():
-    segment = (GOLDEN / "segment.qseg").read_bytes()
-    for head in _heads():
+def _extents(version):
+    segment = (GOLDEN_ROOT / version / "segment.qseg").read_bytes()
+    for head in _heads(version):
         offset, size = struct.unpack_from("<QQ", head, len(head) - TRAILER_SIZE + 8)
         yield segment[offset : offset + size]
 
 
 def _fronts():
     """Header and index of every extent."""
-    for extent in _extents():
-        (part_count,) = struct.unpack_from("<I", extent, 60)
-        yield extent[: HEADER_SIZE + ENTRY.size * part_count + 8]
+    for version, before_index in (("v1", HEADER_SIZE), ("v2", HEADER_SIZE + CIPHER_SIZE)):
+        for extent in _extents(version):
+            (part_count,) = struct.unpack_from("<I", extent, 60)
+            yield extent[: before_index + ENTRY.size * part_count + 8]
 
 
 def _parts(codec):
     """Every part that `codec` compressed, behind the size of what it gives."""
-    for extent in _extents():
+    for extent in _extents("v1"):
         (value_size,) = struct.unpack_from("<Q", extent, 32)
         part_size, part_count = struct.unpack_from("<II", extent, 56)
         at = HEADER_SIZE + ENTRY.size * part_count + 8

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "dump_text.h"
@@ -50,6 +52,12 @@ struct Gap {
   std::string torn;  ///< why something that starts like an extent is none
 };
 
+/// What of a segment one version of one key encrypts.
+struct KeyUse {
+  uint64_t extents = 0;
+  uint64_t stored_bytes = 0;
+};
+
 class SegmentDump {
  public:
   SegmentDump(Reader* reader, const SegmentHeader& header, const Options& options, std::ostream* out)
@@ -72,6 +80,10 @@ class SegmentDump {
     FlushGap();
     out_ << "  " << extents_ << " extents: stored " << Size(stored_bytes_) << " for values of " << Size(value_bytes_)
          << ", " << parts_ << " parts of which " << raw_parts_ << " raw\n";
+    for (const auto& [key, use] : keys_) {
+      out_ << "  key " << key.first << " version " << key.second << ": " << use.extents << " extents, stored "
+           << Size(use.stored_bytes) << "\n";
+    }
     return damage_;
   }
 
@@ -82,8 +94,7 @@ class SegmentDump {
     if (!StartsLikeExtent(front)) return std::optional<ExtentIndex>();
     const auto header = DecodeExtentHeader(front, header_.store, header_.segment, offset);
     if (header.ok()) {
-      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes,
-                        reader_.At(offset, HeaderAndIndexSizeBytes(header->part_count)));
+      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(offset, HeaderAndIndexSizeBytes(*header)));
       auto index = DecodeExtentIndex(bytes, header_.store, header_.segment, offset);
       if (index.ok()) return std::optional<ExtentIndex>(std::move(index).value());
       torn_ = index.status().ToString();
@@ -119,12 +130,20 @@ class SegmentDump {
       out_ << "  offset " << header.offset_bytes << ": extent of " << Size(ExtentSizeBytes(header)) << ", value "
            << Size(header.value_size_bytes) << ", codec " << CodecName(header.codec) << ", " << header.part_count
            << " parts of " << header.part_size_bytes << " (" << raw << " raw)";
+      if (header.encrypted) {
+        out_ << ", encrypted with key " << index.cipher.key_id << " version " << index.cipher.key_version;
+      }
       if (header.reserved_size_bytes != 0) out_ << ", reserved " << Size(header.reserved_size_bytes);
       out_ << "\n";
     }
     ++extents_;
     stored_bytes_ += ExtentSizeBytes(header);
     value_bytes_ += header.value_size_bytes;
+    if (header.encrypted) {
+      KeyUse& use = keys_[{index.cipher.key_id, index.cipher.key_version}];
+      ++use.extents;
+      use.stored_bytes += ExtentSizeBytes(header);
+    }
     parts_ += header.part_count;
     raw_parts_ += static_cast<uint64_t>(raw);
     if (options_.parts || options_.verify) QUARRY_TRY(Parts(index, options_.parts && Listing(false)));
@@ -166,6 +185,7 @@ class SegmentDump {
   uint64_t value_bytes_ = 0;
   uint64_t parts_ = 0;
   uint64_t raw_parts_ = 0;
+  std::map<std::pair<uint32_t, uint32_t>, KeyUse> keys_;  ///< by id and version: what is encrypted
   Status damage_;
 };
 

@@ -62,6 +62,17 @@ TEST(DumpTest, Segment) {
   EXPECT_NE(outcome.text.find("  5 extents: "), std::string::npos);
 }
 
+TEST(DumpTest, EncryptedExtentsNameTheirKeys) {
+  const std::string path = std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v2/segment.qseg";
+  const Outcome outcome = Dump(path, {.verify = true});
+  EXPECT_TRUE(outcome.status.ok()) << "checksums need no key: " << outcome.status.ToString();
+  ExpectLine(outcome.text,
+             "  offset 4096: extent of 1672, value 1500, codec none, 3 parts of 512 (3 raw), encrypted with key 4711 "
+             "version 2");
+  ExpectLine(outcome.text, "  key 4711 version 1: 1 extents, stored 376");
+  EXPECT_NE(outcome.text.find("\n  key 4711 version 2: 4 extents, stored "), std::string::npos) << outcome.text;
+}
+
 TEST(DumpTest, PartsAndLimit) {
   const Outcome all = Dump(Golden("segment.qseg"), {.parts = true});
   EXPECT_NE(all.text.find("    part 0 at 4212: 512 stored raw of 512, checksum "), std::string::npos) << all.text;

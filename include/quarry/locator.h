@@ -29,6 +29,7 @@ struct Locator {
   uint64_t value_size_bytes = 0;   ///< of the whole value, uncompressed
   uint32_t index_checksum = 0;     ///< of the extent's header and index: binds the row to this very extent
   uint32_t value_sample = 0;       ///< SampleValue() of the value: a hint for a writer, never checked by a reader
+  bool encrypted = false;          ///< the extent's parts are: it is longer than a plain one, and reading needs a key
   bool operator==(const Locator&) const = default;
 };
 

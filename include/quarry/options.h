@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "quarry/status.h"
 
 namespace quarry {
+
+class CipherProvider;
 
 enum class Codec : uint8_t { kNone = 0, kLz4 = 1, kZstd = 2 };
 
@@ -35,7 +38,8 @@ struct AppendOptions {
   uint32_t part_size_bytes = kPartSizeDefaultBytes;  ///< PART_SIZE
   Codec codec = Codec::kNone;                        ///< CODEC
   uint32_t write_batch_bytes =
-      kWriteBatchDefaultBytes;  ///< quarry_write_batch_bytes: memory and size of one write call
+      kWriteBatchDefaultBytes;     ///< quarry_write_batch_bytes: memory and size of one write call
+  uint32_t encryption_key_id = 0;  ///< ENCRYPTION_KEY_ID of a table that is encrypted; 0: plain
 };
 
 /// How one value is read.
@@ -52,6 +56,7 @@ struct DirectoryOptions {
   uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space kept ahead of a lone committer; 0: never
   uint64_t recent_cache_bytes = 16ULL << 20;   ///< just-written bytes kept for reads, over all stores
   uint64_t checkpoint_interval_bytes = 64ULL << 20;  ///< appended bytes after which a store's manifest is rewritten
+  std::shared_ptr<CipherProvider> cipher_provider;   ///< nullptr: nothing can be encrypted or decrypted
 };
 
 }  // namespace quarry

@@ -36,6 +36,8 @@ struct Counters {
   uint64_t checkpoints = 0;
   uint64_t parts_stored_raw = 0;  ///< parts for which compressing did not pay
   uint64_t parts_compressed = 0;
+  uint64_t parts_encrypted = 0;
+  uint64_t parts_decrypted = 0;
 };
 
 /// One store (INFORMATION_SCHEMA.QUARRY_TABLES).

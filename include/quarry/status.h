@@ -25,6 +25,7 @@ enum class StatusCode : uint8_t {
   kNoSpace,          ///< ENOSPC or EDQUOT: the statement fails, nothing committed is lost
   kPoisoned,         ///< an earlier fsync of this segment failed: its unsynced bytes must not be trusted
   kUnavailable,      ///< a data path is missing or not mounted; comes back when it is
+  kKeyUnavailable,   ///< encrypted, and the key is missing or another one: comes back with the key
   kNotSupported,     ///< written by a newer version, or a codec that this build lacks
 };
 
@@ -42,6 +43,7 @@ class [[nodiscard]] Status {
   static Status AlreadyExists(std::string message) { return Status(StatusCode::kAlreadyExists, std::move(message)); }
   static Status Poisoned(std::string message) { return Status(StatusCode::kPoisoned, std::move(message)); }
   static Status Unavailable(std::string message) { return Status(StatusCode::kUnavailable, std::move(message)); }
+  static Status KeyUnavailable(std::string message) { return Status(StatusCode::kKeyUnavailable, std::move(message)); }
   static Status NotSupported(std::string message) { return Status(StatusCode::kNotSupported, std::move(message)); }
   /// `what` says which check failed, e.g. "part 3 checksum mismatch".
   static Status Corruption(uint64_t store, uint32_t segment, uint64_t offset_bytes, const std::string& what);

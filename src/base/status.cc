@@ -25,6 +25,8 @@ const char* StatusCodeName(StatusCode code) {
       return "poisoned";
     case StatusCode::kUnavailable:
       return "unavailable";
+    case StatusCode::kKeyUnavailable:
+      return "key unavailable";
     case StatusCode::kNotSupported:
       return "not supported";
   }

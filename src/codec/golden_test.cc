@@ -8,26 +8,32 @@
 #include <vector>
 
 #include "codec/codec.h"
-#include "codec/golden_v1_samples.h"
+#include "codec/golden_v2_samples.h"
 #include "format/extent.h"
+#include "format/part_cipher.h"
 #include "format/small_file.h"
 
 namespace quarry {
 namespace {
 
-std::vector<uint8_t> ReadGolden(const std::string& name) {
-  std::ifstream file(std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v1/" + name, std::ios::binary);
+std::vector<uint8_t> ReadGolden(const std::string& name, const std::string& version = "v1") {
+  std::ifstream file(std::string(QUARRY_SOURCE_DIR) + "/tests/golden/" + version + "/" + name, std::ios::binary);
   EXPECT_TRUE(file.good()) << name << " is missing";
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The value of an extent, every part verified.
-std::vector<uint8_t> ReadValue(std::span<const uint8_t> extent, const ExtentIndex& index) {
+// The value of an extent, every part verified; `cipher` only when it is encrypted.
+std::vector<uint8_t> ReadValue(std::span<const uint8_t> extent, const ExtentIndex& index, Cipher* cipher = nullptr) {
   std::vector<uint8_t> value(index.header.value_size_bytes);
   for (uint32_t part = 0; part < index.header.part_count; ++part) {
     const PartEntry& entry = index.parts[part];
-    const auto stored = extent.subspan(entry.offset_in_extent_bytes, entry.stored_size_bytes);
+    auto stored = extent.subspan(entry.offset_in_extent_bytes, entry.stored_size_bytes);
     EXPECT_TRUE(VerifyPart(index, part, stored).ok());
+    std::vector<uint8_t> plain(stored.size());
+    if (cipher != nullptr) {
+      EXPECT_TRUE(OpenPart(cipher, index, part, stored, plain).ok());
+      stored = std::span<const uint8_t>(plain).first(plain.size() - kPartCheckSizeBytes);
+    }
     const auto out = std::span<uint8_t>(value).subspan(static_cast<size_t>(part) * index.header.part_size_bytes,
                                                        PartSizeOf(index.header, part));
     if (entry.raw) {
@@ -66,8 +72,8 @@ TEST(GoldenV1Test, ExtentsFoundByAScan) {
     EXPECT_EQ(index->header.reserved_size_bytes, sample.reserved_size_bytes);
     EXPECT_EQ(ReadValue(bytes, *index), golden_v1::ValueOf(sample)) << sample.name;
 
-    std::vector<uint8_t> again(HeaderAndIndexSizeBytes(index->header.part_count));
-    EXPECT_EQ(EncodeExtentIndex(index->header, index->parts, again), index->index_checksum);
+    std::vector<uint8_t> again(HeaderAndIndexSizeBytes(index->header));
+    EXPECT_EQ(EncodeExtentIndex(index->header, index->parts, {}, again), index->index_checksum);
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << sample.name;
     offset = NextExtentOffsetBytes(index->header);
   }
@@ -117,6 +123,32 @@ TEST(GoldenV1Test, SmallFiles) {
   const std::vector<uint8_t> path = ReadGolden("PATH");
   EXPECT_EQ(DecodePathMarker(path).value(), golden_v1::Path());
   EXPECT_EQ(EncodePathMarker(golden_v1::Path()), path);
+}
+
+TEST(GoldenV2Test, EncryptedExtentsAndTheirHeads) {
+  const std::vector<uint8_t> segment = ReadGolden("segment.qseg", "v2");
+  size_t number = 0;
+  for (const golden_v1::ExtentSample& sample : golden_v2::Extents()) {
+    const std::vector<uint8_t> head = ReadGolden("head-" + std::string(sample.name) + ".bin", "v2");
+    const DecodedField field = DecodeField(head).value();
+    const Locator& locator = field.locator;
+    EXPECT_TRUE(locator.encrypted);
+    ASSERT_LE(locator.offset_bytes + locator.extent_size_bytes, segment.size());
+    const auto extent = std::span<const uint8_t>(segment).subspan(locator.offset_bytes, locator.extent_size_bytes);
+    const Result<ExtentIndex> index = DecodeExtentIndex(extent, locator);
+    ASSERT_TRUE(index.ok()) << sample.name << ": " << index.status().ToString();
+    EXPECT_EQ(index->cipher, golden_v2::ParametersOf(number++));
+    const std::unique_ptr<Cipher> cipher = golden_v2::Provider()->Open(index->cipher).value();
+    EXPECT_EQ(ReadValue(extent, *index, cipher.get()), golden_v1::ValueOf(sample)) << sample.name;
+
+    std::vector<uint8_t> again(HeaderAndIndexSizeBytes(index->header));
+    EXPECT_EQ(EncodeExtentIndex(index->header, index->parts, index->cipher, again), locator.index_checksum);
+    EXPECT_TRUE(std::equal(again.begin(), again.end(), extent.begin())) << sample.name;
+    std::vector<uint8_t> head_again(head.begin(), head.end() - kTrailerSizeBytes);
+    head_again.resize(head.size());
+    EncodeTrailer(locator, std::span<uint8_t>(head_again).last<kTrailerSizeBytes>());
+    EXPECT_EQ(head_again, head);
+  }
 }
 
 }  // namespace

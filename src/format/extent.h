@@ -17,9 +17,15 @@
 //            +60 part count       u32
 //            +64 header checksum  u64  XXH3-64 of bytes 0..63
 //
+// Version 2 is that of an encrypted extent: flags is 1, and behind the header, before the index, stands
+//            +72 scheme u32, +76 key id u32, +80 key version u32, +84 zero u32, +88 salt 16 bytes.
+// Its parts are encrypted with a check behind each (part_cipher.h), which counts as stored. Checksums are those of the
+// bytes on disk, so that whoever verifies, scans or copies extents needs no key.
+//
 // Invariants (each verified before anything is allocated or believed):
 //  - part count is exactly value size / part size, rounded up; the part size is within the options' limits.
 //  - A raw part is stored in its uncompressed size, any other in fewer bytes and at least one; codec none is all raw.
+//    In an encrypted extent each takes kPartCheckSizeBytes more.
 //  - stored total is the sum of the index; header + index + stored total is Locator::extent_size_bytes.
 //  - An extent starts at a multiple of kExtentAlignmentBytes.
 // Thread-safety: pure functions and values.
@@ -30,6 +36,7 @@
 #include <span>
 #include <vector>
 
+#include "quarry/cipher.h"
 #include "quarry/locator.h"
 #include "quarry/options.h"
 #include "quarry/status.h"
@@ -38,6 +45,10 @@
 namespace quarry {
 
 inline constexpr size_t kExtentHeaderSizeBytes = 72;
+/// Behind the header of an encrypted extent.
+inline constexpr size_t kCipherBlockSizeBytes = 32;
+/// Inside each encrypted part.
+inline constexpr uint32_t kPartCheckSizeBytes = 8;
 inline constexpr size_t kIndexEntrySizeBytes = 12;
 inline constexpr size_t kIndexChecksumSizeBytes = 8;
 inline constexpr uint64_t kExtentAlignmentBytes = 8;
@@ -65,6 +76,7 @@ struct ExtentHeader {
   uint32_t part_size_bytes = 0;
   uint32_t part_count = 0;
   Codec codec = Codec::kNone;
+  bool encrypted = false;
   bool operator==(const ExtentHeader&) const = default;
 };
 
@@ -72,6 +84,7 @@ struct ExtentHeader {
 struct ExtentIndex {
   ExtentHeader header;
   uint32_t index_checksum = 0;
+  CipherParameters cipher;       ///< only when header.encrypted
   std::vector<PartEntry> parts;  ///< offsets filled in
 };
 
@@ -82,12 +95,19 @@ struct ExtentIndex {
 [[nodiscard]] uint32_t PartCount(uint64_t value_size_bytes, uint32_t part_size_bytes);
 
 /// Bytes of header, index and index checksum: what stands before the first part.
-[[nodiscard]] constexpr uint64_t HeaderAndIndexSizeBytes(uint32_t part_count) {
-  return kExtentHeaderSizeBytes + static_cast<uint64_t>(part_count) * kIndexEntrySizeBytes + kIndexChecksumSizeBytes;
+[[nodiscard]] constexpr uint64_t HeaderAndIndexSizeBytes(uint32_t part_count, bool encrypted) {
+  return kExtentHeaderSizeBytes + (encrypted ? kCipherBlockSizeBytes : 0) +
+         static_cast<uint64_t>(part_count) * kIndexEntrySizeBytes + kIndexChecksumSizeBytes;
+}
+[[nodiscard]] constexpr uint64_t HeaderAndIndexSizeBytes(const ExtentHeader& header) {
+  return HeaderAndIndexSizeBytes(header.part_count, header.encrypted);
 }
 
+/// What encrypting adds to a stored part.
+[[nodiscard]] constexpr uint32_t PartOverheadBytes(bool encrypted) { return encrypted ? kPartCheckSizeBytes : 0; }
+
 /// The largest an extent of such a value can get (every part raw).
-[[nodiscard]] uint64_t ExtentSizeMaxBytes(uint64_t value_size_bytes, uint32_t part_size_bytes);
+[[nodiscard]] uint64_t ExtentSizeMaxBytes(uint64_t value_size_bytes, uint32_t part_size_bytes, bool encrypted);
 
 /// Header + index + stored parts, as in Locator::extent_size_bytes.
 [[nodiscard]] uint64_t ExtentSizeBytes(const ExtentHeader& header);
@@ -108,10 +128,11 @@ struct PartRange {
 
 // ---- encoding ----
 
-/// Writes header, index and index checksum to `out`, whose size is HeaderAndIndexSizeBytes(parts.size()), and
-/// returns the checksum for the locator. stored_total_bytes and part_count are taken from `parts`, not from `header`.
+/// Writes header, index and index checksum to `out`, whose size is HeaderAndIndexSizeBytes(header), and returns the
+/// checksum for the locator. stored_total_bytes and part_count are taken from `parts`, not from `header`; `cipher`
+/// counts when the extent is encrypted.
 [[nodiscard]] uint32_t EncodeExtentIndex(const ExtentHeader& header, std::span<const PartEntry> parts,
-                                         std::span<uint8_t> out);
+                                         const CipherParameters& cipher, std::span<uint8_t> out);
 
 /// The locator of an extent just encoded (`header` with stored_total_bytes and part_count set), all but the value
 /// sample, which only one who has the value can tell.
@@ -138,7 +159,7 @@ struct PartRange {
 [[nodiscard]] bool StartsLikeExtent(std::span<const uint8_t> bytes);
 
 /// Verifies and decodes header and index at the front of `bytes`, which must hold
-/// HeaderAndIndexSizeBytes(header.part_count) bytes (fewer are kCorruption); what follows is ignored.
+/// HeaderAndIndexSizeBytes(header) bytes (fewer are kCorruption); what follows is ignored.
 [[nodiscard]] Result<ExtentIndex> DecodeExtentIndex(std::span<const uint8_t> bytes, const Locator& locator);
 
 /// The same for a scan.

@@ -17,10 +17,11 @@ constexpr uint64_t kOffset = 8192;
 void CheckGeometry(const ExtentIndex& index) {
   const ExtentHeader& header = index.header;
   uint64_t value_size = 0;
-  uint64_t offset = HeaderAndIndexSizeBytes(header.part_count);
+  uint64_t offset = HeaderAndIndexSizeBytes(header);
   for (uint32_t part = 0; part < header.part_count; ++part) {
     FuzzCheck(index.parts[part].offset_in_extent_bytes == offset, "parts are consecutive");
-    FuzzCheck(index.parts[part].stored_size_bytes <= PartSizeOf(header, part), "no part is stored larger than it is");
+    FuzzCheck(index.parts[part].stored_size_bytes <= PartSizeOf(header, part) + PartOverheadBytes(header.encrypted),
+              "no part is stored larger than it is");
     offset += index.parts[part].stored_size_bytes;
     value_size += PartSizeOf(header, part);
   }
@@ -40,8 +41,9 @@ void Check(std::span<const uint8_t> bytes) {
   const Locator locator = LocatorOf(index->header, index->index_checksum);
   FuzzCheck(DecodeExtentIndex(bytes, locator).ok(), "an extent is the one of its own locator");
   FuzzCheck(FirstReadSizeBytes(locator, 0) <= locator.extent_size_bytes, "the first read stays in the extent");
-  std::vector<uint8_t> again(HeaderAndIndexSizeBytes(index->header.part_count));
-  FuzzCheck(EncodeExtentIndex(index->header, index->parts, again) == index->index_checksum, "checksum encodes back");
+  std::vector<uint8_t> again(HeaderAndIndexSizeBytes(index->header));
+  FuzzCheck(EncodeExtentIndex(index->header, index->parts, index->cipher, again) == index->index_checksum,
+            "checksum encodes back");
   FuzzCheck(std::equal(again.begin(), again.end(), bytes.begin()), "header and index encode back");
 }
 
@@ -56,15 +58,19 @@ std::vector<uint8_t> Plausible(std::span<const uint8_t> input) {
   header.value_size_bytes = reader.U32() % (64U * header.part_size_bytes);
   header.part_count = PartCount(header.value_size_bytes, header.part_size_bytes);
   header.codec = static_cast<Codec>(reader.U8() % 3);
+  header.encrypted = reader.U8() % 2 == 0;
+  const uint32_t overhead = PartOverheadBytes(header.encrypted);
   std::vector<PartEntry> parts(header.part_count);
   for (uint32_t part = 0; part < header.part_count; ++part) {
     const uint32_t size = PartSizeOf(header, part);
     parts[part].raw = header.codec == Codec::kNone || reader.U8() % 2 == 0 || size == 1;
-    parts[part].stored_size_bytes = parts[part].raw ? size : 1 + reader.U16() % (size - 1);
+    parts[part].stored_size_bytes = (parts[part].raw ? size : 1 + reader.U16() % (size - 1)) + overhead;
     parts[part].checksum = reader.U64();
   }
-  std::vector<uint8_t> bytes(HeaderAndIndexSizeBytes(header.part_count));
-  const uint32_t checksum = EncodeExtentIndex(header, parts, bytes);
+  CipherParameters cipher{1 + reader.U32() % 2, 1 + reader.U32() % 100, 1 + reader.U32() % 100, {}};
+  for (uint8_t& byte : cipher.salt) byte = reader.U8();
+  std::vector<uint8_t> bytes(HeaderAndIndexSizeBytes(static_cast<uint32_t>(parts.size()), header.encrypted));
+  const uint32_t checksum = EncodeExtentIndex(header, parts, cipher, bytes);
   const Result<ExtentIndex> index = DecodeExtentIndex(bytes, kStore, kSegment, kOffset);
   FuzzCheck(index.ok() && index->index_checksum == checksum, "what was encoded decodes");
   return bytes;
@@ -73,7 +79,7 @@ std::vector<uint8_t> Plausible(std::span<const uint8_t> input) {
 // Checksums made right; the index's where the header says that it ends.
 void ResealAll(std::span<uint8_t> bytes) {
   Reseal(bytes, 64);
-  const uint64_t size = HeaderAndIndexSizeBytes(LoadLittleEndian<uint32_t>(bytes, 60));
+  const uint64_t size = HeaderAndIndexSizeBytes(LoadLittleEndian<uint32_t>(bytes, 60), bytes[8] == 2);
   if (size <= bytes.size()) Reseal(bytes, size - kIndexChecksumSizeBytes);
 }
 
@@ -84,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check(input);
   std::vector<uint8_t> plausible = Plausible(input);
   Check(plausible);
-  if (size >= HeaderAndIndexSizeBytes(0)) {
+  if (size >= HeaderAndIndexSizeBytes(0, false)) {
     // The input as header and index, under a right identity.
     std::vector<uint8_t> bytes(input.begin(), input.end());
     std::copy_n(plausible.begin(), 10, bytes.begin());

@@ -16,13 +16,15 @@ namespace {
 
 struct Sample {
   ExtentHeader header;
+  CipherParameters cipher;
   std::vector<PartEntry> parts;
   std::vector<uint8_t> bytes;
   Locator locator;
 };
 
 // An extent of `value_size` bytes whose odd parts are compressed to half.
-Sample MakeSample(uint64_t value_size, uint32_t part_size, Codec codec = Codec::kLz4, uint64_t reserved = 0) {
+Sample MakeSample(uint64_t value_size, uint32_t part_size, Codec codec = Codec::kLz4, uint64_t reserved = 0,
+                  bool encrypted = false) {
   Sample sample;
   ExtentHeader& header = sample.header;
   header.store = StoreId{7};
@@ -33,19 +35,22 @@ Sample MakeSample(uint64_t value_size, uint32_t part_size, Codec codec = Codec::
   header.part_count = PartCount(value_size, part_size);
   header.reserved_size_bytes = reserved;
   header.codec = codec;
-  uint64_t offset = HeaderAndIndexSizeBytes(header.part_count);
+  header.encrypted = encrypted;
+  if (encrypted) sample.cipher = {kCipherSchemeMariadb1, 5, 2, {9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6}};
+  uint64_t offset = HeaderAndIndexSizeBytes(header);
   for (uint32_t part = 0; part < header.part_count; ++part) {
     PartEntry entry;
     entry.raw = codec == Codec::kNone || part % 2 == 0 || PartSizeOf(header, part) == 1;
     entry.stored_size_bytes = entry.raw ? PartSizeOf(header, part) : (PartSizeOf(header, part) + 1) / 2;
+    entry.stored_size_bytes += PartOverheadBytes(encrypted);
     entry.checksum = 0x9999000000000000 + part;
     entry.offset_in_extent_bytes = offset;
     offset += entry.stored_size_bytes;
     header.stored_total_bytes += entry.stored_size_bytes;
     sample.parts.push_back(entry);
   }
-  sample.bytes.resize(HeaderAndIndexSizeBytes(header.part_count));
-  sample.locator = LocatorOf(header, EncodeExtentIndex(header, sample.parts, sample.bytes));
+  sample.bytes.resize(HeaderAndIndexSizeBytes(header));
+  sample.locator = LocatorOf(header, EncodeExtentIndex(header, sample.parts, sample.cipher, sample.bytes));
   return sample;
 }
 
@@ -69,9 +74,11 @@ TEST(ExtentTest, Geometry) {
   EXPECT_EQ(PartCount(512, 512), 1U);
   EXPECT_EQ(PartCount(513, 512), 2U);
   EXPECT_EQ(PartCount(kValueSizeMaxBytes, kPartSizeMinBytes), 1U << 23);
-  EXPECT_EQ(HeaderAndIndexSizeBytes(0), 80U);
-  EXPECT_EQ(HeaderAndIndexSizeBytes(1), 92U);
-  EXPECT_EQ(ExtentSizeMaxBytes(100000, 65536), 80U + 24 + 100000);
+  EXPECT_EQ(HeaderAndIndexSizeBytes(0, false), 80U);
+  EXPECT_EQ(HeaderAndIndexSizeBytes(1, false), 92U);
+  EXPECT_EQ(HeaderAndIndexSizeBytes(1, true), 124U);
+  EXPECT_EQ(ExtentSizeMaxBytes(100000, 65536, false), 80U + 24 + 100000);
+  EXPECT_EQ(ExtentSizeMaxBytes(100000, 65536, true), 112U + 24 + 16 + 100000);
 
   const Sample sample = MakeSample(100000, 65536);
   EXPECT_EQ(PartSizeOf(sample.header, 0), 65536U);
@@ -101,13 +108,19 @@ TEST(ExtentTest, PartsOfRangeTouchesNoOtherPart) {
 TEST(ExtentTest, RoundTrips) {
   for (const uint64_t size : {0ULL, 1ULL, 511ULL, 512ULL, 513ULL, 65536ULL, 1000000ULL}) {
     for (const uint32_t part_size : {512U, 13948U, 65536U, 16U << 20}) {
-      for (const Codec codec : {Codec::kNone, Codec::kLz4, Codec::kZstd}) {
-        const Sample sample = MakeSample(size, part_size, codec, 1004 * 4096);
+      for (const auto& [codec, encrypted] : {std::pair(Codec::kNone, false),
+                                             {Codec::kLz4, false},
+                                             {Codec::kZstd, false},
+                                             {Codec::kNone, true},
+                                             {Codec::kZstd, true}}) {
+        const Sample sample = MakeSample(size, part_size, codec, 1004 * 4096, encrypted);
         std::vector<uint8_t> longer = sample.bytes;
         longer.resize(longer.size() + 100, 0xee);  // the parts, which decoding the index ignores
         const ExtentIndex index = DecodeExtentIndex(longer, sample.locator).value();
         EXPECT_EQ(index.header, sample.header);
         EXPECT_EQ(index.parts, sample.parts);
+        EXPECT_EQ(index.cipher, sample.cipher);
+        EXPECT_EQ(sample.locator.encrypted, encrypted);
         EXPECT_EQ(index.index_checksum, sample.locator.index_checksum);
         EXPECT_EQ(DecodeExtentHeader(longer, sample.locator).value(), sample.header);
         EXPECT_EQ(DecodeExtentIndex(longer, StoreId{7}, SegmentNumber{3}, 8192)->parts, sample.parts);
@@ -118,8 +131,7 @@ TEST(ExtentTest, RoundTrips) {
   }
 }
 
-TEST(ExtentTest, EveryFlippedBitIsNoticed) {
-  const Sample sample = MakeSample(2000, 512);
+void ExpectEveryFlippedBitIsNoticed(const Sample& sample) {
   for (size_t bit = 0; bit < sample.bytes.size() * 8; ++bit) {
     std::vector<uint8_t> damaged = sample.bytes;
     damaged[bit / 8] = static_cast<uint8_t>(damaged[bit / 8] ^ (1U << (bit % 8)));
@@ -128,6 +140,11 @@ TEST(ExtentTest, EveryFlippedBitIsNoticed) {
     const bool in_header = bit / 8 < kExtentHeaderSizeBytes;
     EXPECT_EQ(DecodeExtentHeader(damaged, sample.locator).ok(), !in_header) << bit;
   }
+}
+
+TEST(ExtentTest, EveryFlippedBitIsNoticed) {
+  ExpectEveryFlippedBitIsNoticed(MakeSample(2000, 512));
+  ExpectEveryFlippedBitIsNoticed(MakeSample(2000, 512, Codec::kLz4, 0, true));
 }
 
 TEST(ExtentTest, EveryCutOffLengthIsNoticed) {
@@ -159,6 +176,9 @@ TEST(ExtentTest, AnotherExtentIsNotTheOneAskedFor) {
   ++wanted.extent_size_bytes;
   EXPECT_EQ(code(), StatusCode::kCorruption);
   wanted = sample.locator;
+  wanted.encrypted = true;
+  EXPECT_EQ(code(), StatusCode::kCorruption);
+  wanted = sample.locator;
   wanted.index_checksum ^= 1;
   EXPECT_EQ(code(), StatusCode::kCorruption);
   EXPECT_TRUE(DecodeExtentHeader(sample.bytes, wanted).ok()) << "the header alone does not know the index";
@@ -187,9 +207,30 @@ TEST(ExtentTest, ImpossibleNumbersAreRefusedThoughTheChecksumsHold) {
   EXPECT_EQ(code_with(72, uint32_t{0}), StatusCode::kCorruption) << "an empty part";
   EXPECT_EQ(code_with(72, uint32_t{511} | 1U << 31), StatusCode::kCorruption) << "a raw part of the wrong size";
   EXPECT_EQ(code_with(84, uint32_t{255}), StatusCode::kCorruption) << "sizes that don't add up";
-  EXPECT_EQ(code_with(8, uint16_t{2}), StatusCode::kNotSupported) << "newer version";
+  EXPECT_EQ(code_with(8, uint16_t{3}), StatusCode::kNotSupported) << "newer version";
+  EXPECT_EQ(code_with(8, uint16_t{2}), StatusCode::kCorruption) << "version 2 is that of encrypted extents";
   EXPECT_EQ(code_with(10, uint8_t{3}), StatusCode::kNotSupported) << "unknown codec";
   EXPECT_EQ(code_with(8, uint16_t{0}), StatusCode::kCorruption) << "version 0 never was";
+}
+
+TEST(ExtentTest, ImpossibleNumbersOfEncryptedExtentsAreRefused) {
+  const Sample sample = MakeSample(2000, 512, Codec::kLz4, 0, true);
+  const auto code_with = [&](size_t offset, auto value) {
+    return ScanCode(Resealed(sample, [&](std::span<uint8_t> bytes) { StoreLittleEndian(bytes, offset, value); }));
+  };
+  EXPECT_EQ(code_with(32, uint64_t{2000}), StatusCode::kOk) << "resealing alone breaks nothing";
+  EXPECT_EQ(code_with(88, uint64_t{0}), StatusCode::kOk) << "any salt will do";
+  EXPECT_EQ(code_with(72, uint32_t{2}), StatusCode::kOk) << "whether a scheme is known is the provider's to say";
+  EXPECT_EQ(code_with(11, uint8_t{0}), StatusCode::kCorruption) << "no flag";
+  EXPECT_EQ(code_with(11, uint8_t{3}), StatusCode::kCorruption) << "unknown flag";
+  EXPECT_EQ(code_with(8, uint16_t{1}), StatusCode::kCorruption) << "version 1 has no flags";
+  EXPECT_EQ(code_with(72, uint32_t{0}), StatusCode::kCorruption) << "no scheme";
+  EXPECT_EQ(code_with(76, uint32_t{0}), StatusCode::kCorruption) << "no key";
+  EXPECT_EQ(code_with(80, uint32_t{0}), StatusCode::kCorruption) << "no key version";
+  EXPECT_EQ(code_with(84, uint32_t{1}), StatusCode::kCorruption) << "reserved";
+  EXPECT_EQ(code_with(104, uint32_t{512} | 1U << 31), StatusCode::kCorruption) << "a raw part without its check";
+  EXPECT_EQ(code_with(116, uint32_t{8}), StatusCode::kCorruption) << "a compressed part of nothing but the check";
+  EXPECT_EQ(code_with(40, uint64_t{2033}), StatusCode::kCorruption) << "stored total above the value and its checks";
 }
 
 TEST(ExtentTest, AReservedRangeHoldsItsExtent) {
@@ -207,7 +248,7 @@ TEST(ExtentTest, TheFirstReadIsEnoughAndNeverBeyondTheExtent) {
   EXPECT_EQ(FirstReadSizeBytes(large, 1 << 20), 1U << 20);
   EXPECT_EQ(FirstReadSizeBytes(large, 0), 4096U);
   const Locator huge = MakeSample(100 << 20, 65536).locator;
-  EXPECT_EQ(FirstReadSizeBytes(huge, 0), HeaderAndIndexSizeBytes(1600)) << "the whole index of default parts";
+  EXPECT_EQ(FirstReadSizeBytes(huge, 0), HeaderAndIndexSizeBytes(1600, false)) << "the whole index of default parts";
 }
 
 TEST(ExtentTest, PartsAreVerifiedAgainstTheIndex) {
@@ -215,7 +256,7 @@ TEST(ExtentTest, PartsAreVerifiedAgainstTheIndex) {
   std::vector<uint8_t> part(512);
   std::iota(part.begin(), part.end(), uint8_t{0});
   sample.parts[1].checksum = Checksum64(part);
-  sample.locator = LocatorOf(sample.header, EncodeExtentIndex(sample.header, sample.parts, sample.bytes));
+  sample.locator = LocatorOf(sample.header, EncodeExtentIndex(sample.header, sample.parts, {}, sample.bytes));
   const ExtentIndex index = DecodeExtentIndex(sample.bytes, sample.locator).value();
   EXPECT_TRUE(VerifyPart(index, 1, part).ok());
   part[100] ^= 1;

@@ -6,6 +6,8 @@
 //   +24 value size      u64        +42 zeros           2 bytes
 //                                  +44 value sample    u32
 //
+// Version 2: the extent is encrypted, and +42 holds flags u16, 1. Of a plain one version 1 is written, +42 zeros.
+//
 // Invariant: version, checksum and magic stand at the same distance from the end in every version, so that a newer
 // trailer is told from a damaged one.
 #include "quarry/locator.h"
@@ -23,7 +25,9 @@ namespace {
 
 // Two bytes that are never together in text of any character set, and a NUL, so that text hardly ever ends so.
 constexpr std::array<uint8_t, 8> kTrailerMagic = {0xff, 0x00, 'q', 'H', 'e', 'a', 'd', 0xfe};
-constexpr uint16_t kTrailerVersion = 1;
+constexpr uint16_t kTrailerVersionPlain = 1;
+constexpr uint16_t kTrailerVersion = 2;
+constexpr uint16_t kEncryptedFlag = 1;
 constexpr size_t kChecksumOffset = 48;
 constexpr size_t kMagicOffset = 56;
 
@@ -39,8 +43,9 @@ Status CheckLocator(const Locator& locator) {
     return TrailerCorruption(locator, "has value size " + std::to_string(locator.value_size_bytes) + ", at most " +
                                           std::to_string(kValueSizeMaxBytes) + " is possible");
   }
-  const uint64_t extent_size_max = ExtentSizeMaxBytes(locator.value_size_bytes, kPartSizeMinBytes);
-  if (locator.extent_size_bytes < HeaderAndIndexSizeBytes(0) || locator.extent_size_bytes > extent_size_max) {
+  const uint64_t extent_size_max = ExtentSizeMaxBytes(locator.value_size_bytes, kPartSizeMinBytes, locator.encrypted);
+  if (locator.extent_size_bytes < HeaderAndIndexSizeBytes(0, locator.encrypted) ||
+      locator.extent_size_bytes > extent_size_max) {
     return TrailerCorruption(locator, "has extent size " + std::to_string(locator.extent_size_bytes) +
                                           ", impossible for a value of " + std::to_string(locator.value_size_bytes));
   }
@@ -73,8 +78,8 @@ void EncodeTrailer(const Locator& locator, std::span<uint8_t, kTrailerSizeBytes>
   StoreLittleEndian(out, 24, locator.value_size_bytes);
   StoreLittleEndian(out, 32, locator.segment.value);
   StoreLittleEndian(out, 36, locator.index_checksum);
-  StoreLittleEndian(out, 40, kTrailerVersion);
-  StoreLittleEndian(out, 42, uint16_t{0});
+  StoreLittleEndian(out, 40, locator.encrypted ? kTrailerVersion : kTrailerVersionPlain);
+  StoreLittleEndian(out, 42, locator.encrypted ? kEncryptedFlag : uint16_t{0});
   StoreLittleEndian(out, 44, locator.value_sample);
   StoreLittleEndian(out, kChecksumOffset, Checksum64(out.first(kChecksumOffset)));
   std::copy(kTrailerMagic.begin(), kTrailerMagic.end(), out.begin() + kMagicOffset);
@@ -96,7 +101,7 @@ Result<DecodedField> DecodeField(std::span<const uint8_t> field) {
   locator.segment = SegmentNumber{reader.U32()};
   locator.index_checksum = reader.U32();
   const uint16_t version = reader.U16();
-  const bool zeros = reader.U16() == 0;
+  const uint16_t flags = reader.U16();
   locator.value_sample = reader.U32();
   if (reader.U64() != Checksum64(trailer.first(kChecksumOffset))) {
     return TrailerCorruption(locator, "checksum mismatch (the place is as damaged as the head)");
@@ -105,7 +110,10 @@ Result<DecodedField> DecodeField(std::span<const uint8_t> field) {
     return Status::NotSupported("head of version " + std::to_string(version) + " was written by a newer Quarry; " +
                                 "this one reads up to " + std::to_string(kTrailerVersion));
   }
-  if (version == 0 || !zeros) return TrailerCorruption(locator, "has an impossible version or reserved bytes");
+  if (version == 0 || flags != (version == kTrailerVersionPlain ? 0 : kEncryptedFlag)) {
+    return TrailerCorruption(locator, "has an impossible version or reserved bytes");
+  }
+  locator.encrypted = version != kTrailerVersionPlain;
   QUARRY_TRY(CheckLocator(locator));
   decoded.is_head = true;
   decoded.prefix = field.first(field.size() - kTrailerSizeBytes);

@@ -37,8 +37,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Reseal(trailer, kTrailerSizeBytes - 16);
   Check(field);
   // Nearly every random version is a newer one.
-  std::copy(valid.begin() + 40, valid.begin() + 44, trailer.begin() + 40);
-  Reseal(trailer, kTrailerSizeBytes - 16);
-  Check(field);
+  for (const bool encrypted : {false, true}) {
+    Locator locator;
+    locator.encrypted = encrypted;
+    EncodeTrailer(locator, valid);
+    std::copy(valid.begin() + 40, valid.begin() + 44, trailer.begin() + 40);
+    Reseal(trailer, kTrailerSizeBytes - 16);
+    Check(field);
+  }
   return 0;
 }

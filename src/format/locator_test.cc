@@ -42,6 +42,20 @@ std::vector<uint8_t> Resealed(std::vector<uint8_t> head, size_t offset, uint8_t 
   return head;
 }
 
+TEST(LocatorTest, OfAnEncryptedExtentVersion2IsWritten) {
+  Locator locator = SomeLocator();
+  EXPECT_EQ(Head("", locator)[40], 1);
+  locator.encrypted = true;
+  const std::vector<uint8_t> head = Head("", locator);
+  EXPECT_EQ(head[40], 2);
+  EXPECT_EQ(head[42], 1);
+  EXPECT_EQ(DecodeField(head).value().locator, locator);
+  for (const uint8_t flags : {uint8_t{0}, uint8_t{2}, uint8_t{3}}) {
+    EXPECT_EQ(DecodeField(Resealed(head, 42, flags)).status().code(), StatusCode::kCorruption);
+  }
+  EXPECT_EQ(DecodeField(Resealed(head, 40, 1)).status().code(), StatusCode::kCorruption) << "version 1 has no flags";
+}
+
 TEST(LocatorTest, RoundTripsWithAndWithoutPrefix) {
   for (const std::string prefix : {"", "raw prefix"}) {
     const std::vector<uint8_t> head = Head(prefix, SomeLocator());
@@ -93,9 +107,9 @@ TEST(LocatorTest, WhatIsShorterThanATrailerIsRawWhateverItEndsIn) {
 }
 
 TEST(LocatorTest, ANewerVersionIsNamed) {
-  const Status status = DecodeField(Resealed(Head("", SomeLocator()), 40, 2)).status();
+  const Status status = DecodeField(Resealed(Head("", SomeLocator()), 40, 3)).status();
   EXPECT_EQ(status.code(), StatusCode::kNotSupported);
-  EXPECT_NE(status.message().find("version 2"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("version 3"), std::string::npos) << status.message();
   EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 40, 0)).status().code(), StatusCode::kCorruption);
   EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 43, 1)).status().code(), StatusCode::kCorruption);
 }
@@ -115,11 +129,14 @@ TEST(LocatorTest, ImpossibleLocatorsAreRefusedThoughTheChecksumHolds) {
   locator.value_size_bytes = kValueSizeMaxBytes + 1;
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
   locator = SomeLocator();
-  locator.extent_size_bytes = ExtentSizeMaxBytes(locator.value_size_bytes, kPartSizeMinBytes);
+  locator.extent_size_bytes = ExtentSizeMaxBytes(locator.value_size_bytes, kPartSizeMinBytes, false);
   EXPECT_EQ(code(locator), StatusCode::kOk);
   ++locator.extent_size_bytes;
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
-  locator.extent_size_bytes = HeaderAndIndexSizeBytes(0) - 1;
+  locator.encrypted = true;
+  EXPECT_EQ(code(locator), StatusCode::kOk) << "key, salt and checks take more";
+  locator.encrypted = false;
+  locator.extent_size_bytes = HeaderAndIndexSizeBytes(0, false) - 1;
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
 }
 

@@ -39,6 +39,8 @@ Counters CounterSet::Snapshot() const {
   counters.checkpoints = Get(Counter::kCheckpoints);
   counters.parts_stored_raw = Get(Counter::kPartsStoredRaw);
   counters.parts_compressed = Get(Counter::kPartsCompressed);
+  counters.parts_encrypted = Get(Counter::kPartsEncrypted);
+  counters.parts_decrypted = Get(Counter::kPartsDecrypted);
   return counters;
 }
 

@@ -37,8 +37,10 @@ enum class Counter : uint8_t {
   kCheckpoints,
   kPartsStoredRaw,
   kPartsCompressed,
+  kPartsEncrypted,
+  kPartsDecrypted,
 };
-inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kPartsCompressed) + 1;
+inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kPartsDecrypted) + 1;
 
 class CounterSet {
  public:

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/checksum.h"
-#include "codec/codec.h"
+#include "format/part_cipher.h"
 
 namespace quarry {
 namespace {
@@ -39,17 +39,27 @@ ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, con
 }
 
 Result<AppendedExtent> ExtentWriter::Append(std::span<const uint8_t> value) {
+  if (options_.encryption_key_id != 0) QUARRY_TRY(OpenCipher());
   QUARRY_TRY_ASSIGN(AppendedExtent extent, AppendValue(value));
   extent.locator.value_sample = SampleValue(value);
   return extent;
 }
 
+Status ExtentWriter::OpenCipher() {
+  CipherProvider* const provider = context_->options.cipher_provider.get();
+  if (provider == nullptr) return Status::KeyUnavailable("nothing here can encrypt (no key management is at hand)");
+  QUARRY_TRY_ASSIGN(cipher_parameters_, provider->NewExtent(options_.encryption_key_id));
+  QUARRY_TRY_ASSIGN(cipher_, provider->Open(cipher_parameters_));
+  header_.encrypted = true;
+  return Status::Ok();
+}
+
 Result<AppendedExtent> ExtentWriter::AppendValue(std::span<const uint8_t> value) {
   header_.value_size_bytes = value.size();
   header_.part_count = PartCount(value.size(), options_.part_size_bytes);
-  front_bytes_ = HeaderAndIndexSizeBytes(header_.part_count);
-  extent_max_bytes_ = ExtentSizeMaxBytes(value.size(), options_.part_size_bytes);
-  if (options_.codec != Codec::kNone && !value.empty()) return AppendCompressed(value);
+  front_bytes_ = HeaderAndIndexSizeBytes(header_);
+  extent_max_bytes_ = ExtentSizeMaxBytes(value.size(), options_.part_size_bytes, header_.encrypted);
+  if ((options_.codec != Codec::kNone || header_.encrypted) && !value.empty()) return AppendCompressed(value);
   return extent_max_bytes_ <= staged_max_bytes_ ? StageRaw(value) : StreamRaw(value);
 }
 
@@ -72,7 +82,7 @@ AppendedExtent ExtentWriter::Encode(SegmentNumber segment, uint64_t offset_bytes
   header_.reserved_size_bytes = reserved_bytes;
   header_.stored_total_bytes = 0;
   for (const PartEntry& part : parts_) header_.stored_total_bytes += part.stored_size_bytes;
-  const uint32_t checksum = EncodeExtentIndex(header_, parts_, front);
+  const uint32_t checksum = EncodeExtentIndex(header_, parts_, cipher_parameters_, front);
   return {LocatorOf(header_, checksum), 0};
 }
 
@@ -105,13 +115,35 @@ Result<AppendedExtent> ExtentWriter::StreamRaw(std::span<const uint8_t> value) {
   return FinishPrivate(range, std::move(extent), written);
 }
 
-void ExtentWriter::StorePart(std::span<const uint8_t> part, ExtentStream* stream) {
-  const std::span<uint8_t> out = stream->Room(part.size());
-  const CompressedPart compressed = CompressPart(options_.codec, part, out);
-  if (compressed.raw) std::memcpy(out.data(), part.data(), part.size());
-  NotePart(out.first(compressed.stored_size_bytes), compressed.raw);
-  stream->Advance(compressed.stored_size_bytes);
-  context_->counters.Add(compressed.raw ? Counter::kPartsStoredRaw : Counter::kPartsCompressed);
+CompressedPart ExtentWriter::MakePart(std::span<const uint8_t> part, std::span<uint8_t> out) {
+  const CompressedPart made = CompressPart(options_.codec, part, out);
+  if (made.raw) std::memcpy(out.data(), part.data(), part.size());
+  if (options_.codec != Codec::kNone) {
+    context_->counters.Add(made.raw ? Counter::kPartsStoredRaw : Counter::kPartsCompressed);
+  }
+  return made;
+}
+
+Status ExtentWriter::StorePart(std::span<const uint8_t> part, ExtentStream* stream) {
+  const uint32_t overhead = PartOverheadBytes(header_.encrypted);
+  const std::span<uint8_t> room = stream->Room(part.size() + overhead);
+  CompressedPart made;
+  size_t stored_size = 0;
+  if (cipher_ == nullptr) {
+    made = MakePart(part, room);
+    stored_size = made.stored_size_bytes;
+  } else {
+    // Plain bytes stay out of the stream's buffer: it is written, and its successors are handed on.
+    if (plain_.empty()) plain_ = context_->read_buffers.Take(part.size() + overhead);
+    made = MakePart(part, {plain_.data(), part.size()});
+    stored_size = made.stored_size_bytes + overhead;
+    const auto number = static_cast<uint32_t>(parts_.size());
+    QUARRY_TRY(SealPart(cipher_.get(), number, {plain_.data(), stored_size}, room.first(stored_size)));
+    context_->counters.Add(Counter::kPartsEncrypted);
+  }
+  NotePart(room.first(stored_size), made.raw);
+  stream->Advance(stored_size);
+  return Status::Ok();
 }
 
 Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> value) {
@@ -120,11 +152,13 @@ Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> v
   const bool front_fits = front_bytes_ <= batch_bytes_ / 2;
   const bool all_fits = RoundUpToBlock(extent_max_bytes_) <= batch_bytes_;
   ExtentStream stream(context_, all_fits ? RoundUpToBlock(extent_max_bytes_) : batch_bytes_,
-                      all_fits ? 0 : RoundUpToBlock(std::min<uint64_t>(options_.part_size_bytes, value.size())),
+                      all_fits ? 0
+                               : RoundUpToBlock(std::min<uint64_t>(options_.part_size_bytes, value.size()) +
+                                                PartOverheadBytes(header_.encrypted)),
                       front_fits ? 0 : front_bytes_ / kBlockSizeBytes * kBlockSizeBytes, front_bytes_, false);
   if (!front_fits) return StreamCompressed(value, &stream);
   while (parts_.size() < header_.part_count && !stream.full()) {
-    StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), &stream);
+    QUARRY_TRY(StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), &stream));
   }
   if (parts_.size() < header_.part_count) return StreamCompressed(value, &stream);
   if (stream.position_bytes() <= staged_max_bytes_) return StageGathered(stream.gathered());
@@ -154,13 +188,13 @@ Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> v
   // Nobody knows yet how small the rest gets: the range is for the worst case.
   uint64_t size_max = stream->position_bytes();
   for (uint32_t part = static_cast<uint32_t>(parts_.size()); part < header_.part_count; ++part) {
-    size_max += PartSizeOf(header_, part);
+    size_max += PartSizeOf(header_, part) + PartOverheadBytes(header_.encrypted);
   }
   QUARRY_TRY_ASSIGN(PrivateRange range, lane_->ReservePrivate(size_max));
   Status written = stream->WriteFull(range);
   while (written.ok() && parts_.size() < header_.part_count) {
-    StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), stream);
-    written = stream->WriteFull(range);
+    written = StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), stream);
+    if (written.ok()) written = stream->WriteFull(range);
   }
   AppendedExtent extent;
   if (written.ok()) {

@@ -1,16 +1,21 @@
 // ExtentWriter: turns one value into one extent of a lane.
 //
 // Two ways (docs/architecture.md, 'Append'): staged into the lane's open chunk, or private, a write batch at a time.
+// A value that is to be encrypted goes the way of those that are compressed: its parts are made in a buffer.
 // Invariants: a raw value is copied once, into the buffer that is written; its checksums are taken part by part while
-// the part is in the cache; whatever fails, the range that was reserved is finished.
+// the part is in the cache; whatever fails, the range that was reserved is finished;
+// of a value that is to be encrypted no plain byte gets into memory that is written.
 // Thread-safety: one per append; externally synchronised.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "codec/codec.h"
 #include "format/extent.h"
+#include "quarry/cipher.h"
 #include "quarry/options.h"
 #include "store/extent_stream.h"
 #include "store/lane.h"
@@ -33,6 +38,8 @@ class ExtentWriter {
 
  private:
   /// Leaves the value sample of the locator to Append().
+  /// Draws key version and salt when the value is to be encrypted.
+  [[nodiscard]] Status OpenCipher();
   [[nodiscard]] Result<AppendedExtent> AppendValue(std::span<const uint8_t> value);
   [[nodiscard]] Result<AppendedExtent> StageRaw(std::span<const uint8_t> value);
   [[nodiscard]] Result<AppendedExtent> StreamRaw(std::span<const uint8_t> value);
@@ -42,8 +49,9 @@ class ExtentWriter {
   [[nodiscard]] Result<AppendedExtent> StreamCompressed(std::span<const uint8_t> value, ExtentStream* stream);
 
   [[nodiscard]] std::span<const uint8_t> PartOf(std::span<const uint8_t> value, uint32_t part) const;
-  /// Compresses the next part into the stream, or stores it raw there when that does not pay.
-  void StorePart(std::span<const uint8_t> part, ExtentStream* stream);
+  /// Compresses the next part into the stream, or stores it raw there when that does not pay; encrypts it, if asked to.
+  [[nodiscard]] Status StorePart(std::span<const uint8_t> part, ExtentStream* stream);
+  [[nodiscard]] CompressedPart MakePart(std::span<const uint8_t> part, std::span<uint8_t> out);
   void NotePart(std::span<const uint8_t> stored, bool raw);
   /// Encodes header and index to `front`. The extent's locator is in the result.
   [[nodiscard]] AppendedExtent Encode(SegmentNumber segment, uint64_t offset_bytes, uint64_t reserved_bytes,
@@ -61,9 +69,12 @@ class ExtentWriter {
   const uint64_t staged_max_bytes_;  ///< a larger extent is private
 
   ExtentHeader header_;
-  uint64_t front_bytes_ = 0;       ///< header and index
-  uint64_t extent_max_bytes_ = 0;  ///< with every part raw
-  std::vector<PartEntry>& parts_;  ///< the thread's own, so that a small append allocates nothing
+  CipherParameters cipher_parameters_;
+  std::unique_ptr<Cipher> cipher_;  ///< nullptr: plain
+  PooledBuffer plain_;              ///< one part before it is encrypted
+  uint64_t front_bytes_ = 0;        ///< header and index
+  uint64_t extent_max_bytes_ = 0;   ///< with every part raw
+  std::vector<PartEntry>& parts_;   ///< the thread's own, so that a small append allocates nothing
 };
 
 }  // namespace quarry

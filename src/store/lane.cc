@@ -279,7 +279,7 @@ Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_
     ticket = flush_started_ + 1;
     if (status.ok()) {
       status = FailureOf(file.segment->number(), ticket);
-    } else if (status.code() != StatusCode::kNoSpace) {
+    } else if (status.code() != StatusCode::kNoSpace && status.code() != StatusCode::kKeyUnavailable) {
       Fail(range.file, ticket, status, &aftermath);
     }
     // Even a failed attempt may have written: a sealed file waits for one more flush before its tail is cut off.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "codec/codec.h"
+#include "format/part_cipher.h"
 
 namespace quarry {
 namespace {
@@ -30,17 +31,20 @@ Status SegmentReader::CheckLocator() const {
   // The locator's own checksum verified, yet nothing here may overflow or allocate on its word alone.
   if (locator_.offset_bytes < kSegmentHeaderSizeBytes || locator_.offset_bytes % kExtentAlignmentBytes != 0 ||
       locator_.offset_bytes > INT64_MAX / 2 || locator_.value_size_bytes > kValueSizeMaxBytes ||
-      locator_.extent_size_bytes < HeaderAndIndexSizeBytes(0) ||
-      locator_.extent_size_bytes > ExtentSizeMaxBytes(locator_.value_size_bytes, kPartSizeMinBytes)) {
+      locator_.extent_size_bytes < HeaderAndIndexSizeBytes(0, locator_.encrypted) ||
+      locator_.extent_size_bytes >
+          ExtentSizeMaxBytes(locator_.value_size_bytes, kPartSizeMinBytes, locator_.encrypted)) {
     return Corruption("the locator points at no possible extent");
   }
   return Status::Ok();
 }
 
 bool SegmentReader::LooksRaw(uint64_t* front_bytes) const {
-  if (locator_.extent_size_bytes < locator_.value_size_bytes + HeaderAndIndexSizeBytes(1)) return false;
+  if (locator_.encrypted) return false;
+  if (locator_.extent_size_bytes < locator_.value_size_bytes + HeaderAndIndexSizeBytes(1, false)) return false;
   *front_bytes = locator_.extent_size_bytes - locator_.value_size_bytes;
-  return *front_bytes <= kSmallFrontBytes && (*front_bytes - HeaderAndIndexSizeBytes(0)) % kIndexEntrySizeBytes == 0;
+  return *front_bytes <= kSmallFrontBytes &&
+         (*front_bytes - HeaderAndIndexSizeBytes(0, false)) % kIndexEntrySizeBytes == 0;
 }
 
 Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
@@ -82,7 +86,7 @@ Status SegmentReader::ReadRawWhole(uint64_t front_bytes, std::span<uint8_t> out,
       ReadRequest{locator_.offset_bytes + front_bytes, out.first(static_cast<size_t>(filled))}};
   QUARRY_TRY(Submit(first));
   QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(std::span<const uint8_t>(front), locator_));
-  if (HeaderAndIndexSizeBytes(header.part_count) != front_bytes) return Status::Ok();  // compressed after all
+  if (HeaderAndIndexSizeBytes(header) != front_bytes) return Status::Ok();  // compressed after all
   QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex({front.data(), static_cast<size_t>(front_bytes)}, locator_));
   *was_raw = true;
   uint32_t verified = 0;
@@ -114,7 +118,7 @@ Status SegmentReader::ReadIndex(uint64_t first_read_bytes) {
   const ReadRequest first{locator_.offset_bytes, {buffer_.data(), static_cast<size_t>(first_read_bytes)}};
   QUARRY_TRY(Submit({&first, 1}));
   QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(first.out, locator_));
-  const uint64_t front_bytes = HeaderAndIndexSizeBytes(header.part_count);
+  const uint64_t front_bytes = HeaderAndIndexSizeBytes(header);
   if (front_bytes > first_read_bytes) {
     PooledBuffer longer = context_->read_buffers.Take(static_cast<size_t>(front_bytes));
     std::memcpy(longer.data(), buffer_.data(), static_cast<size_t>(first_read_bytes));
@@ -128,9 +132,33 @@ Status SegmentReader::ReadIndex(uint64_t first_read_bytes) {
   return Status::Ok();
 }
 
+Status SegmentReader::OpenCipher() {
+  const std::string where = "store " + std::to_string(locator_.store.value) + " segment " +
+                            std::to_string(locator_.segment.value) + " offset " + std::to_string(locator_.offset_bytes);
+  CipherProvider* const provider = context_->options.cipher_provider.get();
+  if (provider == nullptr) {
+    return Status::KeyUnavailable(where + ": encrypted, and nothing here can decrypt (no key management is at hand)");
+  }
+  Result<std::unique_ptr<Cipher>> opened = provider->Open(index_.cipher);
+  if (!opened.ok()) return opened.status().WithContext(where);
+  cipher_ = std::move(opened).value();
+  return Status::Ok();
+}
+
+Result<std::span<const uint8_t>> SegmentReader::Decrypt(uint32_t part, std::span<const uint8_t> stored) {
+  if (!index_.header.encrypted) return stored;
+  if (cipher_ == nullptr) QUARRY_TRY(OpenCipher());
+  if (plain_.size() < stored.size()) plain_ = context_->read_buffers.Take(stored.size());
+  const std::span<uint8_t> plain(plain_.data(), stored.size());
+  QUARRY_TRY(OpenPart(cipher_.get(), index_, part, stored, plain));
+  context_->counters.Add(Counter::kPartsDecrypted);
+  return std::span<const uint8_t>(plain).first(plain.size() - kPartCheckSizeBytes);
+}
+
 Status SegmentReader::DeliverPart(uint32_t part, std::span<const uint8_t> stored, uint64_t begin_bytes,
                                   std::span<uint8_t> out) {
   QUARRY_TRY(VerifyPart(index_, part, stored));
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> bytes, Decrypt(part, stored));
   const uint64_t part_begin = static_cast<uint64_t>(part) * index_.header.part_size_bytes;
   const uint64_t part_size = PartSizeOf(index_.header, part);
   const uint64_t from = std::max(begin_bytes, part_begin);
@@ -138,15 +166,15 @@ Status SegmentReader::DeliverPart(uint32_t part, std::span<const uint8_t> stored
   const std::span<uint8_t> target =
       out.subspan(static_cast<size_t>(from - begin_bytes), static_cast<size_t>(to - from));
   if (index_.parts[part].raw) {
-    std::memcpy(target.data(), stored.data() + (from - part_begin), target.size());
+    std::memcpy(target.data(), bytes.data() + (from - part_begin), target.size());
     return Status::Ok();
   }
   bool fits = false;
   if (target.size() == part_size) {
-    fits = DecompressPart(index_.header.codec, stored, target);
+    fits = DecompressPart(index_.header.codec, bytes, target);
   } else {
     PooledBuffer whole = context_->read_buffers.Take(static_cast<size_t>(part_size));
-    fits = DecompressPart(index_.header.codec, stored, {whole.data(), static_cast<size_t>(part_size)});
+    fits = DecompressPart(index_.header.codec, bytes, {whole.data(), static_cast<size_t>(part_size)});
     if (fits) std::memcpy(target.data(), whole.data() + (from - part_begin), target.size());
   }
   return fits ? Status::Ok() : PartCorruption(index_, part, "does not decompress to its size");

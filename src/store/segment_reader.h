@@ -1,14 +1,16 @@
 // SegmentReader: reads one extent, whole or a range, out of a pinned segment.
 //
 // Invariants: out is filled with the bytes that were appended, or the read fails; every part that is touched is
-// verified; no more than one read batch (or one part, when that is larger) is asked for in one submission.
-// Thread-safety: one per read; externally synchronised. The segment is shared.
+// verified, and decrypted where the extent says so; no more than one read batch (or one part, when that is larger) is
+// asked for in one submission. Thread-safety: one per read; externally synchronised. The segment is shared.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "format/extent.h"
+#include "quarry/cipher.h"
 #include "quarry/options.h"
 #include "store/segment.h"
 #include "store/store_context.h"
@@ -35,7 +37,10 @@ class SegmentReader {
   /// Verifies, of the parts not yet verified, those that `filled_bytes` of `out` complete.
   [[nodiscard]] Status VerifyRaw(std::span<const uint8_t> out, uint64_t filled_bytes, uint32_t* verified) const;
   [[nodiscard]] Status ReadIndex(uint64_t first_read_bytes);
-  /// Decompresses (or copies) what [begin, begin + out.size()) of the value has of `part`.
+  [[nodiscard]] Status OpenCipher();
+  /// The part as it was before it was encrypted: `stored` itself, or in plain_.
+  [[nodiscard]] Result<std::span<const uint8_t>> Decrypt(uint32_t part, std::span<const uint8_t> stored);
+  /// Decrypts and decompresses (or copies) what [begin, begin + out.size()) of the value has of `part`.
   [[nodiscard]] Status DeliverPart(uint32_t part, std::span<const uint8_t> stored, uint64_t begin_bytes,
                                    std::span<uint8_t> out);
   /// One submission: all of `requests`, which lie back to back in the extent.
@@ -50,6 +55,8 @@ class SegmentReader {
   bool missed_recent_ = false;
 
   ExtentIndex index_;
+  std::unique_ptr<Cipher> cipher_;   ///< of an encrypted extent, once the index was read
+  PooledBuffer plain_;               ///< one part, decrypted
   PooledBuffer buffer_;              ///< stored bytes of the extent ...
   uint64_t buffer_begin_bytes_ = 0;  ///< ... from here ...
   uint64_t buffer_end_bytes_ = 0;    ///< ... to here

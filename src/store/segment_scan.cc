@@ -58,8 +58,7 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
     QUARRY_TRY_ASSIGN(const std::span<const uint8_t> header_bytes, window.At(at, kExtentHeaderSizeBytes));
     if (header_bytes.size() == kExtentHeaderSizeBytes && StartsLikeExtent(header_bytes)) {
       if (const auto header = DecodeExtentHeader(header_bytes, store, segment, at); header.ok()) {
-        QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front,
-                          window.At(at, HeaderAndIndexSizeBytes(header->part_count)));
+        QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front, window.At(at, HeaderAndIndexSizeBytes(*header)));
         if (const auto index = DecodeExtentIndex(front, store, segment, at); index.ok()) {
           ++scan.extents;
           scan.bytes += ExtentSizeBytes(index->header);

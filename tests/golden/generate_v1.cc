@@ -52,8 +52,8 @@ Locator AppendExtent(const golden_v1::ExtentSample& sample, std::vector<uint8_t>
     header.stored_total_bytes += bytes.size();
     stored.insert(stored.end(), bytes.begin(), bytes.end());
   }
-  std::vector<uint8_t> index(HeaderAndIndexSizeBytes(header.part_count));
-  const uint32_t checksum = EncodeExtentIndex(header, parts, index);
+  std::vector<uint8_t> index(HeaderAndIndexSizeBytes(header));
+  const uint32_t checksum = EncodeExtentIndex(header, parts, {}, index);
   const size_t start = segment->size();
   segment->insert(segment->end(), index.begin(), index.end());
   segment->insert(segment->end(), stored.begin(), stored.end());

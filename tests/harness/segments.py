@@ -6,13 +6,15 @@ import struct
 BLOCK_SIZE_BYTES = 4096
 EXTENT_MAGIC = b"QXtent\r\n"
 HEADER = struct.Struct("<8sHBBIQQQQQIIQ")
+CIPHER = struct.Struct("<IIII16s")
 INDEX_ENTRY = struct.Struct("<IQ")
 TRAILER_MAGIC = bytes([0xFF, 0x00, ord("q"), ord("H"), ord("e"), ord("a"), ord("d"), 0xFE])
 TRAILER_SIZE_BYTES = 64
 CODECS = {0: "none", 1: "lz4", 2: "zstd"}
 
 Extent = collections.namedtuple(
-    "Extent", "path offset size value_size part_size part_count codec stored_total first_part_offset raw_parts"
+    "Extent",
+    "path offset size value_size part_size part_count codec stored_total first_part_offset raw_parts key_id key_version",
 )
 
 
@@ -24,10 +26,14 @@ def extents(path):
         _, version, codec, _, _, _, offset, value_size, stored_total, _, part_size, part_count, _ = HEADER.unpack_from(
             data, position
         )
-        if version == 1 and offset == position:
-            first_part = position + HEADER.size + part_count * INDEX_ENTRY.size + 8
+        if version in (1, 2) and offset == position:
+            index, key_id, key_version = position + HEADER.size, 0, 0
+            if version == 2:
+                _, key_id, key_version, _, _ = CIPHER.unpack_from(data, index)
+                index += CIPHER.size
+            first_part = index + part_count * INDEX_ENTRY.size + 8
             raw = sum(
-                INDEX_ENTRY.unpack_from(data, position + HEADER.size + part * INDEX_ENTRY.size)[0] >> 31
+                INDEX_ENTRY.unpack_from(data, index + part * INDEX_ENTRY.size)[0] >> 31
                 for part in range(part_count)
             )
             found.append(
@@ -42,6 +48,8 @@ def extents(path):
                     stored_total,
                     first_part,
                     raw,
+                    key_id,
+                    key_version,
                 )
             )
             position = data.find(EXTENT_MAGIC, first_part + stored_total)
