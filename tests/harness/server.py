@@ -47,7 +47,9 @@ class Server:
     def _new_private_server(self):
         # The control run, InnoDB against InnoDB, needs no plugin.
         plugin = {} if ENGINE.upper() == "QUARRY" else {"plugin": None}
-        self.private = PrivateServer(self.directory, options=BASE_OPTIONS + self.options, environment=self.environment, **plugin)
+        self.private = PrivateServer(
+            self.directory, options=BASE_OPTIONS + self.options, environment=self.environment, **plugin
+        )
 
     # --- life ---------------------------------------------------------------------------------
     def start(self):
@@ -94,6 +96,7 @@ class Server:
     # --- clients ------------------------------------------------------------------------------
     def connect(self, database=None, **settings):
         settings.setdefault("autocommit", True)
+        settings.setdefault("ssl_disabled", True)  # a context for each connection costs more than most tests' statements
         return pymysql.connect(
             unix_socket=self.socket, user="root", database=database, charset="utf8mb4", local_infile=True, **settings
         )
