@@ -1,0 +1,14 @@
+"""quarry-backup: mariadb-backup and Quarry's segments as one backup. Python's standard library only.
+
+  cli.py      options and commands        session.py  the server: its lock, its snapshot, mariadb-backup
+  backup.py   making a backup             restore.py  prepare, restore, verify
+  files.py    copies, links, checksums    catalog.py  what a backup directory says of itself
+
+A backup directory:
+  backup.json         what is in it, with sizes and checksums; written last: without it the backup is not complete
+  prepared.json       made by prepare
+  INCOMPLETE          there while it is being made
+  mariadb-backup.log  what mariadb-backup said
+  server/             mariadb-backup's own target directory
+  quarry/home/...     DIRECTORY, stores/ and trash/, as in #quarry; quarry/paths/<number>/... for each data path
+"""

@@ -1,0 +1,273 @@
+"""Making a backup, full or incremental. docs/backup.md says why the order of the steps makes it a sound one.
+
+Invariants: the backup lock is held from before mariadb-backup starts until the last segment is copied, and that it was
+held throughout is checked at the end; nothing in the target directory calls itself complete before all of it is durable.
+"""
+
+import concurrent.futures
+import os
+import sys
+import threading
+import time
+import uuid
+
+from quarry_backup import catalog, files
+from quarry_backup.files import BackupError
+from quarry_backup.session import Session, check_passed_on, find_tool, run_mariadb_backup
+
+INCOMPLETE_TEXT = (
+    b"This backup is being made, or was broken off. It cannot be restored. If no quarry-backup runs, remove this directory.\n"
+)
+
+
+def say(text):
+    print(f"quarry-backup: {text}", flush=True)
+
+
+class Progress:
+    """Counts bytes of several threads; shows them every few seconds, on a terminal or not."""
+
+    INTERVAL_S = 5
+
+    def __init__(self, what, total_bytes, session=None):
+        self._what, self._total, self._session = what, total_bytes, session
+        self._lock = threading.Lock()
+        self._done = 0
+        self._shown = time.monotonic()
+
+    def __call__(self, count):
+        if self._session is not None and self._session.lost:
+            raise BackupError(self._session.lost)
+        with self._lock:
+            self._done += count
+            if time.monotonic() - self._shown < self.INTERVAL_S:
+                return
+            self._shown = time.monotonic()
+            done = self._done
+        of = f" of {files.human(self._total)} ({min(100, 100 * done // self._total)} %)" if self._total else ""
+        say(f"{self._what}: {files.human(done)}{of}")
+
+
+def in_parallel(function, items, threads):
+    """function(item) for all; the first error ends it."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=threads) as pool:
+        futures = [pool.submit(function, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+class Base:
+    """The backup that an incremental one builds upon."""
+
+    def __init__(self, directory):
+        self.directory = os.path.abspath(directory)
+        self.contents = catalog.open_backup(self.directory)
+        if catalog.prepared(self.directory) is not None:
+            raise BackupError(
+                f"{self.directory} has been prepared: an incremental backup needs one as it was taken. Take it from the "
+                "last backup of the chain, or a full one"
+            )
+        self.files = {entry["name"]: entry for entry in self.contents["quarry_files"]}
+
+    def path_of(self, name):
+        return os.path.join(self.directory, catalog.QUARRY, name)
+
+
+class Backup:
+    def __init__(self, arguments):
+        check_passed_on(arguments.passed_on)
+        self.arguments = arguments
+        self.target = os.path.abspath(arguments.target_dir)
+        self.program = find_tool(arguments.mariadb_backup, "mariadb-backup")
+        self.client = find_tool(arguments.mariadb, "mariadb")
+        self.base = Base(arguments.incremental_basedir) if arguments.incremental_basedir else None
+        self.started = time.time()
+        self.linked_bytes = self.copied_bytes = 0
+
+    def path(self, *names):
+        return os.path.join(self.target, *names)
+
+    # --- the steps ----------------------------------------------------------------------------
+    def run(self):
+        files.require_empty(self.target, "the target directory")
+        session = Session(self.client, self.arguments.connection)
+        try:
+            session.require_engine()
+            session.take_lock()
+            say("Quarry gives no space back until this ends")
+            self.check_space(session)
+            files.make_directories(self.target)
+            files.write_durably(self.path(catalog.INCOMPLETE), INCOMPLETE_TEXT)
+            with catalog.alone(self.target):
+                self.make(session)
+        finally:
+            session.close()
+
+    def make(self, session):
+        say("mariadb-backup copies rows and definitions")
+        run_mariadb_backup(self.program, self.mariadb_backup_arguments(), self.path(catalog.LOG))
+        session.check_lock()
+        snapshot = session.snapshot()
+        small, segments = self.copy_quarry(snapshot, session)
+        # All that was read lies within the time of the lock.
+        session.check_lock()
+        session.close()
+        say("checksums of what mariadb-backup copied")
+        server_files = self.describe_server_files()
+        self.finish(snapshot, small, segments, server_files)
+
+    def mariadb_backup_arguments(self):
+        arguments = list(self.arguments.connection)
+        arguments += ["--backup", f"--target-dir={self.path(catalog.SERVER)}", f"--parallel={self.arguments.parallel}"]
+        if self.base:
+            arguments.append(f"--incremental-basedir={os.path.join(self.base.directory, catalog.SERVER)}")
+        return arguments + self.arguments.passed_on
+
+    def check_space(self, session):
+        if self.arguments.skip_space_check:
+            return
+        datadir = session.variable("datadir")
+        if not os.path.isdir(os.path.join(datadir, "#quarry")):
+            raise BackupError(
+                f"{datadir}#quarry is not here, or may not be read: quarry-backup, as mariadb-backup, must run on the "
+                "server's own machine, as root or the server's user"
+            )
+        stores = [os.path.join(datadir, "#quarry")]
+        stores += [os.path.join(path, "quarry") for path in session.variable("quarry_data_paths").split(";") if path]
+        if self.base:
+            # What mariadb-backup will find changed is not known. Segments that are known need no room.
+            known = {tuple(entry["identity"]) for entry in self.base.files.values() if entry["identity"]}
+            needed = 0
+            for path in (os.path.join(store, name) for store in stores for name in files.walk_files(store)):
+                if os.path.exists(path) and tuple(files.identity(os.stat(path))) not in known:
+                    needed += files.allocated_bytes([path])
+        else:
+            others = [os.path.join(datadir, name) for name in os.listdir(datadir) if name != "#quarry"]
+            needed = files.allocated_bytes(stores + others)
+        files.require_space(self.target, needed + needed // 20, "the backup")
+
+    # --- Quarry's files -----------------------------------------------------------------------
+    def copy_quarry(self, snapshot, session):
+        small = []
+        for name, _, _, contents in snapshot["file"]:
+            small.append(self.write_small(f"home/{name}", bytes.fromhex(contents or "")))
+        for _, marker, number, _ in snapshot["data path"]:
+            with open(marker, "rb") as stream:
+                small.append(self.write_small(f"paths/{number}/PATH", stream.read()))
+        wanted = [
+            (path, f"home/{name}" if number == 0 else f"paths/{number}/{name}")
+            for name, path, number, _ in snapshot["segment"]
+        ]
+        total = files.allocated_bytes(path for path, _ in wanted)
+        say(f"copying {len(wanted)} segments, {files.human(total)}")
+        progress = Progress("segments", total, session)
+        for parent in sorted({os.path.dirname(name) for _, name in wanted}):
+            files.make_directories(self.path(catalog.QUARRY, parent))
+        copied = in_parallel(lambda item: self.take_segment(*item, progress), wanted, self.arguments.parallel)
+        files.sync_tree(self.path(catalog.QUARRY))
+        return small, copied
+
+    def write_small(self, name, contents):
+        target = self.path(catalog.QUARRY, name)
+        files.make_directories(os.path.dirname(target))
+        files.write_durably(target, contents)
+        return {"name": name, "size": len(contents), "sha256": files.checksum(target), "identity": None, "linked": False}
+
+    def take_segment(self, path, name, progress):
+        try:
+            path = self.where_it_is(path)
+            entry = self.link_unchanged(path, name) or self.copy_segment(path, name, progress)
+        except OSError as failure:
+            raise BackupError(f"segment {path}: {failure.strerror}. The backup is not complete") from failure
+        except BackupError as failure:
+            raise BackupError(f"segment {path}: {failure}") from failure
+        return entry
+
+    @staticmethod
+    def where_it_is(path):
+        """A store may have gone to the trash, or come back, since the server named the path."""
+        for here, there in (("/stores/", "/trash/"), ("/trash/", "/stores/")):
+            if not os.path.exists(path) and here in path:
+                head, _, tail = path.rpartition(here)
+                if os.path.exists(f"{head}{there}{tail}"):
+                    return f"{head}{there}{tail}"
+        return path
+
+    def link_unchanged(self, path, name):
+        """The base's file, when the source is still the very file, unchanged, that was copied to it."""
+        known = self.base.files.get(name) if self.base else None
+        if known is None or known["identity"] is None or known["identity"] != files.identity(os.stat(path)):
+            return None
+        source = self.base.path_of(name)
+        if not os.path.exists(source) or os.path.getsize(source) != known["size"]:
+            return None
+        return self.link(source, name, known)
+
+    def link(self, source, name, known):
+        linked = files.link_or_copy(source, self.path(catalog.QUARRY, name))
+        self.linked_bytes += known["size"]
+        return {**known, "linked": linked}
+
+    def copy_segment(self, path, name, progress):
+        target = self.path(catalog.QUARRY, name)
+        size_bytes, digest, identity = files.copy(path, target, progress)
+        known = self.base.files.get(name) if self.base else None
+        if known is not None and (known["size"], known["sha256"]) == (size_bytes, digest):
+            # Touched, and yet the same: one copy is enough, if the base's is what it should be.
+            source = self.base.path_of(name)
+            if files.checksum(source) == digest:
+                os.unlink(target)
+                return self.link(source, name, {**known, "identity": identity})
+        self.copied_bytes += size_bytes
+        return {"name": name, "size": size_bytes, "sha256": digest, "identity": identity, "linked": False}
+
+    # --- the end ------------------------------------------------------------------------------
+    def describe_server_files(self):
+        root = self.path(catalog.SERVER)
+        names = files.walk_files(root)
+
+        def describe(name):
+            path = os.path.join(root, name)
+            with open(path, "rb") as stream:
+                os.fsync(stream.fileno())
+            return {"name": name, "size": os.path.getsize(path), "sha256": files.checksum(path)}
+
+        described = in_parallel(describe, names, self.arguments.parallel)
+        files.sync_tree(root)
+        return described
+
+    def finish(self, snapshot, small, segments, server_files):
+        points = catalog.checkpoints(self.target)
+        contents = {
+            "format": catalog.FORMAT,
+            "id": str(uuid.uuid4()),
+            "kind": "incremental" if self.base else "full",
+            "base": {"id": self.base.contents["id"], "directory": self.base.directory} if self.base else None,
+            "started": self.started,
+            "finished": time.time(),
+            "last_lsn": points.get("last_lsn"),
+            "binlog": catalog.binlog_position(self.target),
+            "home": snapshot["home"][0][0],
+            "data_paths": [{"number": number, "path": path} for path, _, number, _ in snapshot["data path"]],
+            "quarry_files": sorted(small + segments, key=lambda entry: entry["name"]),
+            "server_files": server_files,
+        }
+        catalog.save(self.path(catalog.CATALOG), contents)
+        os.unlink(self.path(catalog.INCOMPLETE))
+        files.sync_directory(self.target)
+        say(
+            f"complete: {self.target}, {contents['kind']}, {len(segments)} segments: {files.human(self.copied_bytes)} "
+            f"copied, {files.human(self.linked_bytes)} shared with the backup before; "
+            f"{time.time() - self.started:.1f} s"
+        )
+        if contents["binlog"]:
+            say(f"binlog position: {contents['binlog']}")
+
+
+def backup(arguments):
+    Backup(arguments).run()
+    sys.stdout.flush()

@@ -1,0 +1,104 @@
+"""backup.json and prepared.json: what a backup directory says of itself.
+
+Invariants: backup.json is written when everything it names is durable, and never again; both carry a checksum of
+themselves; a directory with INCOMPLETE or without backup.json is no backup, whatever else is in it.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+
+from quarry_backup.files import BackupError, is_within, write_durably
+
+FORMAT = 1
+CATALOG = "backup.json"
+PREPARED = "prepared.json"
+INCOMPLETE = "INCOMPLETE"
+LOG = "mariadb-backup.log"
+SERVER = "server"
+QUARRY = "quarry"
+
+
+def _seal(contents):
+    body = json.dumps(contents, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def save(path, contents):
+    """Durably; the checksum is added."""
+    contents = {key: value for key, value in contents.items() if key != "checksum"}
+    contents["checksum"] = _seal(contents)
+    write_durably(path, (json.dumps(contents, indent=1, sort_keys=True) + "\n").encode())
+
+
+def load(path):
+    try:
+        with open(path, encoding="utf-8") as stream:
+            contents = json.load(stream)
+    except (OSError, ValueError) as failure:
+        raise BackupError(f"{path} cannot be read: {failure}. Use another backup") from failure
+    checksum = contents.pop("checksum", None) if isinstance(contents, dict) else None
+    if checksum is None or checksum != _seal(contents):
+        raise BackupError(f"{path} is damaged (its checksum is wrong): use another backup")
+    if contents.get("format") != FORMAT:
+        raise BackupError(f"{path} has format {contents.get('format')}, this quarry-backup reads {FORMAT}: use a newer one")
+    for entry in contents.get("quarry_files", []) + contents.get("server_files", []):
+        if not is_within(entry["name"]):
+            raise BackupError(f"{path} names a file outside of the backup: {entry['name']!r}")
+    return contents
+
+
+def open_backup(directory):
+    """The catalog of a complete backup."""
+    if not os.path.isdir(directory):
+        raise BackupError(f"there is no directory {directory}")
+    if os.path.exists(os.path.join(directory, INCOMPLETE)) or not os.path.exists(os.path.join(directory, CATALOG)):
+        if os.path.exists(os.path.join(directory, SERVER)) or os.path.exists(os.path.join(directory, INCOMPLETE)):
+            raise BackupError(
+                f"{directory} holds a backup that was never completed: it cannot be restored or built upon. Remove it "
+                "and take another"
+            )
+        raise BackupError(f"{directory} is no backup of quarry-backup: it has no {CATALOG}")
+    return load(os.path.join(directory, CATALOG))
+
+
+def prepared(directory):
+    """What prepare has done there so far; None when nothing."""
+    path = os.path.join(directory, PREPARED)
+    return load(path) if os.path.exists(path) else None
+
+
+@contextlib.contextmanager
+def alone(directory):
+    """Nobody else works on this directory meanwhile."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as failure:
+            raise BackupError(f"another quarry-backup is at work in {directory}: wait for it") from failure
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def text_file(directory, *names):
+    """The first of `names` that there is in mariadb-backup's directory, stripped; None when there is none."""
+    for name in names:
+        path = os.path.join(directory, SERVER, name)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                return stream.read().strip()
+    return None
+
+
+def binlog_position(directory):
+    """'file position gtid' as mariadb-backup noted it, or None when the server wrote no binlog."""
+    return text_file(directory, "xtrabackup_binlog_info", "mariadb_backup_binlog_info")
+
+
+def checkpoints(directory):
+    text = text_file(directory, "xtrabackup_checkpoints", "mariadb_backup_checkpoints") or ""
+    return {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in text.splitlines())}

@@ -1,0 +1,117 @@
+"""Options and commands of quarry-backup."""
+
+import argparse
+import os
+import signal
+import sys
+
+from quarry_backup.backup import backup
+from quarry_backup.files import BackupError
+from quarry_backup.restore import Restore, prepare, verify
+
+CONNECTION = {
+    "defaults-file": "read this option file only",
+    "defaults-extra-file": "read this option file too",
+    "user": "the server's user, with the rights that mariadb-backup needs",
+    "password": "better kept in an option file",
+    "host": "",
+    "port": "",
+    "socket": "",
+}
+
+DESCRIPTION = """Backups of a MariaDB server with QUARRY tables: mariadb-backup for rows and definitions, and beside it
+the segments that hold the values. Whatever stands behind '--' is passed on to mariadb-backup."""
+
+EPILOG = """examples:
+  quarry-backup backup --target-dir=/backup/sunday
+  quarry-backup backup --target-dir=/backup/monday --incremental-basedir=/backup/sunday
+  quarry-backup prepare --target-dir=/backup/sunday
+  quarry-backup prepare --target-dir=/backup/sunday --incremental-dir=/backup/monday
+  quarry-backup restore --target-dir=/backup/sunday --datadir=/var/lib/mysql
+docs/backup.md of Quarry tells it all: restoring, point-in-time recovery, what to do when something fails."""
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="quarry-backup",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    def command(name, function, text):
+        made = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        made.set_defaults(function=function)
+        made.add_argument("--target-dir", required=True, metavar="DIRECTORY", help="the backup's directory")
+        made.add_argument("--parallel", type=_threads, default=2, metavar="N", help="threads that copy (default 2)")
+        return made
+
+    made = command("backup", backup, "takes a backup of a running server")
+    made.add_argument("--incremental-basedir", metavar="DIRECTORY", help="only what changed since that backup")
+    made.add_argument("--mariadb", metavar="PATH", help="the client program")
+    _add_connection(made, CONNECTION)
+    _add_mariadb_backup(made)
+    made = command("prepare", prepare, "makes a backup ready to be restored; adds incremental ones to it")
+    made.add_argument("--incremental-dir", metavar="DIRECTORY", help="the incremental backup to be added")
+    _add_mariadb_backup(made)
+    made = command("restore", lambda arguments: Restore(arguments).run(), "copies a prepared backup back")
+    made.add_argument("--datadir", required=True, metavar="DIRECTORY", help="the data directory, new or empty")
+    made.add_argument("--quarry-data-paths", metavar="P1;P2", help="where segments of data paths go, in their order")
+    _add_connection(made, ["defaults-file", "defaults-extra-file"])
+    _add_mariadb_backup(made)
+    command("verify", verify, "checks every file of a backup against its checksum")
+    return parser
+
+
+def _add_connection(parser, names):
+    for name in names:
+        parser.add_argument(f"--{name}", metavar="...", help=CONNECTION[name] or argparse.SUPPRESS)
+    parser.add_argument("--no-defaults", action="store_true", help="read no option file")
+
+
+def _add_mariadb_backup(parser):
+    parser.add_argument("--mariadb-backup", metavar="PATH", help="the program, when it is not in the PATH")
+    parser.add_argument("--skip-space-check", action="store_true", help="start without asking for free space")
+
+
+def _threads(text):
+    number = int(text)
+    if not 1 <= number <= 256:
+        raise argparse.ArgumentTypeError("1 to 256")
+    return number
+
+
+def _connection(arguments):
+    """As both programs want them: those of option files first."""
+    options = ["--no-defaults"] if getattr(arguments, "no_defaults", False) else []
+    for name in CONNECTION:
+        value = getattr(arguments, name.replace("-", "_"), None)
+        if value is not None:
+            options.append(f"--{name}={value}")
+    return options
+
+
+def main(words=None):
+    words = list(sys.argv[1:] if words is None else words)
+    passed_on = []
+    if "--" in words:
+        passed_on = words[words.index("--") + 1 :]
+        words = words[: words.index("--")]
+    arguments = _parser().parse_args(words)
+    arguments.passed_on = passed_on
+    arguments.connection = _connection(arguments)
+    # As Ctrl-C: the session is closed in order.
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    os.umask(0o007)
+    try:
+        arguments.function(arguments)
+        return 0
+    except BackupError as failure:
+        print(f"quarry-backup: ERROR: {failure}", file=sys.stderr)
+    except OSError as failure:
+        print(f"quarry-backup: ERROR: {failure.filename or ''}: {failure.strerror}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("quarry-backup: ERROR: interrupted: what was begun is not complete", file=sys.stderr)
+    return 1

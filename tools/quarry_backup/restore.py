@@ -1,0 +1,244 @@
+"""prepare, restore and verify.
+
+Invariants: prepare leaves a directory that restore accepts, or one that it refuses, never one that is half of each;
+a restored data directory has #quarry, and a data path its quarry directory, only when everything in it is there.
+"""
+
+import os
+
+from quarry_backup import catalog, files
+from quarry_backup.backup import Progress, in_parallel, say
+from quarry_backup.files import BackupError
+from quarry_backup.session import check_passed_on, find_tool, run_mariadb_backup
+
+UNFINISHED = ".restoring"
+
+
+# --- prepare --------------------------------------------------------------------------------------
+
+
+def prepare(arguments):
+    check_passed_on(arguments.passed_on)
+    program = find_tool(arguments.mariadb_backup, "mariadb-backup")
+    directory = os.path.abspath(arguments.target_dir)
+    contents = catalog.open_backup(directory)
+    if contents["kind"] != "full":
+        raise BackupError(f"{directory} is incremental: prepare the full backup that its chain began with, then this on it")
+    with catalog.alone(directory):
+        state = catalog.prepared(directory)
+        if state is not None and state["state"] != "ready" and state["step"] != contents["id"]:
+            raise BackupError(
+                f"{directory}: applying an incremental backup was broken off, which mariadb-backup cannot go on with. "
+                "Take the full backup from where you keep another copy of it, or an older one"
+            )
+        if arguments.incremental_dir:
+            _apply(arguments, program, directory, contents, state)
+        else:
+            _prepare_full(arguments, program, directory, contents, state)
+
+
+def _prepare_full(arguments, program, directory, contents, state):
+    if state is not None and state["state"] == "ready":
+        raise BackupError(f"{directory} is prepared already: apply an incremental backup, or restore")
+    _save_state(directory, "applying", [], contents["id"], contents)
+    say("mariadb-backup prepares")
+    run_mariadb_backup(
+        program,
+        ["--prepare", f"--target-dir={os.path.join(directory, catalog.SERVER)}", *arguments.passed_on],
+        os.path.join(directory, catalog.LOG),
+    )
+    _save_state(directory, "ready", [contents["id"]], contents["id"], contents)
+    say(f"prepared: {directory}. Apply incremental backups to it, in their order, or restore it")
+
+
+def _apply(arguments, program, directory, contents, state):
+    increment = os.path.abspath(arguments.incremental_dir)
+    added = catalog.open_backup(increment)
+    if state is None or state["state"] != "ready":
+        raise BackupError(f"{directory} is not prepared yet: first prepare it by itself, without --incremental-dir")
+    if added["kind"] != "incremental":
+        raise BackupError(f"{increment} is a full backup: prepare it by itself")
+    if added["base"]["id"] != state["applied"][-1]:
+        already = " It is applied already." if added["id"] in state["applied"] else ""
+        raise BackupError(
+            f"{increment} builds upon {added['base']['directory']}, which is not what was applied last to "
+            f"{directory}.{already} Apply incremental backups in the order in which they were taken"
+        )
+    _save_state(directory, "applying", state["applied"], added["id"], contents)
+    say("mariadb-backup applies the incremental backup")
+    run_mariadb_backup(
+        program,
+        ["--prepare", f"--target-dir={os.path.join(directory, catalog.SERVER)}"]
+        + [f"--incremental-dir={os.path.join(increment, catalog.SERVER)}", *arguments.passed_on],
+        os.path.join(directory, catalog.LOG),
+    )
+    _adopt_segments(directory, increment, added)
+    _save_state(directory, "ready", [*state["applied"], added["id"]], added["id"], added)
+    say(f"applied: {increment}. Apply the next, or restore {directory}")
+
+
+def _adopt_segments(directory, increment, added):
+    """Every backup holds all of Quarry's files of its moment: those of the increment take the place of ours."""
+    here = os.path.join(directory, catalog.QUARRY)
+    files.remove_tree(here + ".new")
+    for entry in added["quarry_files"]:
+        target = os.path.join(here + ".new", entry["name"])
+        files.make_directories(os.path.dirname(target))
+        files.link_or_copy(os.path.join(increment, catalog.QUARRY, entry["name"]), target)
+    files.sync_tree(here + ".new")
+    os.rename(here, here + ".old")
+    os.rename(here + ".new", here)
+    files.sync_directory(directory)
+    files.remove_tree(here + ".old")
+
+
+def _save_state(directory, state, applied, step, source):
+    catalog.save(
+        os.path.join(directory, catalog.PREPARED),
+        {
+            "format": catalog.FORMAT,
+            "state": state,
+            "applied": applied,
+            "step": step,
+            "quarry_files": source["quarry_files"],
+            "data_paths": source["data_paths"],
+        },
+    )
+
+
+# --- restore --------------------------------------------------------------------------------------
+
+
+class Restore:
+    def __init__(self, arguments):
+        check_passed_on(arguments.passed_on)
+        self.arguments = arguments
+        self.program = find_tool(arguments.mariadb_backup, "mariadb-backup")
+        self.directory = os.path.abspath(arguments.target_dir)
+        self.datadir = os.path.abspath(arguments.datadir)
+        catalog.open_backup(self.directory)
+        self.state = catalog.prepared(self.directory)
+        if self.state is None:
+            raise BackupError(f"{self.directory} is not prepared: quarry-backup prepare --target-dir={self.directory}")
+        if self.state["state"] != "ready":
+            raise BackupError(
+                f"{self.directory}: its prepare was broken off. Run prepare once more; should it refuse, use another backup"
+            )
+        self.places = self.place_data_paths()
+
+    def place_data_paths(self):
+        """{path number: directory} of where the segments of each data path go."""
+        numbers = [path["number"] for path in self.state["data_paths"]]
+        given = [os.path.abspath(path) for path in (self.arguments.quarry_data_paths or "").split(";") if path]
+        if len(given) != len(numbers) or len(set(given)) != len(given):
+            was = ";".join(path["path"] for path in self.state["data_paths"])
+            raise BackupError(
+                f"--quarry-data-paths names {len(given)} directories, and the backup has segments of {len(numbers)} data "
+                + (f"paths, which were '{was}': name as many, each another, in that order" if numbers else "paths")
+            )
+        return dict(zip(numbers, given))
+
+    def run(self):
+        files.require_empty(self.datadir, "the data directory")
+        for place in self.places.values():
+            if not os.path.isdir(place):
+                raise BackupError(f"the data path {place} is no directory: make it, or mount it")
+            if os.path.lexists(os.path.join(place, "quarry")):
+                raise BackupError(f"the data path {place} holds a 'quarry' already: remove it, or choose another place")
+        if not self.arguments.skip_space_check:
+            files.require_space(self.datadir, files.allocated_bytes([self.directory]), "restoring")
+        with catalog.alone(self.directory):
+            files.make_directories(self.datadir)
+            say("mariadb-backup copies back")
+            run_mariadb_backup(
+                self.program,
+                # First, as mariadb-backup wants it: an option file may name other directories of InnoDB.
+                [option for option in self.arguments.connection if option.startswith(("--defaults", "--no-defaults"))]
+                + ["--copy-back", f"--target-dir={os.path.join(self.directory, catalog.SERVER)}"]
+                + [f"--datadir={self.datadir}", *self.arguments.passed_on],
+                os.path.join(self.directory, catalog.LOG),
+            )
+            self.copy_segments()
+        self.tell()
+
+    def target_of(self, name):
+        """Under names that no server looks at, until all is there."""
+        kind, _, rest = name.partition("/")
+        if kind == "home":
+            return os.path.join(self.datadir, f"#quarry{UNFINISHED}", rest)
+        number, _, rest = rest.partition("/")
+        return os.path.join(self.places[int(number)], f"quarry{UNFINISHED}", rest)
+
+    def copy_segments(self):
+        entries = self.state["quarry_files"]
+        roots = [os.path.join(self.datadir, "#quarry")] + [os.path.join(p, "quarry") for p in self.places.values()]
+        for root in roots:
+            for part in ("stores", "trash") if root == roots[0] else ("",):
+                files.make_directories(os.path.join(root + UNFINISHED, part))
+        total = sum(entry["size"] for entry in entries)
+        say(f"copying {len(entries)} files of Quarry, {files.human(total)}, and checking them")
+        progress = Progress("files of Quarry", total)
+        for parent in sorted({os.path.dirname(self.target_of(entry["name"])) for entry in entries}):
+            files.make_directories(parent)
+        in_parallel(lambda entry: self.copy_one(entry, progress), entries, self.arguments.parallel)
+        for root in roots:
+            files.sync_tree(root + UNFINISHED)
+        # The home last: without it, a server with QUARRY tables does not take what is there for all there is.
+        for root in reversed(roots):
+            os.rename(root + UNFINISHED, root)
+            files.sync_directory(os.path.dirname(root))
+
+    def copy_one(self, entry, progress):
+        source = os.path.join(self.directory, catalog.QUARRY, entry["name"])
+        try:
+            size_bytes, digest, _ = files.copy(source, self.target_of(entry["name"]), progress)
+        except OSError as failure:
+            raise BackupError(f"{source}: {failure.strerror}. Nothing that was restored can be used") from failure
+        if (size_bytes, digest) != (entry["size"], entry["sha256"]):
+            raise BackupError(
+                f"{source} is damaged: its bytes are not those that were backed up. Nothing that was restored can be "
+                "used: remove it, and take this file from another copy of the backup, or an older backup"
+            )
+
+    def tell(self):
+        say(f"restored into {self.datadir}")
+        if self.places:
+            say("start the server with quarry_data_paths='" + ";".join(self.places.values()) + "'")
+        say("the files belong to this user: chown -R mysql: them if the server runs as mysql")
+        position = catalog.binlog_position(self.directory)
+        if position:
+            say(f"for point-in-time recovery, replay the binlog from: {position}")
+
+
+# --- verify ---------------------------------------------------------------------------------------
+
+
+def verify(arguments):
+    directory = os.path.abspath(arguments.target_dir)
+    contents = catalog.open_backup(directory)
+    state = catalog.prepared(directory)
+    checked = [(catalog.QUARRY, entry) for entry in (state or contents)["quarry_files"]]
+    if state is None:
+        checked += [(catalog.SERVER, entry) for entry in contents["server_files"]]
+    else:
+        say("prepared: mariadb-backup's files have changed since, only Quarry's are checked")
+    progress = Progress("checked", sum(entry["size"] for _, entry in checked))
+
+    def check(item):
+        part, entry = item
+        path = os.path.join(directory, part, entry["name"])
+        try:
+            size_bytes = os.path.getsize(path)
+            if size_bytes != entry["size"]:
+                return f"{path}: {size_bytes} bytes, not {entry['size']}"
+            return None if files.checksum(path, progress) == entry["sha256"] else f"{path}: the checksum is wrong"
+        except OSError as failure:
+            return f"{path}: {failure.strerror}"
+
+    problems = [problem for problem in in_parallel(check, checked, arguments.parallel) if problem]
+    for problem in problems:
+        say(problem)
+    if problems:
+        raise BackupError(f"{len(problems)} of {len(checked)} files are damaged or missing: this backup cannot be relied upon")
+    what = contents["kind"] if state is None else f"prepared, {len(state['applied'])} backups applied, {state['state']}"
+    say(f"{directory}: {len(checked)} files are as they were backed up ({what})")
