@@ -72,6 +72,9 @@ const char* ActionText(Action action) {
   return "use";
 }
 
+/// The statement in which this thread last sent an error of Quarry's own. A statement stays on one thread.
+thread_local query_id_t reported_query = 0;
+
 /// A value that cannot be read may be asked for again and again: the log gets one line for a run of equal messages.
 void LogOnce(const std::string& message) {
   static std::mutex mutex;
@@ -87,6 +90,7 @@ int Report(const Status& status, Action action, const std::string& subject) {
   const std::string message =
       std::string("Quarry could not ") + ActionText(action) + " " + subject + ": " + status.ToString();
   my_printf_error(static_cast<uint>(mapping.sql_error), "%s", MYF(0), message.c_str());
+  MarkReported(current_thd);
   if (mapping.log) LogOnce(message);
   return mapping.handler_error;
 }
@@ -120,6 +124,12 @@ int ReportStatus(const Status& status, Action action, const char* table_name) {
   return Report(status, action, SubjectOfPath(table_name));
 }
 
-bool IsReported(THD* thd, int handler_error) { return handler_error != 0 && thd != nullptr && thd->is_error(); }
+void MarkReported(THD* thd) {
+  if (thd != nullptr) reported_query = thd->query_id;
+}
+
+bool IsReported(THD* thd, int handler_error) {
+  return handler_error != 0 && thd != nullptr && thd->is_error() && reported_query == thd->query_id;
+}
 
 }  // namespace quarry

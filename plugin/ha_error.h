@@ -18,7 +18,10 @@ int ReportStatus(const Status& status, Action action, const TABLE_SHARE* share);
 /// The same where there is no open table: `table_name` is "db/t" or a path as the server hands it.
 int ReportStatus(const Status& status, Action action, const char* table_name);
 
-/// True when an error of this number has already been sent to the client in full.
+/// An error of Quarry's own, sent otherwise than by ReportStatus, is what the statement fails with.
+void MarkReported(THD* thd);
+/// True when Quarry itself has sent the client an error in this statement. What InnoDB has sent does not count: the
+/// server adds its own words to that, as it does for an InnoDB table (which foreign key, which duplicate).
 bool IsReported(THD* thd, int handler_error);
 
 }  // namespace quarry

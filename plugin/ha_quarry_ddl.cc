@@ -15,8 +15,9 @@ namespace quarry {
 int QuarryHandler::create(const char* name, TABLE* form, HA_CREATE_INFO* create_info) {
   THD* thd = ha_thd();
   const bool temporary = (create_info->options & HA_LEX_CREATE_TMP_TABLE) != 0;
-  if (CheckCreateOptions(thd, form, create_info)) return HA_WRONG_CREATE_OPTION;
-  if (ResolveColumns(form, temporary).any_managed() && RefuseEncryption(thd, form, create_info)) {
+  if (CheckCreateOptions(thd, form, create_info) ||
+      (ResolveColumns(form, temporary).any_managed() && RefuseEncryption(thd, form, create_info))) {
+    MarkReported(thd);
     return HA_WRONG_CREATE_OPTION;
   }
   return ForwardingHandler::create(name, form, create_info);
@@ -39,6 +40,7 @@ int QuarryHandler::discard_or_import_tablespace(my_bool discard) {
                   "%s TABLESPACE is not supported for QUARRY table `%s`.`%s`: the tablespace holds the rows without "
                   "the payload of their BLOB columns; use a dump, or ALTER TABLE ... ENGINE=InnoDB first",
                   MYF(0), discard != 0 ? "DISCARD" : "IMPORT", table_share->db.str, table_share->table_name.str);
+  MarkReported(ha_thd());
   return HA_ERR_UNSUPPORTED;
 }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 ENGINE_NAME = re.compile(r"quarry|innodb", re.IGNORECASE)
 WORKER_FOLDER = r"(?:/\d+\b)?"  # mtr gives each of several workers a folder
 TEMPORARY = re.compile(r"/tmp/quarry-mtr\w+/tmp" + WORKER_FOLDER)
-INLINE_OPTION = re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?`INLINE_SIZE`='?\d+'?", re.IGNORECASE)
+INLINE_OPTION = re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?[`\"]INLINE_SIZE[`\"]='?\d+'?", re.IGNORECASE)
 # The id of a query, of which the server counts those of Quarry's own threads too.
 XID = re.compile(r"(\bXid = |/\* xid=)\d+")
 LAST_LINES = 40
@@ -213,7 +213,8 @@ def pattern(text, where):
 
 
 def load_list(path):
-    """{test: Entry}. A test is suite.test (every combination), or suite.test,combination,... (that one)."""
+    """{test: Entry}. A test is suite.test (every combination), or suite.test,combination,... (that one). An entry names
+    one, as `test`, or several that differ in the same lines for the same reason, as `tests`."""
     with open(path, "rb") as file:
         data = tomllib.load(file)
     classes = data.get("class", {})
@@ -222,10 +223,15 @@ def load_list(path):
         raise ListError(f"{path.name}: unknown table {sorted(unknown)} (allowed: class, difference)")
     entries = {}
     for number, item in enumerate(data.get("difference", []), 1):
-        entry = make_entry(item, classes, f"{path.name}, difference {number} ({item.get('test')})")
-        if entry.test in entries:
-            raise ListError(f"{path.name}: {entry.test} is listed twice")
-        entries[entry.test] = entry
+        where = f"{path.name}, difference {number} ({item.get('test') or item.get('tests')})"
+        if ("test" in item) == ("tests" in item):
+            raise ListError(f"{where}: one of 'test' and 'tests' must be there, not both")
+        shared = {key: value for key, value in item.items() if key != "tests"}
+        for test in item.get("tests", [item.get("test")]):
+            entry = make_entry({**shared, "test": test}, classes, where)
+            if entry.test in entries:
+                raise ListError(f"{path.name}: {entry.test} is listed twice")
+            entries[entry.test] = entry
     return entries
 
 
