@@ -39,17 +39,66 @@ class Kind(NamedTuple):
     engines: tuple = ("{e}", "{e}")
 
 
-# What such crashes do to plain InnoDB tables too (QUARRY_TEST_ENGINE=InnoDB shows it): a pattern of what is found, and
-# why. A file of a table is lost to the server then, not to a person: nothing was removed.
+class Fault(NamedTuple):
+    """Something that such crashes do to plain InnoDB tables too (QUARRY_TEST_ENGINE=InnoDB shows it). A file of a table is lost to the server then, not to a
+    person: nothing was removed.
+
+    `pattern`: what is found. `kinds`: the only ones in which it may happen. `by_log`: the server's log says it, about a
+    file of its own or InnoDB's, and says nothing else; otherwise it counts only if the same cut of the same kind, with InnoDB,
+    shows the same in this very run.
+    """
+
+    pattern: str
+    reason: str
+    kinds: tuple
+    by_log: bool
+
+
+PARTITIONING = (
+    *("partition-by", "remove-partitioning", "add-partition", "add-hash-partition", "coalesce-partition"),
+    *("drop-partition", "reorganize-partition", "exchange-partition", "truncate-partition", "rebuild-partition"),
+    *("convert-partition",),
+)
+BACKUP_FILE = r"'#sql-backup-[^']*#P#[^']*\.ibd'"
 SERVER_FAULTS = (
-    (r"Failed to read from the \.par file", "the partitions' renames and the .par file's are not one step"),
-    (r"tables \[\] instead of \['t'\].*tables \[\] instead of \['t', 'u'\]", "CONVERT PARTITION moves t.frm in two steps"),
-    (r"left: .*#sql-backup-.*#P#", "DDL recovery has no .par file by which to find the old partitions"),
-    (r"Cannot rename '.*#TMP#.*' to .* because the target file exists", "DDL recovery comes before the file's unlink"),
-    (
-        r"Missing FILE_CREATE, FILE_DELETE or FILE_MODIFY before FILE_CHECKPOINT",
-        "InnoDB's recovery stops at a file that was renamed or deleted after the checkpoint",
+    Fault(
+        r"Failed to read from the \.par file",
+        "the partitions' renames and the .par file's are not one step",
+        PARTITIONING,
+        by_log=True,
     ),
+    Fault(
+        r"tables \[\] instead of \['t'\].*tables \[\] instead of \['t', 'u'\]",
+        "CONVERT PARTITION moves t.frm in two steps",
+        ("convert-partition",),
+        by_log=False,
+    ),
+    Fault(
+        rf"files of temporary tables are left: \[{BACKUP_FILE}(, {BACKUP_FILE})*\]",
+        "DDL recovery has no .par file by which to find the old partitions",
+        PARTITIONING,
+        by_log=False,
+    ),
+    Fault(
+        r"InnoDB: Cannot rename '[^']*#TMP#[^']*\.ibd' to '[^']*\.ibd' because the target file exists",
+        "DDL recovery comes before the file's unlink",
+        PARTITIONING,
+        by_log=True,
+    ),
+    Fault(
+        r"InnoDB: Missing FILE_CREATE, FILE_DELETE or FILE_MODIFY before FILE_CHECKPOINT",
+        "InnoDB's recovery stops at a file that was renamed or deleted after the checkpoint",
+        (),
+        by_log=True,
+    ),
+)
+# What the server adds when InnoDB does not start.
+CONSEQUENCES = (
+    r"Plugin 'InnoDB' (init function returned error|registration as a STORAGE ENGINE failed)",
+    r"InnoDB: Plugin initialization aborted",
+    r"InnoDB: Database creation was aborted",
+    r"Unknown/unsupported storage engine: InnoDB",
+    r"\[ERROR\] Aborting",
 )
 
 KINDS = (

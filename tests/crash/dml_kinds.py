@@ -130,7 +130,7 @@ def insert_select(maker):
 
 
 def update(maker):
-    (row,), value = maker.some("plain"), maker.value()
+    (row,), value = maker.some("plain"), maker.value(maker.random.choice((5000, 66000, 200000)))
     return [maker.done([("UPDATE plain SET b = %s WHERE id = %s", (value, row))], {("plain", row): value})]
 
 
