@@ -15,4 +15,13 @@ namespace quarry {
 /// there are stores in both places, kIoError.
 Status BringHomeBack(const std::string& data_home, const std::string& home);
 
+/// The engine's number, stable over restarts: .frm and .par files name it so.
+inline constexpr uint8_t kEngineNumber = 103;
+
+/// A data directory in which there are QUARRY tables, but no `home`, was made without their values: by mariadb-backup
+/// alone, or by a state transfer of Galera that uses it. kUnavailable then: to start with new stores would look as if
+/// nothing was wrong until the first value is read, and make of the loss a lasting one. An empty `home`, made by hand,
+/// is somebody's wish to go on without. Looks at the tables' definitions only when there is no `home`.
+Status RefuseTablesWithoutHome(const std::string& data_home, const std::string& home);
+
 }  // namespace quarry

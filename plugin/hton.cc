@@ -26,9 +26,6 @@ namespace quarry {
 
 namespace {
 
-/// Stable over restarts: a partitioned table's .par file names the engine of its partitions by this number.
-constexpr auto kLegacyDbType = static_cast<legacy_db_type>(103);
-
 std::unique_ptr<StoreDirectory> store_directory;
 handlerton* quarry_handlerton = nullptr;
 std::atomic<bool> innodb_adopted{false};
@@ -117,7 +114,7 @@ Status CheckStateTransfer(const DirectoryOptions& options) {
 }
 
 void FillHandlerton(handlerton* hton) {
-  hton->db_type = kLegacyDbType;
+  hton->db_type = static_cast<legacy_db_type>(kEngineNumber);
   hton->create = CreateHandler;
   hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS | HTON_WSREP_REPLICATION |
                 HTON_REQUIRES_CLOSE_AFTER_TRUNCATE | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE |
@@ -142,6 +139,7 @@ int Init(void* argument) {
   Status status = options.status();
   if (status.ok()) status = CheckStateTransfer(*options);
   if (status.ok()) status = BringHomeBack(mysql_real_data_home, home);
+  if (status.ok()) status = RefuseTablesWithoutHome(mysql_real_data_home, home);
   if (status.ok()) {
     Result<std::unique_ptr<StoreDirectory>> opened = StoreDirectory::Open(*options);
     status = opened.status();

@@ -8,6 +8,7 @@ import subprocess
 import pymysql
 import pytest
 from drill import allocated, check_all, checksums
+from quarry_lab.server import tool
 
 
 def fill(server, schema="d", rows=40):
@@ -231,3 +232,35 @@ def test_cold_copy(own_server, drill):
     copy.start()
     assert checksums(copy) == before
     check_all(copy)
+
+
+def test_mariadb_backup_alone_is_found_out(own_server, drill):
+    server = own_server("backup-alone")
+    fill(server, rows=10)
+    target = drill.path("alone")
+    program = [tool("mariadb-backup"), "--no-defaults"]
+    for arguments in (
+        ["--backup", f"--target-dir={target}", f"--socket={server.socket}", "--user=root"],
+        ["--prepare", f"--target-dir={target}"],
+    ):
+        subprocess.run([*program, *arguments], check=True, capture_output=True)
+    assert not (target / "#quarry").exists(), "mariadb-backup has learned something"
+    assert "a backup starts without quarry-backup" in server.error_log()
+    copy = own_server("backup-alone-copy", start=False)
+    subprocess.run(
+        [*program, "--copy-back", f"--target-dir={target}", f"--datadir={copy.datadir}"], check=True, capture_output=True
+    )
+    copy.start()
+    log = copy.error_log()
+    assert "2 QUARRY tables are here (the first: d/p)" in log and "quarry-backup" in log, log[-3000:]
+    assert not (copy.datadir / "#quarry").exists()
+    with pytest.raises(pymysql.err.MySQLError, match="Unknown storage engine 'QUARRY'"):
+        copy.query("SELECT MD5(b) FROM d.t")
+    assert copy.query("SELECT COUNT(*) FROM d.plain")[0][0] == 10
+    # Somebody who wants to go on without the values says so.
+    copy.stop()
+    (copy.datadir / "#quarry").mkdir()
+    copy.start()
+    assert copy.query("SELECT COUNT(*) FROM d.t")[0][0] == 10
+    with pytest.raises(pymysql.err.MySQLError, match="there is no store"):
+        copy.query("SELECT MD5(b) FROM d.t")
