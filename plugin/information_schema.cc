@@ -81,6 +81,7 @@ enum Index : uint {
   kLiveBytes,
   kDeadBytes,
   kRealBytes,
+  kCachedBytes,
   kState,
   kPath,
 };
@@ -98,6 +99,7 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
                           Show::Column("LIVE_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("DEAD_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("REAL_BYTES", Show::ULonglong(), NOT_NULL),
+                          Show::Column("CACHED_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("STATE", Show::Varchar(kStateLength), NOT_NULL),
                           Show::Column("STORE_PATH", Show::Varchar(kPathLength), NOT_NULL),
                           Show::CEnd()};
@@ -266,6 +268,7 @@ bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const Table
   StoreNumber(fields[tables::kLiveBytes], stats.live_bytes);
   StoreNumber(fields[tables::kDeadBytes], stats.dead_bytes);
   StoreNumber(fields[tables::kRealBytes], stats.real_bytes);
+  StoreNumber(fields[tables::kCachedBytes], stats.cached_bytes);
   StoreText(fields[tables::kState], state);
   StoreText(fields[tables::kPath], path);
   return schema_table_store_record(thd, target);

@@ -41,6 +41,11 @@ struct Entry {
 constexpr Entry kEntries[] = {
     QUARRY_OWN(autoincrement_reservations),
     QUARRY_OWN(autoincrement_reserved_ids),
+    QUARRY_CORE(cache_admissions),
+    QUARRY_CORE(cache_bytes),
+    QUARRY_CORE(cache_evictions),
+    QUARRY_CORE(cache_hits),
+    QUARRY_CORE(cache_misses),
     QUARRY_CORE(checkpoints),
     QUARRY_OWN(commit_syncs),
     QUARRY_CORE(committers_flushed),

@@ -8,6 +8,7 @@
 
 #include "backup.h"
 #include "column_settings.h"
+#include "hton.h"
 
 namespace quarry {
 namespace {
@@ -29,6 +30,7 @@ char* data_paths;
 unsigned long long zeroed_pool_bytes;
 unsigned long long recent_cache_bytes;
 unsigned long long segment_size;
+unsigned long long cache_size;
 unsigned long long checkpoint_interval;
 
 MYSQL_THDVAR_UINT(inline_size, PLUGIN_VAR_RQCMDARG,
@@ -71,6 +73,20 @@ MYSQL_SYSVAR_ULONGLONG(zeroed_pool_bytes, zeroed_pool_bytes, PLUGIN_VAR_RQCMDARG
 MYSQL_SYSVAR_ULONGLONG(recent_cache_bytes, recent_cache_bytes, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Memory for just-written bytes, from which reads are served", nullptr, nullptr,
                        DirectoryOptions().recent_cache_bytes, 0, kCacheMax, 0);
+void SetCacheSize(THD* thd, st_mysql_sys_var*, void* target, const void* wanted) {
+  const auto bytes = *static_cast<const unsigned long long*>(wanted);
+  *static_cast<unsigned long long*>(target) = bytes;
+  StoreDirectory* const directory = Directory();
+  if (directory == nullptr) return;  // the engine did not start
+  if (const Status status = directory->SetValueCacheBytes(bytes); !status.ok()) {
+    *static_cast<unsigned long long*>(target) = 0;
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_OUTOFMEMORY, "QUARRY: %s", status.ToString().c_str());
+  }
+}
+MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
+                       "Memory for values that are read again and again, from which reads are served without a copy. "
+                       "0: none",
+                       nullptr, SetCacheSize, kValueCacheDefaultBytes, 0, kValueCacheMaxBytes, 0);
 MYSQL_SYSVAR_ULONGLONG(segment_size, segment_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Bytes after which a segment is sealed and the next one begun", nullptr, nullptr,
                        DirectoryOptions().segment_size_bytes, kSegmentSizeMin, kSegmentSizeMax, 0);
@@ -141,6 +157,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(data_paths),
                                         MYSQL_SYSVAR(zeroed_pool_bytes),
                                         MYSQL_SYSVAR(recent_cache_bytes),
+                                        MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(segment_size),
                                         MYSQL_SYSVAR(checkpoint_interval),
                                         nullptr};
@@ -165,6 +182,7 @@ Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_p
   options.segment_size_bytes = segment_size;
   options.zeroed_pool_bytes = zeroed_pool_bytes;
   options.recent_cache_bytes = recent_cache_bytes;
+  options.value_cache_bytes = cache_size;
   options.checkpoint_interval_bytes = checkpoint_interval;
   return options;
 }

@@ -25,7 +25,11 @@ Status Damaged(const Locator& locator, const std::string& what) {
 }  // namespace
 
 TableCheck::TableCheck(THD* thd, TABLE* table, const ColumnLayout* layout, std::string partition)
-    : thd_(thd), table_(table), layout_(layout), partition_(std::move(partition)), read_options_{ReadBatchBytes(thd)} {}
+    : thd_(thd),
+      table_(table),
+      layout_(layout),
+      partition_(std::move(partition)),
+      read_options_{ReadBatchBytes(thd), /*skip_cache=*/true} {}
 
 bool TableCheck::killed() const { return thd_->killed != NOT_KILLED; }
 

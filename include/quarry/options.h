@@ -33,6 +33,10 @@ inline constexpr uint32_t kBatchMaxBytes = 1U << 30;
 inline constexpr uint32_t kWriteBatchDefaultBytes = 512U << 10;
 inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
 
+/// Modest: half of InnoDB's default buffer pool. Where values are read again and again, give it what they need.
+inline constexpr uint64_t kValueCacheDefaultBytes = 64ULL << 20;
+inline constexpr uint64_t kValueCacheMaxBytes = 1ULL << 44;
+
 /// How one value is written.
 struct AppendOptions {
   uint32_t part_size_bytes = kPartSizeDefaultBytes;  ///< PART_SIZE
@@ -46,6 +50,7 @@ struct AppendOptions {
 struct ReadOptions {
   uint32_t read_batch_bytes =
       kReadBatchDefaultBytes;  ///< quarry_read_batch_bytes: bytes of stored parts asked for in one submission
+  bool skip_cache = false;  ///< for those who ask what the segment holds: the value cache is neither asked nor filled
 };
 
 /// How a StoreDirectory is opened. Constant after Open.
@@ -55,8 +60,9 @@ struct DirectoryOptions {
   uint64_t segment_size_bytes = 256ULL << 20;  ///< a segment is sealed when it would grow beyond (one larger value may)
   uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space kept ahead of a lone committer; 0: never
   uint64_t recent_cache_bytes = 16ULL << 20;   ///< just-written bytes kept for reads, over all stores
-  uint64_t checkpoint_interval_bytes = 64ULL << 20;  ///< appended bytes after which a store's manifest is rewritten
-  std::shared_ptr<CipherProvider> cipher_provider;   ///< nullptr: nothing can be encrypted or decrypted
+  uint64_t value_cache_bytes = kValueCacheDefaultBytes;  ///< quarry_cache_size at start; 0: none
+  uint64_t checkpoint_interval_bytes = 64ULL << 20;      ///< appended bytes after which a store's manifest is rewritten
+  std::shared_ptr<CipherProvider> cipher_provider;       ///< nullptr: nothing can be encrypted or decrypted
 };
 
 }  // namespace quarry

@@ -31,6 +31,11 @@ struct Counters {
   uint64_t recent_cache_hits = 0;  ///< extent reads served whole by just-written bytes
   uint64_t recent_cache_misses = 0;
   uint64_t recent_cache_bytes = 0;  ///< gauge
+  uint64_t cache_hits = 0;          ///< reads served by the value cache
+  uint64_t cache_misses = 0;        ///< reads of whole values that it had not; none are counted while it is off
+  uint64_t cache_admissions = 0;    ///< values that it took in
+  uint64_t cache_evictions = 0;     ///< values that it let go to make room
+  uint64_t cache_bytes = 0;         ///< gauge: its memory, with what left it and is still being read
   uint64_t staging_bytes = 0;       ///< gauge: write buffers in use
   uint64_t corruptions = 0;         ///< reads refused by a checksum
   uint64_t checkpoints = 0;
@@ -46,12 +51,13 @@ struct StoreStats {
   TableId table;
   std::string table_name;  ///< at the last binding; for people only
   uint32_t segments = 0;
-  uint64_t extents = 0;     ///< appended and not released, by the counters (a hint, as all dead figures)
-  uint64_t live_bytes = 0;  ///< stored bytes appended and not released (a hint)
-  uint64_t dead_bytes = 0;  ///< stored bytes released (a hint)
-  uint64_t real_bytes = 0;  ///< blocks allocated on disk, as du sees them
-  bool rebinding = false;   ///< a rebuild was cut off: kept until a mark pass decides
-  bool discarded = false;   ///< in the trash: still readable, unlinked by EmptyTrash
+  uint64_t extents = 0;       ///< appended and not released, by the counters (a hint, as all dead figures)
+  uint64_t live_bytes = 0;    ///< stored bytes appended and not released (a hint)
+  uint64_t dead_bytes = 0;    ///< stored bytes released (a hint)
+  uint64_t real_bytes = 0;    ///< blocks allocated on disk, as du sees them
+  uint64_t cached_bytes = 0;  ///< memory of its values in the value cache
+  bool rebinding = false;     ///< a rebuild was cut off: kept until a mark pass decides
+  bool discarded = false;     ///< in the trash: still readable, unlinked by EmptyTrash
 };
 
 }  // namespace quarry

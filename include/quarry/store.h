@@ -124,11 +124,18 @@ class StoreDirectory {
 
   /// Read, into memory that other reads used before: nothing is allocated for each value, and what was used last is
   /// still in the processor's cache. Errors: those of Read, and kNotSupported: no memory for the value.
+  /// A value that is read again and again is kept in the value cache: a buffer that comes from there is shared with
+  /// other readers, and nobody may write to it.
   [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) = 0;
 
   /// Reads out.size() bytes of the value from `offset_bytes`, touching only the index and the parts that hold them.
   [[nodiscard]] virtual Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                          std::span<uint8_t> out) = 0;
+
+  /// quarry_cache_size: the memory of the value cache, up to kValueCacheMaxBytes. Returns when it is within the new
+  /// size, but for values that are being read. Errors: kInvalidArgument; kNotSupported: no memory, the cache is off
+  /// now.
+  [[nodiscard]] virtual Status SetValueCacheBytes(uint64_t bytes) = 0;
 
   /// Group commit: returns when every extent noted in `unsynced` is durable, sharing flushes with whoever waits on
   /// the same segments. Does not clear `unsynced`. Errors: kPoisoned, kIoError, kNoSpace: the caller must roll back.

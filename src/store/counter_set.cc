@@ -35,6 +35,10 @@ Counters CounterSet::Snapshot() const {
   counters.segments_poisoned = Get(Counter::kSegmentsPoisoned);
   counters.recent_cache_hits = Get(Counter::kRecentCacheHits);
   counters.recent_cache_misses = Get(Counter::kRecentCacheMisses);
+  counters.cache_hits = Get(Counter::kCacheHits);
+  counters.cache_misses = Get(Counter::kCacheMisses);
+  counters.cache_admissions = Get(Counter::kCacheAdmissions);
+  counters.cache_evictions = Get(Counter::kCacheEvictions);
   counters.corruptions = Get(Counter::kCorruptions);
   counters.checkpoints = Get(Counter::kCheckpoints);
   counters.parts_stored_raw = Get(Counter::kPartsStoredRaw);

@@ -114,6 +114,7 @@ TEST_F(StoreBasicTest, LargeValue) {
 
 TEST_F(StoreBasicTest, BuffersOfReadValuesAreUsedAgainButNeverWhileHeld) {
   Open();
+  ASSERT_OK(directory_->SetValueCacheBytes(0));
   const std::vector<uint8_t> first = RandomValue(60000, 1);
   const std::vector<uint8_t> second = TextValue(61000, 2);
   const Locator first_locator = Append(first);

@@ -14,6 +14,7 @@
 #include "store/counter_set.h"
 #include "store/maintenance.h"
 #include "store/recent_cache.h"
+#include "store/value_cache.h"
 
 namespace quarry {
 
@@ -43,6 +44,7 @@ struct StoreContext {
         read_buffers(kReadBufferKeptBytes),
         chunk_supply(&chunk_buffers),
         recent(options_in.recent_cache_bytes),
+        values(&counters),
         maintenance(background_thread) {}
 
   // Constant after Open.
@@ -59,6 +61,7 @@ struct StoreContext {
   BufferPool read_buffers;
   ChunkSupply chunk_supply;
   RecentCache recent;
+  ValueCache values;
   Maintenance maintenance;
 };
 

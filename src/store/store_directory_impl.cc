@@ -14,14 +14,6 @@ namespace {
 /// Ids reserved by one rewrite of DIRECTORY: a crash skips at most so many.
 constexpr uint64_t kStoreIdStep = 16;
 
-class PooledOwner final : public ValueBuffer::Owner {
- public:
-  explicit PooledOwner(PooledBuffer buffer) : buffer_(std::move(buffer)) {}
-
- private:
-  PooledBuffer buffer_;
-};
-
 }  // namespace
 
 void UnsyncedExtents::Add(const Entry& entry) {
@@ -45,6 +37,7 @@ Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::Open(const Direc
   auto context = std::make_shared<StoreContext>(seams.env, options, seams.background_thread);
   QUARRY_TRY_ASSIGN(DirectoryFile file, OpenDataPaths(context.get()));
   std::unique_ptr<StoreDirectoryImpl> directory(new StoreDirectoryImpl(std::move(context), std::move(file)));
+  QUARRY_TRY(directory->SetValueCacheBytes(options.value_cache_bytes));
   QUARRY_TRY(directory->RecoverStores());
   return directory;
 }
@@ -280,9 +273,12 @@ Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
     if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
     const uint64_t real_bytes = store->GetStats().real_bytes;
     QUARRY_TRY(store->Unlink());
-    ExclusiveLock stores_lock(stores_mutex_);
-    for (const TableId table : binding.tables) std::erase(by_table_[table], store->id());
-    stores_.erase(store->id());
+    {
+      ExclusiveLock stores_lock(stores_mutex_);
+      for (const TableId table : binding.tables) std::erase(by_table_[table], store->id());
+      stores_.erase(store->id());
+    }
+    context_->values.ForgetStore(store->id());
     given_back += real_bytes;
   }
   return given_back;
@@ -309,15 +305,19 @@ Status StoreDirectoryImpl::Read(const Locator& locator, const ReadOptions& optio
 }
 
 Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
-  PooledBuffer buffer;
-  try {
-    buffer = context_->read_buffers.Take(static_cast<size_t>(locator.value_size_bytes));
-  } catch (const std::bad_alloc&) {
-    return Status::NotSupported("no memory for a value of " + std::to_string(locator.value_size_bytes) + " bytes");
+  const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
+  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
+  return store->ReadValue(locator, options);
+}
+
+Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
+  if (bytes > kValueCacheMaxBytes) {
+    return Status::InvalidArgument("a value cache of " + std::to_string(bytes) + " bytes (allowed: up to " +
+                                   std::to_string(kValueCacheMaxBytes) + ")");
   }
-  const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
-  QUARRY_TRY(Read(locator, options, bytes));
-  return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
+  if (context_->values.Resize(bytes)) return Status::Ok();
+  return Status::NotSupported("no memory to manage a value cache of " + std::to_string(bytes) +
+                              " bytes; it is off now");
 }
 
 Status StoreDirectoryImpl::ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
@@ -352,6 +352,7 @@ Status StoreDirectoryImpl::Checkpoint() {
 Counters StoreDirectoryImpl::GetCounters() const {
   Counters counters = context_->counters.Snapshot();
   counters.recent_cache_bytes = context_->recent.kept_bytes();
+  counters.cache_bytes = context_->values.used_bytes();
   counters.staging_bytes = context_->chunk_buffers.counted_bytes() + context_->write_buffers.counted_bytes();
   return counters;
 }

@@ -47,6 +47,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) override;
   [[nodiscard]] Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                  std::span<uint8_t> out) override;
+  [[nodiscard]] Status SetValueCacheBytes(uint64_t bytes) override;
   [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;
   void Release(const Locator& locator) override;
   [[nodiscard]] Status Checkpoint() override;

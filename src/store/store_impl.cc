@@ -31,6 +31,14 @@ Status CheckOptions(std::span<const uint8_t> value, const AppendOptions& options
   return Status::Ok();
 }
 
+class PooledOwner final : public ValueBuffer::Owner {
+ public:
+  explicit PooledOwner(PooledBuffer buffer) : buffer_(std::move(buffer)) {}
+
+ private:
+  PooledBuffer buffer_;
+};
+
 }  // namespace
 
 StoreImpl::StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& manifest, bool in_trash, bool has_manifest)
@@ -145,15 +153,57 @@ Status StoreImpl::NotFound(SegmentNumber segment) const {
   return Status::NotFound("store " + std::to_string(id_.value) + " has no segment " + std::to_string(segment.value));
 }
 
+// What the cache holds was verified when it was read. The segment is looked for first all the same: what is gone from
+// the store is gone from the cache.
+Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
+  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
+  if (segment == nullptr) return NotFound(locator.segment);
+  if (!options.skip_cache) {
+    bool worthwhile = false;
+    if (ValueBuffer cached = context_->values.Find(locator, &worthwhile); !cached.empty()) {
+      CountRead(locator.value_size_bytes);
+      return cached;
+    }
+    if (worthwhile) {
+      if (ValueCache::Filling filling = context_->values.Begin(locator, cached_bytes_); !filling.empty()) {
+        QUARRY_TRY(ReadSegment(segment.get(), locator, 0, options, filling.bytes(), true));
+        return context_->values.Publish(std::move(filling));
+      }
+    }
+  }
+  PooledBuffer buffer;
+  try {
+    buffer = context_->read_buffers.Take(static_cast<size_t>(locator.value_size_bytes));
+  } catch (const std::bad_alloc&) {
+    return Status::NotSupported("no memory for a value of " + std::to_string(locator.value_size_bytes) + " bytes");
+  }
+  const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
+  QUARRY_TRY(ReadSegment(segment.get(), locator, 0, options, bytes, true));
+  return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
+}
+
 Status StoreImpl::Read(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                        std::span<uint8_t> out, bool whole) {
   const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
   if (segment == nullptr) return NotFound(locator.segment);
-  SegmentReader reader(context_.get(), this, segment.get(), locator, options);
+  if (!options.skip_cache && context_->values.Copy(locator, offset_bytes, out)) {
+    CountRead(out.size());
+    return Status::Ok();
+  }
+  return ReadSegment(segment.get(), locator, offset_bytes, options, out, whole);
+}
+
+void StoreImpl::CountRead(uint64_t bytes) {
+  context_->counters.Add(Counter::kExtentsRead);
+  context_->counters.Add(Counter::kValueBytesRead, bytes);
+}
+
+Status StoreImpl::ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
+                              const ReadOptions& options, std::span<uint8_t> out, bool whole) {
+  SegmentReader reader(context_.get(), this, segment, locator, options);
   const Status status = whole ? reader.ReadWhole(out) : reader.ReadRange(offset_bytes, out);
   if (status.ok()) {
-    context_->counters.Add(Counter::kExtentsRead);
-    context_->counters.Add(Counter::kValueBytesRead, out.size());
+    CountRead(out.size());
     context_->counters.Add(reader.missed_recent() ? Counter::kRecentCacheMisses : Counter::kRecentCacheHits);
   } else if (status.code() == StatusCode::kCorruption) {
     context_->counters.Add(Counter::kCorruptions);
@@ -176,6 +226,7 @@ StoreStats StoreImpl::GetStats() const {
   stats.table_name = binding.table_name;
   stats.rebinding = binding.rebinding;
   stats.discarded = binding.discarded;
+  stats.cached_bytes = cached_bytes_->load(std::memory_order_relaxed);
   for (const std::shared_ptr<Segment>& segment : AllSegments()) {
     ++stats.segments;
     stats.extents += segment->extents();

@@ -45,6 +45,8 @@ class StoreImpl final : public Store,
   // What the directory asks for.
   [[nodiscard]] Status Read(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                             std::span<uint8_t> out, bool whole);
+  /// From the value cache, or into memory of it when the value is worth being kept, or else into a read buffer.
+  [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options);
   [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t flush_ticket);
   /// Rewrites the manifest with what is true now.
   [[nodiscard]] Status Checkpoint() QUARRY_EXCLUDES(manifest_mutex_);
@@ -108,12 +110,16 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status WriteManifest(const Binding& binding) QUARRY_REQUIRES(manifest_mutex_);
   [[nodiscard]] ManifestSegment Describe(Segment* segment) const;
   void CheckpointWhenDue(uint64_t appended_bytes);
+  [[nodiscard]] Status ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
+                                   const ReadOptions& options, std::span<uint8_t> out, bool whole);
+  void CountRead(uint64_t bytes);
   [[nodiscard]] Status NotFound(SegmentNumber segment) const;
 
   const std::shared_ptr<StoreContext> context_;
   const StoreId id_;
   const uint64_t created_micros_;
-  const bool has_manifest_;                   ///< false: its home was lost; readable, but nothing is written for it
+  const bool has_manifest_;  ///< false: its home was lost; readable, but nothing is written for it
+  const ValueCache::Tally cached_bytes_ = std::make_shared<std::atomic<uint64_t>>(0);
   std::vector<std::shared_ptr<Lane>> lanes_;  ///< constant after Make
   std::atomic<uint64_t> next_lane_{0};
   std::atomic<uint32_t> next_segment_;

@@ -1,4 +1,5 @@
 // Many threads at once, with the background thread: every kind of size, reads beside writes, failures in between.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -52,9 +53,15 @@ void Work(StoreDirectory* directory, Shared* shared, uint64_t thread, int rounds
       if (shared->durable.empty()) continue;
       other = shared->durable[random() % shared->durable.size()];
     }
-    const auto read = ReadValue(directory, other.first);
-    ASSERT_TRUE(read.ok()) << read.status().ToString();
-    ASSERT_TRUE(*read == ValueOfSeed(other.second));
+    // The same few again and again, through the cache.
+    for (int again = 0; again < 3; ++again) {
+      const auto read = directory->ReadValue(other.first, {});
+      ASSERT_TRUE(read.ok()) << read.status().ToString();
+      ASSERT_TRUE(std::ranges::equal(read->bytes(), ValueOfSeed(other.second)));
+    }
+    if (random() % 16 == 0) {
+      ASSERT_OK(directory->SetValueCacheBytes(random() % (4 << 20)));
+    }
     directory->Release(other.first);
     if (random() % 16 == 0) (void)directory->Checkpoint();
     if (random() % 16 == 0) (void)directory->ListStores();
@@ -67,6 +74,7 @@ void RunStress(FaultEnv* env, MemoryEnv* memory, bool with_failures) {
   options.data_paths = {"/disk1", "/disk2"};
   options.segment_size_bytes = 4 << 20;
   options.recent_cache_bytes = 2 << 20;
+  options.value_cache_bytes = 2 << 20;
   options.zeroed_pool_bytes = 1 << 20;
   options.checkpoint_interval_bytes = 2 << 20;
   Shared shared;
@@ -85,6 +93,8 @@ void RunStress(FaultEnv* env, MemoryEnv* memory, bool with_failures) {
     for (std::thread& thread : threads) thread.join();
     env->ClearFailures();
     EXPECT_LE(directory->GetCounters().recent_cache_bytes, 2U << 20);
+    EXPECT_GT(directory->GetCounters().cache_hits, 0U);
+    EXPECT_LE(directory->GetCounters().cache_bytes, 4U << 20);
     EXPECT_EQ(with_failures, directory->GetCounters().segments_poisoned > 0);
     CutPower(memory, env, 7, &directory);
   }

@@ -48,6 +48,13 @@ BUGS = [
         ["never-other-bytes"],
     ),
     Bug(
+        "the value cache looks at offsets alone",
+        "src/store/value_cache.cc",
+        "return locator == entry->locator;",
+        "return locator.offset_bytes == entry->locator.offset_bytes;",
+        ["never-other-bytes"],
+    ),
+    Bug(
         "a hole is one block too wide",
         "src/gc/gc_pass.cc",
         "PunchHole(range.begin * kBlockSizeBytes, room)",

@@ -84,6 +84,7 @@ void Report(const Totals& totals, double seconds) {
   Print("commits", totals.commits);
   Print("commits that failed", totals.failed_commits);
   Print("values compared", totals.values_compared);
+  Print("values from the cache", totals.values_from_cache);
   Print("power cuts between operations", totals.power_cuts);
   Print("power cuts inside operations", totals.cuts_inside_operations);
   Print("kills", totals.kills);

@@ -56,6 +56,7 @@ void World::DrawOptions() {
   options_.segment_size_bytes = dice_.OneOf<uint64_t>({64 << 10, 128 << 10, 256 << 10, 1 << 20});
   options_.zeroed_pool_bytes = dice_.OneOf<uint64_t>({0, 0, 32 << 10, 128 << 10});
   options_.recent_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 4 << 20});
+  options_.value_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 100 << 10, 1 << 20});
   options_.checkpoint_interval_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});
   for (uint64_t path = dice_.OneOf<uint64_t>({0, 0, 1, 2}); path > 0; --path) {
     options_.data_paths.push_back("/disk" + std::to_string(path));
@@ -118,6 +119,7 @@ void World::FirstOpen() { Reopen(); }
 void World::EndLife() {
   for (Transaction& transaction : transactions_) EndTransaction(&transaction, Value::State::kLost);
   gc_.reset();
+  if (directory_ != nullptr) totals_->values_from_cache += directory_->GetCounters().cache_hits;
 }
 
 void World::Crash(uint64_t cut_seed) {

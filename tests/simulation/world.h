@@ -37,6 +37,7 @@ struct Totals {
   uint64_t commits = 0;
   uint64_t failed_commits = 0;
   uint64_t values_compared = 0;
+  uint64_t values_from_cache = 0;
   uint64_t power_cuts = 0;
   uint64_t cuts_inside_operations = 0;
   uint64_t kills = 0;

@@ -42,7 +42,10 @@ void World::Append() {
 }
 
 void World::Read() {
-  if (!values_.empty()) CompareValue(values_[dice_.Below(values_.size())]);
+  if (values_.empty()) return;
+  const Value& value = values_[dice_.Below(values_.size())];
+  // The cache takes in what is read twice.
+  for (uint64_t reads = dice_.OneOf<uint64_t>({1, 6}); reads > 0; --reads) CompareValue(value);
 }
 
 void World::ReadRange() {

@@ -1,0 +1,331 @@
+#include "store/value_cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#ifdef QUARRY_GUARDED_CACHE
+#include <sys/mman.h>
+#endif
+
+namespace quarry {
+namespace {
+
+/// One byte behind the value belongs to it and is 0: the server may look there for the end of a string.
+constexpr uint64_t kBehindBytes = 1;
+/// An allocation's own header, twice, and the index's node and share of its table.
+constexpr uint64_t kBookkeepingBytes = 96;
+
+uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+uint64_t HashOf(const Locator& locator) {
+  uint64_t hash = locator.store.value * 0x9e3779b97f4a7c15ULL;
+  hash = (hash ^ (hash >> 32U) ^ locator.segment.value) * 0xff51afd7ed558ccdULL;
+  hash = (hash ^ (hash >> 33U) ^ locator.offset_bytes) * 0xc4ceb9fe1a85ec53ULL;
+  hash = (hash ^ (hash >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  return hash ^ (hash >> 31U);
+}
+
+#ifdef QUARRY_GUARDED_CACHE
+// Whole pages, so that they can be made read-only.
+constexpr uint64_t kPageBytes = 4096;
+uint64_t CapacityFor(uint64_t value_size_bytes) { return RoundUp(value_size_bytes + kBehindBytes, kPageBytes); }
+uint8_t* Allocate(uint64_t capacity_bytes) {
+  void* const memory = ::mmap(nullptr, capacity_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
+}
+void Guard(uint8_t* memory, uint64_t capacity_bytes) { (void)::mprotect(memory, capacity_bytes, PROT_READ); }
+void Free(uint8_t* memory, uint64_t capacity_bytes) { (void)::munmap(memory, capacity_bytes); }
+#else
+// Eight sizes for each power of two: at most an eighth is lost, and what one value leaves suits the next.
+uint64_t CapacityFor(uint64_t value_size_bytes) {
+  const uint64_t wanted = value_size_bytes + kBehindBytes;
+  uint64_t step = 64;
+  while (step * 16 < wanted) step *= 2;
+  return RoundUp(wanted, step);
+}
+uint8_t* Allocate(uint64_t capacity_bytes) { return new (std::nothrow) uint8_t[capacity_bytes]; }
+void Guard(uint8_t*, uint64_t) {}
+void Free(uint8_t* memory, uint64_t) { delete[] memory; }
+#endif
+
+}  // namespace
+
+struct ValueCache::Entry {
+  Entry(const Locator& locator_in, uint64_t charged, uint64_t capacity, uint8_t* memory_in, Tally tally_in)
+      : locator(locator_in),
+        charged_bytes(charged),
+        capacity_bytes(capacity),
+        memory(memory_in),
+        tally(std::move(tally_in)) {}
+  ~Entry() { Free(memory, capacity_bytes); }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+  [[nodiscard]] std::span<const uint8_t> value() const {
+    return {memory, static_cast<size_t>(locator.value_size_bytes)};
+  }
+
+  const Locator locator;
+  const uint64_t charged_bytes;
+  const uint64_t capacity_bytes;
+  uint8_t* const memory;
+  const Tally tally;
+  std::atomic<uint32_t> references{1};  ///< pins, and the index
+
+  // Guarded by the shard's mutex.
+  uint32_t uses = 0;
+  Entry* older = nullptr;
+  Entry* newer = nullptr;
+};
+
+class ValueCache::Pin final : public ValueBuffer::Owner {
+ public:
+  Pin(ValueCache* cache, Entry* entry) : cache_(cache), entry_(entry) {}
+  ~Pin() override { cache_->Unreference(entry_); }
+
+ private:
+  ValueCache* const cache_;
+  Entry* const entry_;
+};
+
+size_t ValueCache::Hash::operator()(const Locator& locator) const { return HashOf(locator); }
+size_t ValueCache::Hash::operator()(const Entry* entry) const { return HashOf(entry->locator); }
+bool ValueCache::Same::operator()(const Locator& locator, const Entry* entry) const {
+  return locator == entry->locator;
+}
+
+ValueCache::Filling::~Filling() {
+  if (entry_ != nullptr) cache_->Unreference(entry_);
+}
+
+std::span<uint8_t> ValueCache::Filling::bytes() {
+  return {entry_->memory, static_cast<size_t>(entry_->locator.value_size_bytes)};
+}
+
+ValueCache::~ValueCache() {
+  (void)Resize(0);
+  assert(used_bytes() == 0);
+}
+
+// ---- look-ups ----
+
+ValueCache::Entry* ValueCache::FindPinned(Shard& shard, const Locator& locator) {
+  const auto found = shard.index.find(locator);
+  if (found == shard.index.end()) return nullptr;
+  Entry* const entry = *found;
+  entry->uses = std::min(entry->uses + 1, kUsesMax);
+  entry->references.fetch_add(1, std::memory_order_relaxed);
+  return entry;
+}
+
+ValueBuffer ValueCache::Find(const Locator& locator, bool* worthwhile) {
+  *worthwhile = false;
+  const uint64_t limit = limit_bytes();
+  if (limit == 0) return {};
+  const uint64_t hash = HashOf(locator);
+  Shard& shard = ShardOf(hash);
+  Entry* entry = nullptr;
+  {
+    MutexLock lock(shard.mutex);
+    entry = FindPinned(shard, locator);
+  }
+  if (entry == nullptr && locator.value_size_bytes <= limit / kShareOfLargest) {
+    MutexLock lock(ghosts_mutex_);
+    *worthwhile = ghosts_.SeenBefore(hash, locator.value_size_bytes);
+  }
+  counters_->Add(entry != nullptr ? Counter::kCacheHits : Counter::kCacheMisses);
+  if (entry == nullptr) return {};
+  Filling held(this, entry);  // until the pin holds it
+  auto pin = std::make_unique<Pin>(this, entry);
+  held.entry_ = nullptr;
+  return {std::move(pin), entry->value()};
+}
+
+bool ValueCache::Copy(const Locator& locator, uint64_t offset_bytes, std::span<uint8_t> out) {
+  if (limit_bytes() == 0 || out.empty()) return false;
+  Shard& shard = ShardOf(HashOf(locator));
+  Entry* entry = nullptr;
+  {
+    MutexLock lock(shard.mutex);
+    entry = FindPinned(shard, locator);
+  }
+  if (entry == nullptr) return false;
+  std::memcpy(out.data(), entry->memory + offset_bytes, out.size());
+  Unreference(entry);
+  counters_->Add(Counter::kCacheHits);
+  return true;
+}
+
+// ---- taking in ----
+
+bool ValueCache::ReserveBytes(uint64_t bytes) {
+  while (true) {
+    uint64_t used = used_bytes_.load(std::memory_order_relaxed);
+    const uint64_t limit = limit_bytes();
+    if (bytes > limit) return false;
+    if (used + bytes > limit) {
+      if (!EvictOne()) return false;
+      continue;
+    }
+    if (used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed)) return true;
+  }
+}
+
+ValueCache::Filling ValueCache::Begin(const Locator& locator, const Tally& tally) {
+  const uint64_t capacity = CapacityFor(locator.value_size_bytes);
+  const uint64_t charged = capacity + sizeof(Entry) + kBookkeepingBytes;
+  if (!ReserveBytes(charged)) return {};
+  uint8_t* const memory = Allocate(capacity);
+  Entry* const entry =
+      memory == nullptr ? nullptr : new (std::nothrow) Entry(locator, charged, capacity, memory, tally);
+  if (entry == nullptr) {
+    if (memory != nullptr) Free(memory, capacity);
+    used_bytes_.fetch_sub(charged, std::memory_order_relaxed);
+    return {};
+  }
+  tally->fetch_add(charged, std::memory_order_relaxed);
+  memory[locator.value_size_bytes] = 0;
+  return {this, entry};
+}
+
+ValueBuffer ValueCache::Publish(Filling filling) {
+  Entry* const entry = filling.entry_;
+  Guard(entry->memory, entry->capacity_bytes);
+  auto pin = std::make_unique<Pin>(this, entry);
+  filling.entry_ = nullptr;  // its reference is the pin's
+  Shard& shard = ShardOf(HashOf(entry->locator));
+  MutexLock lock(shard.mutex);
+  // Another reader may have been faster; and the limit may have been lowered meanwhile (Resize sets it before it looks
+  // at the shards, so that nothing slips through).
+  const bool wanted = used_bytes() <= limit_bytes() && !shard.index.contains(entry->locator);
+  if (wanted) {
+    shard.index.insert(entry);
+    entry->references.fetch_add(1, std::memory_order_relaxed);
+    Append(shard, entry);
+    counters_->Add(Counter::kCacheAdmissions);
+  }
+  return {std::move(pin), entry->value()};
+}
+
+// ---- letting go ----
+
+void ValueCache::Append(Shard& shard, Entry* entry) {
+  entry->older = shard.newest;
+  entry->newer = nullptr;
+  (shard.newest != nullptr ? shard.newest->newer : shard.oldest) = entry;
+  shard.newest = entry;
+  shard.bytes += entry->charged_bytes;
+}
+
+void ValueCache::Unchain(Shard& shard, Entry* entry) {
+  (entry->older != nullptr ? entry->older->newer : shard.oldest) = entry->newer;
+  (entry->newer != nullptr ? entry->newer->older : shard.newest) = entry->older;
+  shard.bytes -= entry->charged_bytes;
+}
+
+void ValueCache::Remove(Shard& shard, Entry* entry) {
+  Unchain(shard, entry);
+  shard.index.erase(entry);
+}
+
+void ValueCache::Unreference(Entry* entry) {
+  if (entry->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const uint64_t charged = entry->charged_bytes;
+  entry->tally->fetch_sub(charged, std::memory_order_relaxed);
+  delete entry;
+  // Last, so that memory is never in use and not counted.
+  used_bytes_.fetch_sub(charged, std::memory_order_relaxed);
+}
+
+ValueCache::Entry* ValueCache::TakeVictim(Shard& shard) {
+  MutexLock lock(shard.mutex);
+  const size_t steps = std::min(shard.index.size(), kStepsMax);
+  for (size_t step = 0; step < steps; ++step) {
+    Entry* const entry = shard.oldest;
+    const bool pinned = entry->references.load(std::memory_order_acquire) > 1;
+    if (!pinned && entry->uses == 0) {
+      Remove(shard, entry);
+      return entry;
+    }
+    if (!pinned) --entry->uses;
+    Unchain(shard, entry);
+    Append(shard, entry);
+  }
+  return nullptr;
+}
+
+bool ValueCache::EvictOne() {
+  // An entry that nobody uses is found within so many rounds, unless the shards are large and all of it is in use: then
+  // the cache has nothing to gain.
+  constexpr uint32_t kVisitsMax = kShards * (kUsesMax + 1);
+  const uint32_t first = hand_.fetch_add(1, std::memory_order_relaxed);
+  for (uint32_t visit = 0; visit < kVisitsMax; ++visit) {
+    Entry* const victim = TakeVictim(shards_[(first + visit) % kShards]);
+    if (victim == nullptr) continue;
+    Unreference(victim);
+    counters_->Add(Counter::kCacheEvictions);
+    return true;
+  }
+  return false;
+}
+
+// ---- sizes ----
+
+void ValueCache::ShrinkShard(Shard& shard, uint64_t target_bytes) {
+  MutexLock lock(shard.mutex);
+  for (const bool pinned_too : {false, true}) {
+    Entry* entry = shard.oldest;
+    while (entry != nullptr && shard.bytes > target_bytes) {
+      Entry* const newer = entry->newer;
+      if (pinned_too || entry->references.load(std::memory_order_acquire) == 1) {
+        Remove(shard, entry);
+        Unreference(entry);
+        counters_->Add(Counter::kCacheEvictions);
+      }
+      entry = newer;
+    }
+  }
+}
+
+void ValueCache::SetLimit(uint64_t limit_bytes, uint64_t ghost_window_bytes) {
+  limit_bytes_.store(limit_bytes, std::memory_order_relaxed);
+  for (Shard& shard : shards_) {
+    ShrinkShard(shard, limit_bytes / kShards);
+  }
+  GhostKeys ghosts;
+  ghosts.Resize(ghost_window_bytes);
+  MutexLock lock(ghosts_mutex_);
+  std::swap(ghosts_, ghosts);
+}
+
+bool ValueCache::Resize(uint64_t limit_bytes) {
+  MutexLock lock(resize_mutex_);
+  // What the ghosts take is part of the cache's size.
+  const uint64_t ghosts = GhostKeys::MemoryFor(limit_bytes);
+  try {
+    SetLimit(limit_bytes <= ghosts ? 0 : limit_bytes - ghosts, limit_bytes);
+    return true;
+  } catch (const std::exception&) {
+    SetLimit(0, 0);  // allocates nothing
+    return false;
+  }
+}
+
+void ValueCache::ForgetStore(StoreId store) {
+  for (Shard& shard : shards_) {
+    MutexLock lock(shard.mutex);
+    for (Entry* entry = shard.oldest; entry != nullptr;) {
+      Entry* const newer = entry->newer;
+      if (entry->locator.store == store) {
+        Remove(shard, entry);
+        Unreference(entry);
+      }
+      entry = newer;
+    }
+  }
+}
+
+}  // namespace quarry

@@ -1,0 +1,138 @@
+// ValueCache: values that are read again and again, verified and decoded, given to readers without a copy.
+//
+// What it takes in: a value that is asked for a second time while values of not more than the cache's own size were
+// asked for and missed in between (GhostKeys), and is no longer than an eighth of the cache. So a scan over a large
+// table leaves nothing behind but keys. What it lets go: the oldest first, unless it was used since (up to three
+// rounds), a CLOCK. (Together the ghost and main queues of S3-FIFO; its small queue is the operating system's page
+// cache, from which the first two reads come.)
+//
+// Invariants:
+//  - A value stands under its whole locator: a row whose locator differs in anything is not served by it. Extents never
+//    change and locators are never given out twice, so no entry is ever wrong, and none needs to be invalidated.
+//  - used_bytes_ counts the memory of every entry, also of one that left the index while somebody still reads it, and
+//    never exceeds the limit but for what was pinned when the limit was lowered.
+//  - The bytes of an entry are written before it is in the index and never again (a QUARRY_GUARDED_CACHE build has them
+//    read-only, so that a server that writes to a value it was given dies at once).
+//  - New pins are made under the shard's mutex only: an entry there that only the index refers to can be freed.
+// Thread-safety: internally synchronised. Pins and fillings must not outlive the cache.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_set>
+#include <utility>
+
+#include "base/mutex.h"
+#include "quarry/locator.h"
+#include "quarry/value_buffer.h"
+#include "store/counter_set.h"
+#include "store/ghost_keys.h"
+
+namespace quarry {
+
+class ValueCache {
+  struct Entry;
+
+ public:
+  /// The bytes that one store has in the cache; outlives the store as long as there are any.
+  using Tally = std::shared_ptr<std::atomic<uint64_t>>;
+
+  /// Its limit is 0.
+  explicit ValueCache(CounterSet* counters) : counters_(counters) {}
+  ~ValueCache();
+  ValueCache(const ValueCache&) = delete;
+  ValueCache& operator=(const ValueCache&) = delete;
+
+  /// Memory for a value that is about to be read. Dropped before Publish it leaves nothing behind.
+  class Filling {
+   public:
+    Filling() = default;
+    Filling(Filling&& other) noexcept : cache_(other.cache_), entry_(std::exchange(other.entry_, nullptr)) {}
+    Filling& operator=(Filling&&) = delete;
+    ~Filling();
+    /// There was no room.
+    [[nodiscard]] bool empty() const { return entry_ == nullptr; }
+    [[nodiscard]] std::span<uint8_t> bytes();
+
+   private:
+    friend class ValueCache;
+    Filling(ValueCache* cache, Entry* entry) : cache_(cache), entry_(entry) {}
+    ValueCache* cache_ = nullptr;
+    Entry* entry_ = nullptr;
+  };
+
+  /// The value, pinned, or an empty buffer; then `worthwhile` says whether it should be taken in by Begin and Publish.
+  [[nodiscard]] ValueBuffer Find(const Locator& locator, bool* worthwhile);
+  /// Copies the bytes from `offset_bytes` on when the value is there. A range of a value is no reason to take it in.
+  [[nodiscard]] bool Copy(const Locator& locator, uint64_t offset_bytes, std::span<uint8_t> out);
+  /// Makes room. Empty when there is none to be made, for too much of it is pinned or in use, or there is no memory.
+  [[nodiscard]] Filling Begin(const Locator& locator, const Tally& tally);
+  /// The bytes of `filling` are the value's, verified.
+  [[nodiscard]] ValueBuffer Publish(Filling filling);
+
+  /// At any time, 0 included. Returns when what is not pinned is within the new limit. False: there is no memory even
+  /// for the keys (a 500th of the limit); the limit is 0 then.
+  [[nodiscard]] bool Resize(uint64_t limit_bytes) QUARRY_EXCLUDES(resize_mutex_);
+  /// The store is gone for good.
+  void ForgetStore(StoreId store);
+
+  [[nodiscard]] uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t limit_bytes() const { return limit_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kShards = 16;
+  static constexpr uint64_t kShareOfLargest = 8;  ///< a value takes at most the cache's size over this
+  static constexpr uint32_t kUsesMax = 3;
+  static constexpr size_t kStepsMax = 128;  ///< of the hand at one visit to a shard
+
+  class Pin;
+
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const Locator& locator) const;
+    size_t operator()(const Entry* entry) const;
+  };
+  struct Same {
+    using is_transparent = void;
+    bool operator()(const Entry* a, const Entry* b) const { return a == b; }
+    bool operator()(const Locator& locator, const Entry* entry) const;
+    bool operator()(const Entry* entry, const Locator& locator) const { return (*this)(locator, entry); }
+  };
+
+  struct alignas(64) Shard {
+    Mutex mutex;
+    std::unordered_set<Entry*, Hash, Same> index QUARRY_GUARDED_BY(mutex);
+    Entry* oldest QUARRY_GUARDED_BY(mutex) = nullptr;
+    Entry* newest QUARRY_GUARDED_BY(mutex) = nullptr;
+    uint64_t bytes QUARRY_GUARDED_BY(mutex) = 0;
+  };
+
+  [[nodiscard]] Shard& ShardOf(uint64_t hash) { return shards_[hash % kShards]; }
+  [[nodiscard]] Entry* FindPinned(Shard& shard, const Locator& locator) QUARRY_REQUIRES(shard.mutex);
+  [[nodiscard]] bool ReserveBytes(uint64_t bytes);
+  /// Frees one entry, or returns false.
+  [[nodiscard]] bool EvictOne();
+  /// Moves the hand over a shard, once round at most. The first entry that neither was used nor is pinned, or null.
+  [[nodiscard]] Entry* TakeVictim(Shard& shard);
+  static void Append(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
+  static void Unchain(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
+  /// Out of the index, whose reference is the caller's now.
+  static void Remove(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
+  void ShrinkShard(Shard& shard, uint64_t target_bytes);
+  void Unreference(Entry* entry);
+  void SetLimit(uint64_t limit_bytes, uint64_t ghost_window_bytes) QUARRY_REQUIRES(resize_mutex_);
+
+  CounterSet* const counters_;
+  std::atomic<uint64_t> limit_bytes_{0};  ///< of entries; what is remembered of absent keys is taken off
+  std::atomic<uint64_t> used_bytes_{0};
+  std::atomic<uint32_t> hand_{0};  ///< the shard to look for a victim in next
+  std::array<Shard, kShards> shards_;
+  Mutex ghosts_mutex_;  ///< a leaf; taken by misses only
+  GhostKeys ghosts_ QUARRY_GUARDED_BY(ghosts_mutex_);
+  Mutex resize_mutex_;
+};
+
+}  // namespace quarry
