@@ -1,10 +1,10 @@
 // The checks of column_options.h: what CREATE refuses, and what an ALTER may do in place.
 #include "column_options.h"
 
+#include "encryption.h"
 #include "quarry/locator.h"
 
 #include <partition_info.h>
-#include <set_var.h>
 #include <sql_alter.h>
 #include <sql_error.h>
 
@@ -110,25 +110,6 @@ std::vector<std::string> Notes(TABLE* table, bool user_temporary) {
   return notes;
 }
 
-bool EncryptTablesByDefault(THD* thd) {
-  sys_var* const variable = find_sys_var(thd, "innodb_encrypt_tables", 0, false);
-  if (variable == nullptr) return false;
-  StringBuffer<16> buffer(system_charset_info);
-  const String* const text = variable->val_str(&buffer, thd, OPT_GLOBAL, &null_clex_str);
-  return text != nullptr && std::string_view(text->ptr(), text->length()) != "OFF";
-}
-
-/// Values of InnoDB's table option ENCRYPTED, in the order of its declaration: DEFAULT,YES,NO.
-constexpr uint kEncryptionDefault = 0;
-constexpr uint kEncryptionYes = 1;
-
-bool WouldBeEncrypted(THD* thd, const TABLE_SHARE* share) {
-  const TableOptions* const options = OptionsOf(share);
-  const uint encryption = options == nullptr ? kEncryptionDefault : options->innodb.encryption;
-  if (encryption == kEncryptionYes) return true;
-  return encryption == kEncryptionDefault && EncryptTablesByDefault(thd);
-}
-
 bool IsUserTemporary(const HA_CREATE_INFO* create_info) {
   return (create_info->options & HA_LEX_CREATE_TMP_TABLE) != 0;
 }
@@ -195,16 +176,6 @@ bool CheckAlterOptions(THD* thd, TABLE* old_table, TABLE* altered_table, bool us
   return false;
 }
 
-bool RefuseEncryption(THD* thd, const TABLE* form, const HA_CREATE_INFO* create_info) {
-  if (!WouldBeEncrypted(thd, form->s)) return false;
-  if (!ResolveColumns(const_cast<TABLE*>(form), IsUserTemporary(create_info)).any_managed()) return false;
-  my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION,
-                  "Quarry cannot encrypt table '%s': its segments would hold plain text (allowed: ENCRYPTED=NO, or "
-                  "ENCRYPTED=DEFAULT while innodb_encrypt_tables is OFF)",
-                  MYF(0), form->s->table_name.str);
-  return true;
-}
-
 AlterVerdict CompareForAlter(TABLE* old_table, const ColumnLayout& old_layout, TABLE* altered_table,
                              const Alter_inplace_info* alter_info, bool user_temporary) {
   ColumnLayout new_layout = ResolveColumns(altered_table, user_temporary);
@@ -214,10 +185,8 @@ AlterVerdict CompareForAlter(TABLE* old_table, const ColumnLayout& old_layout, T
     verdict.reason = reason;
     return verdict;
   };
-  // The copy's CREATE then says that this is refused.
-  if (new_layout.any_managed() && WouldBeEncrypted(current_thd, altered_table->s) &&
-      (!old_layout.any_managed() || !WouldBeEncrypted(current_thd, old_table->s))) {
-    return copy("the table would be encrypted");
+  if (new_layout.any_managed() && !SameEncryption(old_table->s, altered_table->s)) {
+    return copy("every value is encrypted anew, or no more");
   }
   AlterVerdict verdict;
   List_iterator_fast<Create_field> definitions(alter_info->alter_info->create_list);
@@ -263,6 +232,11 @@ bool RefuseExchange(THD* thd, TABLE* table) {
   if (partitioned == nullptr || partitioned == table || partitioned->part_info == nullptr) return false;
   const ColumnLayout layout = ResolveColumns(table, false);
   const ColumnLayout other_layout = ResolveColumns(partitioned, false);
+  if (layout.any_managed() && !SameEncryption(table->s, partitioned->s)) {
+    my_printf_error(ER_TABLES_DIFFERENT_METADATA,
+                    "tables can change places only when ENCRYPTED and ENCRYPTION_KEY_ID of both are the same", MYF(0));
+    return true;
+  }
   for (const ColumnPlan& plan : layout.columns) {
     const ColumnPlan* const other = other_layout.Find(plan.field_index);
     const bool same = other != nullptr && plan.managed() == other->managed() &&

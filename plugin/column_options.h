@@ -122,13 +122,9 @@ bool CheckCreateOptions(THD* thd, TABLE* form, const HA_CREATE_INFO* create_info
 /// table did not deserve are pushed.
 bool CheckAlterOptions(THD* thd, TABLE* old_table, TABLE* altered_table, bool user_temporary);
 
-/// True, with the error reported, when the table would be encrypted (ENCRYPTED=YES, or innodb_encrypt_tables is on
-/// and ENCRYPTED is not NO): parts would be plain text.
-bool RefuseEncryption(THD* thd, const TABLE* form, const HA_CREATE_INFO* create_info);
-
-/// Whether an ALTER may be done in place: same managed set, no index that needs a longer prefix than every head has.
-/// Quarry's options may change: they count for values written from then on. Otherwise `reason` (a constant text for
-/// HA_ALTER unsupported_reason) says why a copy is needed.
+/// Whether an ALTER may be done in place: same managed set and encryption, no index that needs a longer prefix than
+/// every head has. Quarry's options may change: they count for values written from then on. Otherwise `reason` (a
+/// constant text for HA_ALTER unsupported_reason) says why a copy is needed.
 struct AlterVerdict {
   bool in_place = true;
   const char* reason = nullptr;
@@ -154,8 +150,8 @@ void HideColumnOptions(Alter_inplace_info* alter_info);
 
 /// EXCHANGE PARTITION and CONVERT TABLE move a table's rows, heads as they are, under another definition; the server
 /// compares the two, but not what column comments and options mean here. True, with the error reported, when `table`
-/// (the one that is no partition) and the partitioned table of the statement differ in managed columns or in their
-/// prefix sizes. (A prefix limit goes where the heads go.) For handler::check_if_incompatible_data.
+/// (the one that is no partition) and the partitioned table of the statement differ in managed columns, in their
+/// prefix sizes or in encryption. (A prefix limit goes where the heads go.) For handler::check_if_incompatible_data.
 bool RefuseExchange(THD* thd, TABLE* table);
 
 }  // namespace quarry

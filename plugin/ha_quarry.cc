@@ -3,6 +3,7 @@
 #include <partition_info.h>
 #include <sql_partition.h>
 
+#include "encryption.h"
 #include "ha_error.h"
 #include "hton.h"
 #include "inner_table.h"
@@ -249,6 +250,8 @@ Result<Store*> QuarryHandler::OpenStore() {
   Transaction::Of(ha_thd())->Join(ha_thd());
   return store_.get();
 }
+
+uint32_t QuarryHandler::EncryptionKeyId() const { return EncryptionKeyOf(table_share); }
 
 int QuarryHandler::write_row(const uchar* buf) {
   THD* thd = ha_thd();

@@ -84,6 +84,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
  private:
   QuarryShare* OpenShare();
   Result<Store*> OpenStore() override;
+  [[nodiscard]] uint32_t EncryptionKeyId() const override;
   int Fail(const Status& status, Action action);
 
   /// Runs `read` (a call of the child that fills `buf`) and decodes the row.

@@ -5,6 +5,7 @@
 
 #include <ha_partition.h>
 
+#include "encryption.h"
 #include "ha_error.h"
 #include "hton.h"
 #include "transaction.h"
@@ -16,7 +17,7 @@ int QuarryHandler::create(const char* name, TABLE* form, HA_CREATE_INFO* create_
   THD* thd = ha_thd();
   const bool temporary = (create_info->options & HA_LEX_CREATE_TMP_TABLE) != 0;
   if (CheckCreateOptions(thd, form, create_info) ||
-      (ResolveColumns(form, temporary).any_managed() && RefuseEncryption(thd, form, create_info))) {
+      (ResolveColumns(form, temporary).any_managed() && CheckEncryption(thd, form))) {
     MarkReported(thd);
     return HA_WRONG_CREATE_OPTION;
   }
@@ -65,7 +66,6 @@ enum_alter_inplace_result QuarryHandler::check_if_supported_inplace_alter(TABLE*
   HideColumnOptions(info);
   const bool managed = rewriter_.active() || ResolveColumns(altered_table, user_temporary_).any_managed();
   if (!managed) return ForwardingHandler::check_if_supported_inplace_alter(altered_table, info);
-  if (RefuseEncryption(ha_thd(), altered_table, info->create_info)) return HA_ALTER_ERROR;
   const AlterVerdict verdict = CompareForAlter(table, LimitedLayout(), altered_table, info, user_temporary_);
   if (!verdict.in_place) {
     info->unsupported_reason = verdict.reason;

@@ -6,6 +6,7 @@
 #include "hton.h"
 
 #include "backup.h"
+#include "encryption.h"
 #include "ha_quarry.h"
 #include "home_directory.h"
 #include "housekeeping.h"
@@ -38,6 +39,7 @@ bool AdoptInnodb() {
   if (innodb == nullptr) return false;
   const std::lock_guard<std::mutex> guard(innodb_adopted_mutex);
   if (!innodb_adopted.load(std::memory_order_relaxed)) {
+    if (!AdoptInnodbEncryption(innodb)) return false;
     AdoptInnodbTableOptions(quarry_handlerton, innodb);
     SetPrepareHook(quarry_handlerton);
     innodb_adopted.store(true, std::memory_order_release);
@@ -137,6 +139,7 @@ int Init(void* argument) {
   ignore_db_dirs_append("#quarry");
   Result<DirectoryOptions> options = DirectoryOptionsFromVariables(home);
   Status status = options.status();
+  if (status.ok()) options->cipher_provider = MakeCipherProvider();
   if (status.ok()) status = CheckStateTransfer(*options);
   if (status.ok()) status = BringHomeBack(mysql_real_data_home, home);
   if (status.ok()) status = RefuseTablesWithoutHome(mysql_real_data_home, home);

@@ -15,6 +15,7 @@
 #include <unireg.h>
 
 #include "column_options.h"
+#include "encryption.h"
 #include "hton.h"
 #include "inner_query.h"
 #include "quarry/store.h"
@@ -46,6 +47,8 @@ enum Index : uint {
   kCodecSource,
   kIsJson,
   kHeadMayLeavePage,
+  kEncrypted,
+  kEncryptionKeyId,
 };
 
 ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL, OPEN_FRM_ONLY),
@@ -64,6 +67,8 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL, O
                           Show::Column("CODEC_FROM", Show::Varchar(kSourceLength), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("IS_JSON", Show::Varchar(kYesNoLength), NOT_NULL, OPEN_FRM_ONLY),
                           Show::Column("HEAD_MAY_LEAVE_PAGE", Show::Varchar(kYesNoLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("ENCRYPTED", Show::Varchar(kYesNoLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("ENCRYPTION_KEY_ID", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
                           Show::CEnd()};
 
 }  // namespace columns
@@ -186,6 +191,7 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
     return 0;
   }
   const ColumnLayout layout = LayoutInForce(table);
+  const uint32_t key_id = EncryptionKeyOf(table->s);
   for (const ColumnPlan& plan : layout.columns) {
     const Field* const column = table->field[plan.field_index];
     if (column->invisible > INVISIBLE_USER) continue;
@@ -198,6 +204,8 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
     StoreYesNo(fields[columns::kIsJson], plan.json);
     if (plan.managed()) {
       StoreSettings(plan, fields);
+      StoreYesNo(fields[columns::kEncrypted], key_id != 0);
+      if (key_id != 0) StoreNumber(fields[columns::kEncryptionKeyId], key_id);
     } else {
       StoreText(fields[columns::kReason], UnmanagedReasonText(plan.reason));
     }

@@ -8,6 +8,10 @@
 #include <service_versions.h>
 
 extern "C" {
+encryption_service_st* encryption_service = reinterpret_cast<encryption_service_st*>(VERSION_encryption);
+encryption_scheme_service_st* encryption_scheme_service =
+    reinterpret_cast<encryption_scheme_service_st*>(VERSION_encryption_scheme);
+my_crypt_service_st* my_crypt_service = reinterpret_cast<my_crypt_service_st*>(VERSION_my_crypt);
 my_print_error_service_st* my_print_error_service =
     reinterpret_cast<my_print_error_service_st*>(VERSION_my_print_error);
 sql_service_st* sql_service = reinterpret_cast<sql_service_st*>(VERSION_sql_service);

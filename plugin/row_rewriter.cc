@@ -212,8 +212,9 @@ Result<RowRewriter::Bytes> RowRewriter::EncodeValue(Column* column, const Bytes&
                                 std::to_string(raw_min) + " bytes such a value must be at least so long");
   }
   QUARRY_TRY_ASSIGN(Store * store, target->OpenStore());
-  QUARRY_TRY_ASSIGN(const Locator locator, store->Append(value.span(), column->plan->append_options(write_batch_bytes),
-                                                         transaction->unsynced()));
+  AppendOptions options = column->plan->append_options(write_batch_bytes);
+  options.encryption_key_id = target->EncryptionKeyId();
+  QUARRY_TRY_ASSIGN(const Locator locator, store->Append(value.span(), options, transaction->unsynced()));
   transaction->NoteAppended(locator);
   if (!Reserve(&column->head, &column->head_capacity, prefix + kTrailerSizeBytes)) return OutOfMemory(prefix);
   memcpy(column->head.get(), value.data, prefix);

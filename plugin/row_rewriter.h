@@ -26,6 +26,8 @@ class Transaction;
 class AppendTarget {
  public:
   virtual Result<Store*> OpenStore() = 0;
+  /// What the value is encrypted with; 0: nothing.
+  [[nodiscard]] virtual uint32_t EncryptionKeyId() const = 0;
 
  protected:
   ~AppendTarget() = default;

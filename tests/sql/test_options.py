@@ -315,7 +315,6 @@ REFUSED = [
     ("b LONGBLOB COMMENT 'NDB_COLUMN=MAX_BLOB_PART_SIZE=2'", ["'2'", "MAX_BLOB_PART_SIZE[=0|1]"]),
     ("b LONGBLOB COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=5,BLOB_INLINE_SIZE=6'", ["BLOB_INLINE_SIZE", "twice"]),
     ("b LONGBLOB COMMENT 'NDB_COLUMN='", ["NDB_COLUMN=", "BLOB_INLINE_SIZE"]),
-    ("b LONGBLOB | ENCRYPTED=YES", ["ENCRYPTED"]),
 ]
 
 
@@ -407,34 +406,6 @@ def test_variables_out_of_range(schema, variable, low, high):
             cursor.execute(f"SELECT @@{variable}")
             assert cursor.fetchone()[0] == (low if value < low else high)
     connection.close()
-
-
-def test_encrypted_by_default_is_refused(own_server):
-    """innodb_encrypt_tables needs a key plugin; with it, a Quarry table would be half plain text, so it is refused."""
-    server = own_server("encrypted", start=False)
-    keys = server.directory / "keys.txt"
-    keys.write_text("1;" + "ab" * 32 + "\n")
-    server.options += [
-        "--plugin-load-add=file_key_management",
-        f"--file-key-management-filename={keys}",
-        "--innodb-encrypt-tables=ON",
-    ]
-    server._new_private_server()
-    server.start()
-    server.query("CREATE DATABASE o")
-    before = server.stores()
-    for table in ("", "ENCRYPTED=YES"):
-        refused(
-            server,
-            f"CREATE TABLE bad (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY {table}",
-            ["ENCRYPTED", "innodb_encrypt_tables"],
-        )
-        expect_nothing_made(server, before)
-    server.query("CREATE TABLE o.i (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
-    refused(server, "ALTER TABLE o.i ENGINE=QUARRY", ["ENCRYPTED"])
-    server.query("CREATE TABLE o.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY ENCRYPTED=NO")
-    server.query("INSERT INTO o.t VALUES (1, REPEAT('x', 9000))")
-    assert server.query("SELECT LENGTH(b) FROM o.t") == ((9000,),)
 
 
 def test_discard_and_import_are_refused(schema):
