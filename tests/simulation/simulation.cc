@@ -81,6 +81,7 @@ void Report(const Totals& totals, double seconds) {
   Print("operations", totals.operations);
   Print("calls of the disk", totals.disk_calls);
   Print("appends", totals.appends);
+  Print("  of them encrypted", totals.appends_encrypted);
   Print("commits", totals.commits);
   Print("commits that failed", totals.failed_commits);
   Print("values compared", totals.values_compared);

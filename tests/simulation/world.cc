@@ -64,6 +64,10 @@ void World::DrawOptions() {
   }
   (void)disk_.memory()->SyncDirectory("/");
   for (Slot& slot : slots_) slot.table = {next_table_++};
+  keys_ = std::make_shared<TestCipherProvider>(dice_.Word());
+  keys_->Rotate(kKey, dice_.Word());
+  options_.cipher_provider = keys_;
+  encrypted_percent_ = dice_.OneOf<unsigned>({0, 0, 50, 100});
 }
 
 void World::OneOperation() {

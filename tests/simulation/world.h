@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "format/test_cipher.h"
 #include "quarry/gc.h"
 #include "simulation/model.h"
 #include "simulation/simulated_disk.h"
@@ -34,6 +35,7 @@ struct Totals {
   uint64_t operations = 0;
   uint64_t disk_calls = 0;
   uint64_t appends = 0;
+  uint64_t appends_encrypted = 0;
   uint64_t commits = 0;
   uint64_t failed_commits = 0;
   uint64_t values_compared = 0;
@@ -54,6 +56,9 @@ struct Totals {
   uint64_t gc_segments_unlinked = 0;
   uint64_t gc_bytes_reclaimed = 0;
 };
+
+/// The key of values that are encrypted.
+inline constexpr uint32_t kKey = 3;
 
 class World {
  public:
@@ -142,6 +147,8 @@ class World {
   const Settings settings_;
   Totals* const totals_;
   DirectoryOptions options_;
+  std::shared_ptr<TestCipherProvider> keys_;
+  unsigned encrypted_percent_ = 0;  ///< of the values
   SimulatedDisk disk_;
   std::unique_ptr<StoreDirectoryImpl> directory_;
 

@@ -29,6 +29,8 @@ void World::Append() {
   options.part_size_bytes = dice_.OneOf<uint32_t>({512, 4096, 10000, 65536});
   options.codec = dice_.OneOf({Codec::kNone, Codec::kNone, Codec::kLz4, Codec::kZstd});
   options.write_batch_bytes = dice_.OneOf<uint32_t>({4096, 16384, 65536, 524288});
+  if (dice_.Percent(encrypted_percent_)) options.encryption_key_id = kKey;
+  if (dice_.Percent(5)) keys_->Rotate(kKey, dice_.Word());
   Transaction& transaction = transactions_[dice_.Below(transactions_.size())];
   const uint64_t failures_before = disk_.failures();
   const Result<Locator> appended = (*store)->Append(value.Bytes(), options, &transaction.unsynced);
@@ -38,6 +40,7 @@ void World::Append() {
   transaction.values.push_back(values_.size());
   values_.push_back(value);
   ++totals_->appends;
+  if (value.locator.encrypted) ++totals_->appends_encrypted;
   if (dice_.Percent(50)) CompareValue(values_.back());
 }
 
