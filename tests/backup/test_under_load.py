@@ -214,3 +214,36 @@ def test_each_kind_of_ddl_between_the_backups_moment_and_the_copy(own_server, dr
     drill.wait_until(lambda: not list(home.glob(f"*/{dropped}")) and not list((home / "trash").iterdir()), "the sweep")
     before.pop(("d", "dropped"))
     assert checksums(copy) == before
+
+
+def test_a_prepared_transaction_is_decided_after_the_restore(own_server, drill):
+    server = own_server("backup-xa", *BINLOG)
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO d.t VALUES (1, REPEAT('a', 50000)), (2, REPEAT('b', 50000))")
+    open_too = server.connect(autocommit=False)
+    with open_too.cursor() as cursor:
+        cursor.execute("UPDATE d.t SET b = REPEAT('not committed', 5000) WHERE id = 2")
+    prepared = server.connect()
+    with prepared.cursor() as cursor:
+        for sql in (
+            "XA START 'x'",
+            "INSERT INTO d.t VALUES (3, REPEAT('c', 60000))",
+            "UPDATE d.t SET b = REPEAT('d', 70000) WHERE id = 1",
+            "XA END 'x'",
+            "XA PREPARE 'x'",
+        ):
+            cursor.execute(sql)
+    drill.backup(server, "full")
+    drill.prepare("full")
+    server.kill()
+    for decision, rows in (("COMMIT", {1: (b"d", 70000), 2: (b"b", 50000), 3: (b"c", 60000)}),
+                           ("ROLLBACK", {1: (b"a", 50000), 2: (b"b", 50000)})):
+        copy = own_server(f"backup-xa-{decision.lower()}", *BINLOG, start=False)
+        drill.restore_to(copy, "full")
+        copy.start()
+        assert len(copy.query("XA RECOVER")) == 1
+        copy.query(f"XA {decision} 'x'")
+        assert copy.query("SELECT id, b FROM d.t") == tuple((row, byte * size) for row, (byte, size) in rows.items())
+        check_all(copy)
+        copy.stop()

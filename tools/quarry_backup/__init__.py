@@ -10,5 +10,6 @@ A backup directory:
   INCOMPLETE          there while it is being made
   mariadb-backup.log  what mariadb-backup said
   server/             mariadb-backup's own target directory
-  quarry/home/...     DIRECTORY, stores/ and trash/, as in #quarry; quarry/paths/<number>/... for each data path
+  quarry/home/...     DIRECTORY, stores/ and trash/, as in #quarry
+  quarry/paths/<n>/quarry/...   as in each data path
 """

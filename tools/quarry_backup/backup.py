@@ -101,6 +101,7 @@ class Backup:
             say("Quarry gives no space back until this ends")
             self.check_space(session)
             files.make_directories(self.target)
+            os.chmod(self.target, 0o700)  # as mariadb-backup does: it holds everybody's data
             files.write_durably(self.path(catalog.INCOMPLETE), INCOMPLETE_TEXT)
             with catalog.alone(self.target):
                 self.make(session)
@@ -157,9 +158,9 @@ class Backup:
             small.append(self.write_small(f"home/{name}", bytes.fromhex(contents or "")))
         for _, marker, number, _ in snapshot["data path"]:
             with open(marker, "rb") as stream:
-                small.append(self.write_small(f"paths/{number}/PATH", stream.read()))
+                small.append(self.write_small(f"paths/{number}/quarry/PATH", stream.read()))
         wanted = [
-            (path, f"home/{name}" if number == 0 else f"paths/{number}/{name}")
+            (path, f"home/{name}" if number == 0 else f"paths/{number}/quarry/{name}")
             for name, path, number, _ in snapshot["segment"]
         ]
         total = files.allocated_bytes(path for path, _ in wanted)

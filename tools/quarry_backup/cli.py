@@ -61,7 +61,8 @@ def _parser():
     made.add_argument("--quarry-data-paths", metavar="P1;P2", help="where segments of data paths go, in their order")
     _add_connection(made, ["defaults-file", "defaults-extra-file"])
     _add_mariadb_backup(made)
-    command("verify", verify, "checks every file of a backup against its checksum")
+    made = command("verify", verify, "checks every file of a backup against its checksum")
+    made.add_argument("--quarry-verify", metavar="PATH", help="the program that looks into segments, if not in the PATH")
     return parser
 
 

@@ -5,6 +5,8 @@ a restored data directory has #quarry, and a data path its quarry directory, onl
 """
 
 import os
+import shutil
+import subprocess
 
 from quarry_backup import catalog, files
 from quarry_backup.backup import Progress, in_parallel, say
@@ -166,7 +168,7 @@ class Restore:
         kind, _, rest = name.partition("/")
         if kind == "home":
             return os.path.join(self.datadir, f"#quarry{UNFINISHED}", rest)
-        number, _, rest = rest.partition("/")
+        number, _, rest = rest.partition("/quarry/")
         return os.path.join(self.places[int(number)], f"quarry{UNFINISHED}", rest)
 
     def copy_segments(self):
@@ -240,5 +242,22 @@ def verify(arguments):
         say(problem)
     if problems:
         raise BackupError(f"{len(problems)} of {len(checked)} files are damaged or missing: this backup cannot be relied upon")
+    _verify_extents(directory, arguments, len((state or contents)["data_paths"]))
     what = contents["kind"] if state is None else f"prepared, {len(state['applied'])} backups applied, {state['state']}"
     say(f"{directory}: {len(checked)} files are as they were backed up ({what})")
+
+
+def _verify_extents(directory, arguments, data_paths):
+    """With quarry-verify, where it is installed: what the files say of themselves and of each other."""
+    program = arguments.quarry_verify or shutil.which("quarry-verify")
+    if program is None:
+        say("quarry-verify is not here: sizes and checksums of files were compared, the extents in them were not looked at")
+        return
+    home = os.path.join(directory, catalog.QUARRY, "home")
+    paths = os.path.join(directory, catalog.QUARRY, "paths")
+    places = sorted(os.listdir(paths), key=int) if data_paths else []
+    options = [word for place in places for word in ("--data-path", os.path.join(paths, place))]
+    done = subprocess.run([program, "--quiet", *options, home], stdin=subprocess.DEVNULL, check=False)
+    # 3: doubtful things, as the end of a segment that was written to while it was copied.
+    if done.returncode not in (0, 3):
+        raise BackupError(f"quarry-verify ended with {done.returncode}: see above. This backup cannot be relied upon")

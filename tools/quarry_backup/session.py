@@ -96,7 +96,7 @@ class Session:
         others = [option for option in connection_options if option not in defaults]
         self._client = subprocess.Popen(
             [program, *defaults, "--batch", "--skip-column-names", "--unbuffered", "--skip-reconnect"]
-            + ["--default-character-set=utf8mb4", "--skip-auto-rehash", *others],
+            + ["--default-character-set=utf8mb4", "--skip-auto-rehash", "--max-allowed-packet=1G", *others],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
