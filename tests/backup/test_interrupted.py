@@ -1,6 +1,7 @@
 """A backup that does not end as it should: the server goes on as if nothing was, and nobody takes the rest for a backup."""
 
 import os
+import shutil
 import signal
 import subprocess
 
@@ -127,3 +128,50 @@ def test_without_quarry(own_server, drill):
     server.start()
     assert "mariadb-backup alone" in drill.backup(server, "x", fails=True)
     assert not drill.path("x").exists()
+
+
+def test_prepare_is_broken_off(source, own_server, drill):
+    drill.backup(source, "full")
+    source.query("DELETE FROM d.t WHERE id % 2 = 0")
+    before = checksums(source)
+    drill.backup(source, "one", base="full")
+    copy = own_server("backup-interrupted-copy", start=False)
+    broken = [f"--mariadb-backup={drill.wrapper('exit 9')}"]
+    arguments = ["prepare", f"--target-dir={drill.path('full')}"]
+    # Of the full backup: once more is right.
+    assert "ended with 9" in drill.run(*arguments, *broken, fails=True)
+    assert "broken off" in drill.restore_to(copy, "full", fails=True)
+    drill.prepare("full")
+    shutil.copytree(drill.path("full"), drill.path("kept"))
+    # Of an increment: nobody knows what is half done.
+    arguments.append(f"--incremental-dir={drill.path('one')}")
+    assert "ended with 9" in drill.run(*arguments, *broken, fails=True)
+    assert "broken off" in drill.restore_to(copy, "full", fails=True)
+    assert "cannot go on" in drill.prepare("full", increment="one", fails=True)
+    assert "cannot go on" in drill.prepare("full", fails=True)
+    assert not copy.datadir.exists()
+    drill.prepare("kept", increment="one")
+    drill.restore_to(copy, "kept")
+    source.stop()
+    copy.start()
+    assert checksums(copy) == before
+
+
+def test_restore_is_broken_off(source, own_server, drill):
+    before = checksums(source)
+    drill.backup(source, "full")
+    drill.prepare("full")
+    copy = own_server("backup-interrupted-copy", start=False)
+    victim = max((drill.path("full") / "quarry" / "home" / "stores").glob("*/*.qseg"), key=os.path.getsize)
+    os.rename(victim, drill.path("away"))
+    assert "Nothing that was restored can be used" in drill.restore_to(copy, "full", fails=True)
+    # The rows are there, and not all of the values: such a server has no QUARRY tables to show.
+    copy.start()
+    assert "QUARRY tables are here" in copy.error_log()
+    copy.stop()
+    shutil.rmtree(copy.datadir)
+    os.rename(drill.path("away"), victim)
+    drill.restore_to(copy, "full")
+    source.stop()
+    copy.start()
+    assert checksums(copy) == before
