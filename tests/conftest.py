@@ -10,7 +10,7 @@ import pytest
 TESTS = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
-from harness.server import ENGINE, Server  # noqa: E402
+from harness.server import ENGINE, Server, has_failed  # noqa: E402
 from harness.twin import Twin  # noqa: E402
 from harness.values import SEED  # noqa: E402
 
@@ -35,7 +35,7 @@ def server(shared_server):
     if not shared_server.alive():
         shared_server.start()
     yield shared_server
-    assert shared_server.alive(), f"the server died:\n{shared_server.error_log()[-6000:]}"
+    shared_server.assert_alive()
 
 
 @pytest.fixture
@@ -44,8 +44,7 @@ def twin(server, request):
     name = re.sub(r"\W", "_", request.node.name)[:50]
     pair = Twin(server, name)
     yield pair
-    failed = getattr(request.node, "report_call", None) is not None and request.node.report_call.failed
-    pair.close(drop=not failed)
+    pair.close(drop=not has_failed(request))
 
 
 @pytest.fixture

@@ -4,14 +4,16 @@ import re
 import shutil
 
 import pytest
-from harness.server import ENGINE, SCRATCH, Server
-from loopback import PASSWORD, USER, free_port
+from harness.cluster import free_ports
+from harness.server import ENGINE, SCRATCH, Server, has_failed
+from loopback import PASSWORD, USER
 from payloads import LARGE_SIZES_BYTES, SMALL_SIZES_BYTES, make_values
 
 
 @pytest.fixture(scope="session")
 def client_server():
-    server = Server("clients", [f"--port={free_port()}", "--bind-address=127.0.0.1"]).start()
+    (port,) = free_ports(1)
+    server = Server("clients", [f"--port={port}", "--bind-address=127.0.0.1"]).start()
     server.query("CREATE DATABASE clients")
     server.query(f"CREATE USER '{USER}'@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'")
     server.query(f"GRANT ALL ON clients.* TO '{USER}'@'127.0.0.1'")
@@ -25,8 +27,8 @@ def table(client_server, request):
     name = "clients." + re.sub(r"\W+", "_", request.node.name)[:60].strip("_")
     client_server.query(f"CREATE TABLE {name} (id INT PRIMARY KEY, b LONGBLOB) ENGINE={ENGINE}")
     yield name
-    assert client_server.alive(), f"the server died:\n{client_server.error_log()[-6000:]}"
-    if not (getattr(request.node, "report_call", None) and request.node.report_call.failed):
+    client_server.assert_alive()
+    if not has_failed(request):
         client_server.query(f"DROP TABLE {name}")
 
 

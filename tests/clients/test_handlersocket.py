@@ -6,8 +6,8 @@ once: another caller of the engine than the SQL layer.
 
 import pytest
 from handlersocket import HandlerSocket, HandlerSocketError
+from harness.cluster import free_ports
 from harness.server import ENGINE, Server
-from loopback import free_port
 from payloads import SMALL_SIZES_BYTES, check_fetched, check_in_server, sha256
 from quarry_lab.server import MARIADB
 
@@ -29,7 +29,7 @@ class Doors:
 def doors():
     if not (MARIADB / "usr/lib/mysql/plugin/handlersocket.so").exists():
         pytest.skip("the unpacked MariaDB has no handlersocket.so")
-    read_port, write_port = free_port(), free_port()
+    read_port, write_port = free_ports(2)
     server = Server(
         "handlersocket",
         [

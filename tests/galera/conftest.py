@@ -36,4 +36,4 @@ def cluster(new_cluster):
             new_cluster.start(i)
     yield new_cluster
     for node in new_cluster.nodes:
-        assert node.alive(), f"{node.name} died:\n{node.error_log()[-6000:]}"
+        node.assert_alive()

@@ -11,9 +11,7 @@ as its client was told.
 Exit code 0 when every cycle held; 1, with what differed, otherwise; 77 when a cluster cannot run here.
 """
 
-import argparse
 import pathlib
-import random
 import shutil
 import sys
 import threading
@@ -25,7 +23,7 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 import pymysql  # noqa: E402
 
 from harness.cluster import Galera, GaleraLoad, wait_for, why_no_galera  # noqa: E402
-from harness.values import SEED  # noqa: E402
+from harness.cycles import run_cycles  # noqa: E402
 from harness.workload import CONFLICTS, GONE, create_tables  # noqa: E402
 
 ALTERS = (
@@ -91,7 +89,7 @@ def come_back(cluster, victim, way):
         cluster.start(victim)
 
 
-def cycle(cluster, choices):
+def cycle(cluster, _number, choices):
     victim, way = choices.randrange(3), choices.choice(("kill", "kill", "stop", "wipe"))
     stays = cluster.nodes[(victim + 1) % 3]
     load, alterer = GaleraLoad(cluster, cluster.nodes, "g"), Alterer(cluster, stays)
@@ -118,29 +116,17 @@ def size_seen_by(node):
     return node.query("SHOW STATUS LIKE 'wsrep_cluster_size'")[0][1]
 
 
+def start(cluster):
+    create_tables(cluster.start(0, "--wsrep-new-cluster"), "g", "QUARRY")
+    for i in (1, 2):
+        cluster.start(i)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cycles", type=int, default=10, help="how many (default %(default)s)")
-    arguments = parser.parse_args()
     if reason := why_no_galera():
-        print(f"galera kill_under_load: skipped: {reason}")
+        print(f"galera-kills: skipped: {reason}")
         return 77
-    choices = random.Random(f"{SEED}-cycles")
-    cluster, number = Galera(3, "galera-kills"), 0
-    try:
-        create_tables(cluster.start(0, "--wsrep-new-cluster"), "g", "QUARRY")
-        for i in (1, 2):
-            cluster.start(i)
-        for number in range(1, arguments.cycles + 1):
-            print(f"[{number:3}/{arguments.cycles}] {cycle(cluster, choices)}", flush=True)
-    except Exception as failure:  # noqa: BLE001 - everything must end in the summary
-        print(f"FAILED in cycle {number}: {failure!r}\nseed {SEED}; files are kept in build/tests/galera-kills-*")
-        for node in cluster.running():
-            node.kill()
-        return 1
-    cluster.remove()
-    print(f"galera kill_under_load: {arguments.cycles} cycles, 0 differences; seed {SEED}")
-    return 0
+    return run_cycles(__doc__, "galera-kills", Galera(3, "galera-kills"), start, cycle)
 
 
 if __name__ == "__main__":

@@ -135,6 +135,9 @@ class Pair:
         finally:
             connection.close()
 
+    def running(self):
+        return [server for server in (self.primary, self.replica) if server.alive()]
+
     def remove(self):
         for server in (self.replica, self.primary):
             server.remove()

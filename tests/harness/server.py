@@ -78,6 +78,9 @@ class Server:
     def alive(self):
         return self.private.running()
 
+    def assert_alive(self):
+        assert self.alive(), f"{self.name} died:\n{self.error_log()[-6000:]}"
+
     @property
     def pid(self):
         return self.private.pid
@@ -146,6 +149,12 @@ class Server:
     def segments_of(self, schema, table, *data_paths):
         store = self.store_of(schema, table)
         return [path for path in self.segments(*data_paths) if path.parent.name == store]
+
+
+def has_failed(request):
+    """In a fixture, after its yield: did the test fail? (tests/conftest.py keeps the reports.)"""
+    report = getattr(request.node, "report_call", None)
+    return report is not None and report.failed
 
 
 def encode_filename(name):

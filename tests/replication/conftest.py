@@ -5,6 +5,7 @@ import zlib
 import pytest
 
 from harness.cluster import Pair, PairLoad
+from harness.server import has_failed
 
 USUAL_PRIMARY = {
     "binlog_format": "'ROW'",
@@ -37,7 +38,7 @@ def pair(shared_pair):
     shared_pair.configure(USUAL_PRIMARY, USUAL_REPLICA)
     yield shared_pair
     for server in (shared_pair.primary, shared_pair.replica):
-        assert server.alive(), f"{server.name} died:\n{server.error_log()[-6000:]}"
+        server.assert_alive()
 
 
 @pytest.fixture
@@ -50,8 +51,7 @@ def load(pair, request):
         return made[-1]
 
     yield make
-    failed = getattr(request.node, "report_call", None) is not None and request.node.report_call.failed
     for one in made:
         one.stop.set()
-        if not failed:
+        if not has_failed(request):
             pair.primary.query(f"DROP DATABASE IF EXISTS {one.schema}")

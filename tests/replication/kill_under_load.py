@@ -7,9 +7,7 @@ Each cycle draws the binlog format, the row image, how the replica applies, and 
 cycle held; 1, with what differed, otherwise.
 """
 
-import argparse
 import pathlib
-import random
 import sys
 import time
 
@@ -17,7 +15,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
 from harness.cluster import Pair, PairLoad, wait_for  # noqa: E402
-from harness.values import SEED  # noqa: E402
+from harness.cycles import run_cycles  # noqa: E402
 
 FORMATS = [("ROW", image) for image in ("FULL", "MINIMAL", "NOBLOB")] + [("MIXED", "FULL"), ("STATEMENT", "FULL")]
 MODES = [(0, "optimistic"), (4, "conservative"), (4, "optimistic"), (4, "aggressive")]
@@ -51,26 +49,5 @@ def cycle(pair, number, choices):
     )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cycles", type=int, default=10, help="how many (default %(default)s)")
-    arguments = parser.parse_args()
-    choices = random.Random(f"{SEED}-cycles")
-    pair, number = Pair("replication-kills"), 0
-    try:
-        pair.start()
-        for number in range(1, arguments.cycles + 1):
-            print(f"[{number:3}/{arguments.cycles}] {cycle(pair, number, choices)}", flush=True)
-    except Exception as failure:  # noqa: BLE001 - everything must end in the summary
-        print(f"FAILED in cycle {number}: {failure!r}\nseed {SEED}; files are kept in build/tests/replication-kills-*")
-        for server in (pair.primary, pair.replica):
-            if server.alive():
-                server.kill()
-        return 1
-    pair.remove()
-    print(f"replication kill_under_load: {arguments.cycles} cycles, 0 differences; seed {SEED}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cycles(__doc__, "replication-kills", Pair("replication-kills"), Pair.start, cycle))

@@ -4,13 +4,13 @@ a counter that moves proves nothing.
 
 import math
 import pathlib
-import socket
 import threading
 import time
 
 import pymysql
 import pytest
 
+from harness.cluster import free_ports
 from harness.segments import all_extents
 from harness.server import Server
 from harness.trace import READS, RING, WRITES, Trace, thread_of
@@ -237,16 +237,10 @@ def test_write_batch_bytes_is_the_number_and_size_of_writes(lab):
 
 
 # --- the replication applier ----------------------------------------------------------------------------------------
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture
 def replicated(own_server):
     """A primary and a replica on the loopback interface."""
-    port = free_port()
+    (port,) = free_ports(1)
     primary = own_server(
         "primary",
         "--log-bin=binlog",
