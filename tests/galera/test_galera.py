@@ -13,7 +13,7 @@ import time
 import pymysql
 import pytest
 
-from harness.cluster import GaleraLoad, wait_for
+from harness.cluster import WAIT_S, GaleraLoad, run_commits, wait_for
 from harness.trace import RING, WRITES, Trace
 from harness.values import payload
 from harness.workload import SCALE
@@ -47,11 +47,9 @@ def test_empty_nodes_get_everything_by_rsync(new_cluster):
 def test_multi_master_writes(cluster):
     """Clients on every node, with rows of their own and rows that all fight for; values of up to 8 MiB."""
     one = GaleraLoad(cluster, [*cluster.nodes, cluster.nodes[0]], "g", large_bytes=8 << 20)
-    one.begin(20 * SCALE)
-    one.end(stop=False)
-    assert agree(cluster) > 100
+    run_commits(one, 60 * SCALE)
+    assert agree(cluster) > 60
     one.check()
-    assert one.counts()["commits"] > 30, one.counts()
 
 
 def test_applier_writes_in_its_own_batches(cluster):
@@ -211,7 +209,10 @@ def test_counters_that_all_nodes_raise(cluster):
         connection = cluster.connect(cluster.nodes[i], "g")
         try:
             with connection.cursor() as cursor:
-                for number in range(30 * SCALE):
+                number, deadline = 0, time.monotonic() + WAIT_S
+                while acknowledged[i] < 15 * SCALE:
+                    assert time.monotonic() < deadline, f"{number} attempts, {acknowledged[i]} acknowledged"
+                    number += 1
                     try:
                         cursor.execute(
                             "UPDATE hot SET n = n + 1, body = %s WHERE id = %s",
@@ -235,7 +236,6 @@ def test_counters_that_all_nodes_raise(cluster):
     agree(cluster)
     for node in cluster.nodes:
         assert node.query("SELECT SUM(n) FROM g.hot")[0][0] == before + sum(acknowledged), (node.name, acknowledged)
-    assert min(acknowledged) > 0
 
 
 def counter(node, name):

@@ -143,6 +143,19 @@ class Pair:
             server.remove()
 
 
+def run_commits(load, commits):
+    """Until the workers together have committed `commits` more transactions, those with their large values among them,
+    however many lose a conflict or are rolled back on purpose; all connections must hold."""
+    target, lost = load.commits() + commits, load.counts()["connections lost"]
+    load.begin()
+    try:
+        wait_for(f"{commits} commits", lambda: load.ended() or (load.commits() >= target and not load.large_bytes()))
+    finally:
+        load.end()
+    assert load.counts()["connections lost"] == lost, "a connection broke"
+    assert load.commits() >= target, f"only {load.commits() - target + commits} of {commits} commits"
+
+
 class PairLoad(Load):
     """Clients of the primary; `engines`: of the primary's and of the replica's tables."""
 
@@ -162,11 +175,8 @@ class PairLoad(Load):
             create_tables(server, schema, engine, log=False)
 
     def run(self, transactions):
-        """So many for each worker; the primary must stay."""
-        lost = self.counts()["connections lost"]
-        self.begin(transactions)
-        self.end(stop=False)
-        assert self.counts()["connections lost"] == lost, "a connection to the primary broke"
+        """So many for each worker, counting those that were committed; the primary must stay."""
+        run_commits(self, len(self.workers) * transactions)
 
     def check(self):
         """The primary holds what was acknowledged, the replica the same: rows of all tables together."""

@@ -105,7 +105,8 @@ class Worker:
         changed, self.hot_in_doubt = dict(self.model), 0
         parents, next_parent = list(self.parents), self.next_parent
         try:
-            if self.large_bytes and number == 3:
+            large = self.large_bytes if number >= 3 else 0
+            if large:
                 self.insert(cursor, changed, self.random.randbytes(self.large_bytes))
             for _ in range(self.random.choice((1, 1, 2, 3, 5))):
                 self.change(cursor, changed)
@@ -117,6 +118,7 @@ class Worker:
             self.in_doubt = changed
             connection.commit()
             self.model, self.in_doubt = changed, None
+            self.large_bytes -= large
             self.hot_acknowledged += self.hot_in_doubt
             self.counts["commits"] += 1
         except (pymysql.err.OperationalError, pymysql.err.IntegrityError) as failure:
@@ -317,11 +319,19 @@ class Load:
         for worker in self.workers:
             assert worker.failure is None, f"worker {worker.number}: {worker.failure}"
 
+    def ended(self):
+        """Nobody works any more: what is waited for would not come."""
+        return not any(thread.is_alive() for thread in self.threads)
+
     def counts(self):
         return sum((worker.counts for worker in self.workers), collections.Counter())
 
     def commits(self):
         return self.counts()["commits"]
+
+    def large_bytes(self):
+        """Of large values that are yet to be committed."""
+        return sum(worker.large_bytes for worker in self.workers)
 
 
 # --- looking at servers ---------------------------------------------------------------------------------------------

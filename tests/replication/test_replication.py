@@ -25,8 +25,7 @@ def test_row_based(pair, load, image, engines):
     pair.configure({"binlog_row_image": f"'{image}'"})
     one = load(engines=engines, large_bytes=8 * MIB)
     one.run(12 * SCALE)
-    rows = one.check()
-    assert rows > 0 and one.commits() > 12, (rows, one.commits())
+    assert one.check() > 0
     for server, engine in zip((pair.primary, pair.replica), engines):
         found = server.query(
             "SELECT DISTINCT engine FROM information_schema.tables WHERE table_schema = %s", (one.schema,)
@@ -86,29 +85,46 @@ def test_parallel_appliers(pair, load, mode):
 
 
 def test_conflicts_of_optimistic_appliers_roll_back_cleanly(pair):
-    """One row updated 200 times in a row, each time to another value: optimistic appliers are bound to collide, and
-    each collision rolls back a transaction that had appended already."""
+    """A collision, made to happen: the first of two transactions waits for a row that this test holds; the second one,
+    applied ahead of its turn, meanwhile takes a row that the first one needs next. It must give way, roll back a value
+    that it had appended, and do it all again."""
     pair.primary.query("CREATE DATABASE clash")
     pair.primary.query("CREATE TABLE clash.t (id INT PRIMARY KEY, n INT, b LONGBLOB) ENGINE=QUARRY")
     pair.primary.query("INSERT INTO clash.t VALUES (1, 0, 'x'), (2, 0, 'x')")
     pair.configure(replica={"slave_parallel_threads": 4, "slave_parallel_mode": "'optimistic'"})
-    before, updates = applier_retries(pair.replica), 0
-    connection = pair.primary.connect("clash")
-    # A fast machine may get through without a collision: again, then.
-    while applier_retries(pair.replica) == before and updates < 20 * 200:
+    connection = pair.primary.connect("clash", autocommit=False)
+    rounds = 4 * SCALE
+    for number in range(rounds):
+        pair.wait()
+        before = applier_retries(pair.replica)
         pair.replica.query("STOP SLAVE")
         with connection.cursor() as cursor:
-            for number in range(updates, updates + 200):
-                cursor.execute("UPDATE t SET n = n + 1, b = %s WHERE id = 1", (payload(number, 9000 + number),))
-        updates += 200
-        pair.replica.query("START SLAVE")
+            update = "UPDATE t SET n = n + 1, b = %s WHERE id = %s"
+            for row in (2, 1):
+                cursor.execute(update, (payload((number, row), 9000), row))
+            connection.commit()
+            cursor.execute(update, (payload((number, "last"), 12000), 1))
+            connection.commit()
+        holder = pair.replica.connect("clash", autocommit=False)
+        with holder.cursor() as cursor:
+            cursor.execute("SELECT id FROM t WHERE id = 2 FOR UPDATE")
+            pair.replica.query("START SLAVE")
+            wait_for("the second transaction ahead of the first", lambda: waits_for_its_turn(pair.replica))
+        holder.rollback()
+        holder.close()
         pair.wait()
+        assert applier_retries(pair.replica) > before, "no applier had to retry: nothing was tested"
         assert compare((pair.primary, pair.replica), "clash") == 2
-        last = payload(updates - 1, 9000 + updates - 1)
-        assert pair.replica.query("SELECT n, b FROM clash.t WHERE id = 1") == ((updates, last),)
     connection.close()
-    assert applier_retries(pair.replica) > before, "no applier had to retry: nothing was tested"
+    assert pair.replica.query("SELECT n, b FROM clash.t WHERE id = 1") == (
+        (2 * rounds, payload((rounds - 1, "last"), 12000)),
+    )
     pair.primary.query("DROP DATABASE clash")
+
+
+def waits_for_its_turn(server):
+    states = "state LIKE 'Waiting for prior transaction to commit%%'"
+    return server.query(f"SELECT COUNT(*) FROM information_schema.processlist WHERE {states}", ())[0][0]
 
 
 def applier_retries(server):
@@ -335,10 +351,9 @@ def test_primary_killed_under_semi_sync(pair, load):
         wait_for("the semi-sync replica", lambda: semi_sync(pair.primary, "clients") == 1)
         before = one.commits()
         one.begin()
-        # None of them may have gone on without the replica.
-        wait_for("commits", lambda before=before: one.commits() > before + 15)
         # (A transaction that changed nothing does not wait.)
-        assert semi_sync(pair.primary, "yes_tx") > 8 and semi_sync(pair.primary, "no_tx") == 0
+        wait_for("commits", lambda before=before: one.commits() > before + 15 and semi_sync(pair.primary, "yes_tx") > 8)
+        assert semi_sync(pair.primary, "no_tx") == 0, "a commit went on without the replica"
         pair.primary.kill()
         one.end()
         acknowledged_rows_are_on_the_replica(pair, one)
