@@ -77,6 +77,12 @@ bool CheckPartitionOptions(THD* thd, const TABLE* form) {
   return false;
 }
 
+/// The first of Quarry's options in a list that is given a value, or nullptr.
+const engine_option_value* FindOwnOption(const engine_option_value* option) {
+  while (option != nullptr && (option->value.str == nullptr || !IsOwnTableOption(option->name))) option = option->next;
+  return option;
+}
+
 /// CREATE of a partitioned table comes here once for each partition: the client wants to read a note once.
 bool AlreadySaid(THD* thd, const std::string& message) {
   Diagnostics_area::Sql_condition_iterator conditions = thd->get_stmt_da()->sql_conditions();
@@ -96,6 +102,11 @@ std::vector<std::string> Notes(TABLE* table, bool user_temporary) {
   std::vector<std::string> notes;
   for (const ColumnPlan& plan : ResolveColumns(table, user_temporary).columns) {
     const Field* const field = table->field[plan.field_index];
+    if (table->part_info != nullptr && FindOwnOption(field->option_list) != nullptr) {
+      notes.push_back(Name(field) +
+                      ": its options have no effect under PARTITION BY; set them for the whole table, or in "
+                      "the column's COMMENT 'NDB_COLUMN=...'");
+    }
     if (!plan.managed()) {
       if (plan.inline_size_source >= OptionSource::kColumnComment) {
         notes.push_back(Name(field) + " is left whole in InnoDB (" + UnmanagedReasonText(plan.reason) +
@@ -172,6 +183,25 @@ bool CheckAlterOptions(THD* thd, TABLE* old_table, TABLE* altered_table, bool us
   const std::vector<std::string> known = Notes(old_table, user_temporary);
   for (const std::string& note : Notes(altered_table, user_temporary)) {
     if (std::find(known.begin(), known.end(), note) == known.end()) PushNote(thd, note);
+  }
+  return false;
+}
+
+bool RefuseColumnOptionsUnderPartitions(THD* thd) {
+  const LEX* const lex = thd->lex;
+  if (lex->sql_command != SQLCOM_CREATE_TABLE && lex->sql_command != SQLCOM_ALTER_TABLE) return false;
+  if (thd->work_part_info == nullptr || (lex->alter_info.partition_flags & ALTER_PARTITION_REMOVE) != 0) return false;
+  if (thd->slave_thread || (thd->variables.sql_mode & MODE_IGNORE_BAD_TABLE_OPTIONS) != 0) return false;
+  List_iterator_fast<Create_field> columns(const_cast<List<Create_field>&>(lex->alter_info.create_list));
+  while (const Create_field* column = columns++) {
+    const engine_option_value* const option = FindOwnOption(column->option_list);
+    if (option == nullptr) continue;
+    my_printf_error(ER_UNKNOWN_OPTION,
+                    "Column '%s': the server allows no %s behind a column under PARTITION BY (it asks the partitioning "
+                    "engine); set it for the whole table, behind the closing bracket, or in the column's COMMENT "
+                    "'NDB_COLUMN=BLOB_INLINE_SIZE=n,MAX_BLOB_PART_SIZE'",
+                    MYF(0), column->field_name.str, option->name.str);
+    return true;
   }
   return false;
 }

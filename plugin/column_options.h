@@ -114,6 +114,11 @@ struct ColumnLayout {
 /// create_info->options & HA_LEX_CREATE_TMP_TABLE), which leaves every column unmanaged.
 ColumnLayout ResolveColumns(TABLE* table, bool user_temporary);
 
+/// At the making of the handlers of a table's partitions: the server is about to refuse options of single columns, as
+/// 'Unknown option' and no more. True, with the reason and the way out sent as an error of the same number, when the
+/// statement has one.
+bool RefuseColumnOptionsUnderPartitions(THD* thd);
+
 /// Checks every option and comment of a table being created. On a bad one reports the error (column, option, value,
 /// what is allowed) and returns true. When all is well, pushes a note for each column whose head may leave the page.
 bool CheckCreateOptions(THD* thd, TABLE* form, const HA_CREATE_INFO* create_info);

@@ -49,6 +49,9 @@ bool AdoptInnodb() {
 
 handler* CreateHandler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* mem_root) {
   if (!AdoptInnodb()) return nullptr;
+  // Without a share it is made for a definition that is not there yet: a partition's, or a plain table's.
+  THD* const thd = current_thd;
+  if (share == nullptr && thd != nullptr && RefuseColumnOptionsUnderPartitions(thd)) return nullptr;
   auto* file = new (mem_root) QuarryHandler(hton, share);
   if (file == nullptr) return nullptr;
   if (file->Initialise(mem_root)) return file;

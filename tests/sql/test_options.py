@@ -243,6 +243,44 @@ def test_options_of_partitioned_tables(schema):
         assert (b, c) == (payload(row, 30000), payload(-row, 499 + row))
 
 
+UNKNOWN_OPTION = 1911
+
+
+def test_column_options_under_partitions(schema):
+    """The refusal is the server's; that it says why and what to do instead is ours. A mistyped name stays the server's."""
+    by = "ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2"
+    schema.query(f"CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB) {by}", database="o")
+    for statement, column, option in (
+        (f"CREATE TABLE u (id INT PRIMARY KEY, b LONGBLOB INLINE_SIZE=100) {by}", "b", "INLINE_SIZE"),
+        ("ALTER TABLE t MODIFY b LONGBLOB part_size=4096", "b", "part_size"),
+        ("ALTER TABLE t ADD COLUMN c LONGTEXT CODEC=zstd", "c", "CODEC"),
+    ):
+        with pytest.raises(pymysql.err.Error) as refused:
+            schema.query(statement, database="o")
+        code, text = refused.value.args
+        assert code == UNKNOWN_OPTION and f"Column '{column}'" in text and option in text, text
+        assert "under PARTITION BY" in text and "for the whole table" in text and "NDB_COLUMN=" in text, text
+    with pytest.raises(pymysql.err.Error) as refused:
+        schema.query(f"CREATE TABLE u (id INT PRIMARY KEY, b LONGBLOB INLINE=100) {by}", database="o")
+    assert refused.value.args == (UNKNOWN_OPTION, "Unknown option 'INLINE'")
+    # The ways out that are named, and the way back.
+    schema.query("ALTER TABLE t INLINE_SIZE=100", database="o")
+    schema.query("ALTER TABLE t MODIFY b LONGBLOB INLINE_SIZE=200 REMOVE PARTITIONING", database="o")
+    assert columns(schema, "t")["b"]["inline_size"] == 200
+
+
+def test_column_options_that_partitions_silence(schema):
+    """A table with column options becomes partitioned: the server keeps their text, and nothing hands it to the engine."""
+    connection = schema.connect("o")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB INLINE_SIZE=100) ENGINE=QUARRY")
+        cursor.execute("ALTER TABLE t PARTITION BY HASH (id) PARTITIONS 2")
+        cursor.execute("SHOW WARNINGS")
+        notes = [text for _, _, text in cursor.fetchall()]
+    connection.close()
+    assert len(notes) == 1 and notes[0].startswith("Column 'b': its options have no effect under PARTITION BY"), notes
+
+
 @pytest.mark.parametrize(
     "change",
     [
