@@ -60,6 +60,22 @@ class ReadableFile {
   [[nodiscard]] virtual Result<uint64_t> SizeBytes() = 0;
   /// Blocks really allocated, as du counts them.
   [[nodiscard]] virtual Result<uint64_t> AllocatedBytes() = 0;
+  /// True when the file system knows that it keeps nothing for some of these bytes: punched, or never written. False
+  /// where it cannot tell.
+  [[nodiscard]] virtual Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) {
+    (void)offset_bytes;
+    (void)size_bytes;
+    return false;
+  }
+};
+
+/// Keeps others out of a directory for as long as it lives; the kernel lets go of it when the process dies.
+class DirectoryLock {
+ public:
+  DirectoryLock() = default;
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  virtual ~DirectoryLock() = default;
 };
 
 class Env {
@@ -73,6 +89,18 @@ class Env {
   /// Opens an existing file for writing (hole punching, truncation at clean close).
   [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
+  /// For one pass over the file, from the device itself: reads go around the page cache where the file system lets
+  /// them. ReadAt alone, with address, offset and length multiples of kBlockSizeBytes; it ends at the end of the file.
+  [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> OpenForVerify(const std::string& path) {
+    return OpenForRead(path);
+  }
+  /// Exclusive: nobody else holds it. Shared: nobody else holds it exclusively. Does not wait: kUnavailable when it
+  /// is held. Null where the file system has no locks.
+  [[nodiscard]] virtual Result<std::unique_ptr<DirectoryLock>> LockDirectory(const std::string& path, bool exclusive) {
+    (void)path;
+    (void)exclusive;
+    return std::unique_ptr<DirectoryLock>();
+  }
   /// Replaces `path` atomically and durably with `contents` (write `path`.new, fsync, rename, fsync directory). Calls
   /// for one path must not overlap; a crash may leave a `path`.new that the next call for `path` replaces.
   [[nodiscard]] virtual Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) = 0;

@@ -140,6 +140,10 @@ class FaultEnv::FaultReadableFile : public ReadableFile {
     QUARRY_TRY(state_->Before({CallKind::kList, 0, path_, 0, 0, 1}));
     return target_->AllocatedBytes();
   }
+  Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override {
+    QUARRY_TRY(state_->Before({CallKind::kList, 0, path_, offset_bytes, size_bytes, 1}));
+    return target_->HasHole(offset_bytes, size_bytes);
+  }
 
  private:
   const std::shared_ptr<State> state_;

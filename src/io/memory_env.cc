@@ -142,6 +142,12 @@ class MemoryEnv::ReadHandle : public ReadableFile {
     return node_->file.current().allocated_blocks() * SparseBytes::kBlock;
   }
 
+  Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override {
+    MutexLock lock(model_->mutex);
+    QUARRY_TRY(CheckOpen());
+    return node_->file.current().BlocksMissing(offset_bytes, size_bytes) > 0;
+  }
+
  private:
   Status CheckOpen() const QUARRY_REQUIRES(model_->mutex) {
     if (model_->power_cuts != power_cuts_) return Status::FromErrno(EIO, "read", path_ + " (after a power cut)");

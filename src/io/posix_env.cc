@@ -4,6 +4,7 @@
 // repeated, failed flushes never are. Thread-safety: immutable.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,6 +55,14 @@ Status WriteTemporary(const std::string& path, std::span<const uint8_t> contents
   return Status::Ok();
 }
 
+class PosixDirectoryLock final : public DirectoryLock {
+ public:
+  explicit PosixDirectoryLock(unique_fd fd) : fd_(std::move(fd)) {}
+
+ private:
+  const unique_fd fd_;
+};
+
 class PosixEnv : public Env {
  public:
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
@@ -69,6 +78,21 @@ class PosixEnv : public Env {
   Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) override {
     QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_RDONLY | O_NOFOLLOW, "open"));
     return std::unique_ptr<ReadableFile>(std::make_unique<PosixReadableFile>(path, std::move(fd)));
+  }
+
+  Result<std::unique_ptr<ReadableFile>> OpenForVerify(const std::string& path) override {
+    QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_RDONLY | O_NOFOLLOW, "open"));
+    return std::unique_ptr<ReadableFile>(std::make_unique<PosixVerifyFile>(path, std::move(fd)));
+  }
+
+  Result<std::unique_ptr<DirectoryLock>> LockDirectory(const std::string& path, bool exclusive) override {
+    QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, "open directory"));
+    while (::flock(fd.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno == EWOULDBLOCK) return Status::Unavailable("'" + path + "' is held by another process");
+      return std::unique_ptr<DirectoryLock>();  // a network file system without locks
+    }
+    return std::unique_ptr<DirectoryLock>(std::make_unique<PosixDirectoryLock>(std::move(fd)));
   }
 
   Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) override {

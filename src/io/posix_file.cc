@@ -20,7 +20,33 @@ namespace {
 constexpr size_t kStatBlockSize = 512;  // the unit of st_blocks, whatever the file system's block is
 constexpr size_t kVectorMax = 64;       // pieces of one preadv; below IOV_MAX, small enough for the stack
 
-[[maybe_unused]] bool IsBlockAligned(uint64_t value) { return value % kBlockSizeBytes == 0; }
+bool IsBlockAligned(uint64_t value) { return value % kBlockSizeBytes == 0; }
+
+Result<uint64_t> FileSize(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return Status::FromErrno(errno, "stat", path);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+Result<uint64_t> FileAllocated(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return Status::FromErrno(errno, "stat", path);
+  return static_cast<uint64_t>(info.st_blocks) * kStatBlockSize;
+}
+
+// Moves the descriptor's position, which no call of ours uses.
+Result<bool> FileHasHole(int fd, uint64_t offset_bytes, uint64_t size_bytes, const std::string& path) {
+  const off_t hole = ::lseek(fd, static_cast<off_t>(offset_bytes), SEEK_HOLE);
+  if (hole < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) return false;
+  if (hole < 0 && errno == ENXIO) return true;  // behind the end
+  if (hole < 0) return Status::FromErrno(errno, "look for holes in", path);
+  return static_cast<uint64_t>(hole) < offset_bytes + size_bytes;
+}
+
+bool SetDirect(int fd, bool direct) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ::fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
 
 // True when each request continues the one before it in the file, as the parts of an extent do.
 bool IsContiguous(std::span<const ReadRequest> requests) {
@@ -34,15 +60,13 @@ bool IsContiguous(std::span<const ReadRequest> requests) {
 
 PosixWritableFile::PosixWritableFile(std::string path, unique_fd fd) : path_(std::move(path)), fd_(std::move(fd)) {
   // Not at open: a file system without O_DIRECT would refuse the open after it had created the file.
-  const int flags = ::fcntl(fd_.get(), F_GETFL);
-  direct_.store(flags >= 0 && ::fcntl(fd_.get(), F_SETFL, flags | O_DIRECT) == 0, std::memory_order_relaxed);
+  direct_.store(SetDirect(fd_.get(), true), std::memory_order_relaxed);
 }
 
 // Some file systems take O_DIRECT and refuse the write.
 bool PosixWritableFile::LeaveDirect() {
   direct_.store(false, std::memory_order_relaxed);
-  const int flags = ::fcntl(fd_.get(), F_GETFL);
-  return flags >= 0 && ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) == 0;
+  return SetDirect(fd_.get(), false);
 }
 
 Status PosixWritableFile::WriteAt(uint64_t offset_bytes, std::span<const uint8_t> data) {
@@ -176,16 +200,59 @@ Status PosixReadableFile::ReadBatch(std::span<const ReadRequest> requests) {
   return Status::Ok();
 }
 
-Result<uint64_t> PosixReadableFile::SizeBytes() {
-  struct stat info {};
-  if (::fstat(fd_.get(), &info) != 0) return Status::FromErrno(errno, "stat", path_);
-  return static_cast<uint64_t>(info.st_size);
+Result<uint64_t> PosixReadableFile::SizeBytes() { return FileSize(fd_.get(), path_); }
+
+Result<uint64_t> PosixReadableFile::AllocatedBytes() { return FileAllocated(fd_.get(), path_); }
+
+Result<bool> PosixReadableFile::HasHole(uint64_t offset_bytes, uint64_t size_bytes) {
+  return FileHasHole(fd_.get(), offset_bytes, size_bytes, path_);
 }
 
-Result<uint64_t> PosixReadableFile::AllocatedBytes() {
-  struct stat info {};
-  if (::fstat(fd_.get(), &info) != 0) return Status::FromErrno(errno, "stat", path_);
-  return static_cast<uint64_t>(info.st_blocks) * kStatBlockSize;
+PosixVerifyFile::PosixVerifyFile(std::string path, unique_fd fd) : path_(std::move(path)), fd_(std::move(fd)) {
+  direct_.store(SetDirect(fd_.get(), true), std::memory_order_relaxed);
+}
+
+Result<size_t> PosixVerifyFile::ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) {
+  assert(IsBlockAligned(offset_bytes) && IsBlockAligned(out.size()));
+  assert(IsBlockAligned(reinterpret_cast<uintptr_t>(out.data())));
+  size_t done = 0;
+  bool may_leave_direct = true;
+  while (done < out.size()) {
+    const ssize_t result =
+        ::pread(fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset_bytes + done));
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0 && errno == EINVAL && std::exchange(may_leave_direct, false)) {
+      // Some file systems take O_DIRECT and refuse the read.
+      direct_.store(false, std::memory_order_relaxed);
+      if (SetDirect(fd_.get(), false)) continue;
+      errno = EINVAL;
+    }
+    if (result < 0) return Status::FromErrno(errno, "read", path_);
+    done += static_cast<size_t>(result);
+    // A direct read goes on at a block only; one that ends elsewhere has met the end of the file.
+    if (result == 0 || !IsBlockAligned(done)) break;
+  }
+  if (!direct_.load(std::memory_order_relaxed)) {
+    (void)::posix_fadvise(fd_.get(), static_cast<off_t>(offset_bytes), static_cast<off_t>(out.size()),
+                          POSIX_FADV_DONTNEED);
+  }
+  return done;
+}
+
+Status PosixVerifyFile::ReadBatch(std::span<const ReadRequest> requests) {
+  for (const ReadRequest& request : requests) {
+    QUARRY_TRY_ASSIGN(const size_t size, ReadAt(request.offset_bytes, request.out));
+    if (size != request.out.size()) return Status::FromErrno(EIO, "short read of", path_);
+  }
+  return Status::Ok();
+}
+
+Result<uint64_t> PosixVerifyFile::SizeBytes() { return FileSize(fd_.get(), path_); }
+
+Result<uint64_t> PosixVerifyFile::AllocatedBytes() { return FileAllocated(fd_.get(), path_); }
+
+Result<bool> PosixVerifyFile::HasHole(uint64_t offset_bytes, uint64_t size_bytes) {
+  return FileHasHole(fd_.get(), offset_bytes, size_bytes, path_);
 }
 
 }  // namespace quarry

@@ -48,6 +48,7 @@ class PosixReadableFile : public ReadableFile {
   [[nodiscard]] Status ReadBatch(std::span<const ReadRequest> requests) override;
   [[nodiscard]] Result<uint64_t> SizeBytes() override;
   [[nodiscard]] Result<uint64_t> AllocatedBytes() override;
+  [[nodiscard]] Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override;
 
  private:
   Status ReadWhole(const ReadRequest& request, size_t done_bytes);
@@ -55,6 +56,23 @@ class PosixReadableFile : public ReadableFile {
 
   const std::string path_;
   const unique_fd fd_;
+};
+
+/// Reads around the page cache where the file system lets it; elsewhere drops from the cache what it brought there.
+class PosixVerifyFile : public ReadableFile {
+ public:
+  PosixVerifyFile(std::string path, unique_fd fd);
+
+  [[nodiscard]] Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) override;
+  [[nodiscard]] Status ReadBatch(std::span<const ReadRequest> requests) override;
+  [[nodiscard]] Result<uint64_t> SizeBytes() override;
+  [[nodiscard]] Result<uint64_t> AllocatedBytes() override;
+  [[nodiscard]] Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override;
+
+ private:
+  const std::string path_;
+  const unique_fd fd_;
+  std::atomic<bool> direct_{false};
 };
 
 }  // namespace quarry

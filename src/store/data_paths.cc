@@ -93,6 +93,11 @@ class Opener {
   Status OpenHome() {
     const std::string& home = context_->options.home_path;
     QUARRY_TRY(MakeDirectory(home));
+    auto lock = env_->LockDirectory(home, true);
+    if (lock.status().code() == StatusCode::kUnavailable) {
+      return Status::Unavailable("'" + home + "' is in use by another server, or being verified: stop that first");
+    }
+    QUARRY_TRY_ASSIGN(context_->home_lock, std::move(lock));
     QUARRY_TRY(MakeDirectory(JoinPath(home, kStoresDirectoryName)));
     QUARRY_TRY(MakeDirectory(JoinPath(home, kTrashDirectoryName)));
     const std::string path = JoinPath(home, kDirectoryFileName);

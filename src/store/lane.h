@@ -65,6 +65,9 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   /// Where recovery of `segment` may start, and the counters below. False: the lane does not write it any more.
   [[nodiscard]] bool TakeSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot, uint64_t* size_bytes)
       QUARRY_EXCLUDES(mutex_);
+  /// The same, when everything that was appended is flushed already; writes nothing. False also when it is not.
+  [[nodiscard]] bool TakeWrittenSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot)
+      QUARRY_EXCLUDES(mutex_);
 
  private:
   /// What must happen after the mutex was released.

@@ -175,4 +175,16 @@ bool Lane::TakeSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot, 
   return true;
 }
 
+bool Lane::TakeWrittenSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot) {
+  {
+    MutexLock lock(mutex_);
+    if (flush_completed_ < last_ticket_) return false;
+  }
+  uint64_t size_bytes = 0;
+  if (!TakeSnapshot(segment, snapshot, &size_bytes)) return false;
+  MutexLock lock(mutex_);
+  return flush_completed_ >= last_ticket_ && active_ != nullptr && active_->segment->number() == segment &&
+         !active_->failed;
+}
+
 }  // namespace quarry

@@ -53,6 +53,7 @@ struct StoreContext {
   InstallationId installation{};
   std::vector<SegmentPath> paths;  ///< by number; gaps are unavailable
   std::vector<uint32_t> append_paths;
+  std::unique_ptr<DirectoryLock> home_lock;  ///< no other process opens or verifies the same stores meanwhile
 
   // Internally synchronised. The pools come first: buffers of the others go back to them.
   CounterSet counters;

@@ -60,6 +60,8 @@ class StoreDirectoryImpl final : public StoreDirectory {
   /// Null when there is no such store.
   [[nodiscard]] std::shared_ptr<StoreImpl> FindStore(StoreId store) const QUARRY_EXCLUDES(stores_mutex_);
 
+  [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> AllStores() const QUARRY_EXCLUDES(stores_mutex_);
+
   /// Waits for the background thread to have nothing left to do.
   void DrainMaintenance() { context_->maintenance.Drain(); }
 
@@ -68,7 +70,6 @@ class StoreDirectoryImpl final : public StoreDirectory {
       : context_(std::move(context)), directory_(std::move(directory)), next_store_(directory_.next_store) {}
 
   [[nodiscard]] Status RecoverStores() QUARRY_EXCLUDES(admin_mutex_, stores_mutex_);
-  [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> AllStores() const QUARRY_EXCLUDES(stores_mutex_);
   /// Stores bound to `table`, the oldest first.
   [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> StoresOf(TableId table) const QUARRY_EXCLUDES(stores_mutex_);
   /// The newest that is not in the trash, or null.

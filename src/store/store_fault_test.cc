@@ -1,4 +1,5 @@
 // Failures of every call, and power cuts, against a model: what was synced is there, what was not is right or an error.
+// (Flipped bits: corruption_test.cc.)
 #include <random>
 
 #include "io/fault_env.h"
@@ -171,53 +172,6 @@ TEST(StoreFaultTest, OpenThatFailsAnywhereLeavesNothingHalfMade) {
       }
       EXPECT_OK(OpenDirectory(&env, options).status());
     }
-  }
-}
-
-TEST(StoreFaultTest, AFlippedBitGivesAnErrorOrTheRightBytes) {
-  for (const Codec codec : {Codec::kNone, Codec::kZstd}) {
-    MemoryEnv env;
-    DirectoryOptions options = TestOptions();
-    options.recent_cache_bytes = 0;
-    std::vector<std::pair<Locator, std::vector<uint8_t>>> all;
-    {
-      std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
-      const auto store = ValueOf(directory->OpenForAppend({1}, "db/t"));
-      UnsyncedExtents unsynced;
-      AppendOptions append;
-      append.codec = codec;
-      append.part_size_bytes = 512;
-      for (uint64_t i = 0; i < 4; ++i) {
-        std::vector<uint8_t> value = TextValue(700 * i + 100, i);
-        const Locator locator = ValueOf(store->Append(value, append, &unsynced));
-        all.emplace_back(locator, std::move(value));
-      }
-      ASSERT_OK(directory->Sync(unsynced));
-    }
-    const std::string path = "/home/stores/0000000000000001/00000001.qseg";
-    const uint64_t size = ValueOf(ValueOf(env.OpenForRead(path))->SizeBytes());
-    std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
-    uint64_t errors = 0;
-    for (uint64_t at = 0; at < size; ++at) {
-      const int bit = static_cast<int>(at * 5 % 8);
-      ASSERT_TRUE(env.FlipBit(path, at, bit));
-      for (const auto& [locator, value] : all) {
-        const Result<std::vector<uint8_t>> read = ReadValue(directory.get(), locator);
-        if (read.ok()) {
-          ASSERT_EQ(*read, value) << "byte " << at;
-        } else {
-          ASSERT_EQ(read.status().code(), StatusCode::kCorruption);
-          ASSERT_NE(read.status().ToString().find("store 1 segment 1"), std::string::npos);
-          ++errors;
-        }
-      }
-      ASSERT_TRUE(env.FlipBit(path, at, bit));
-    }
-    // Every byte of every extent is covered: header, index and parts.
-    uint64_t covered = 0;
-    for (const auto& [locator, value] : all) covered += locator.extent_size_bytes;
-    EXPECT_EQ(errors, covered);
-    EXPECT_EQ(directory->GetCounters().corruptions, errors);
   }
 }
 

@@ -218,6 +218,33 @@ Status StoreImpl::UnlinkSegment(const std::shared_ptr<Segment>& segment) {
   return context_->env->SyncDirectory(*directory);
 }
 
+// ---- scrub ----
+
+std::optional<ExpectedSegment> StoreImpl::ExpectOnDisk(const Segment& segment) {
+  ExpectedSegment expected;
+  expected.store = id_;
+  expected.segment = segment.number();
+  expected.installation = context_->installation;
+  expected.gc_may_run = true;
+  if (segment.state() == SegmentState::kActive) {
+    Lane* const lane = LaneOfPath(segment.path_number());
+    SegmentFile::Snapshot snapshot;
+    if (lane == nullptr || !lane->TakeWrittenSnapshot(segment.number(), &snapshot)) return std::nullopt;
+    expected.end_bytes = snapshot.position_bytes;
+    expected.counted_bytes = snapshot.tally.bytes;
+  } else if (segment.state() == SegmentState::kSealed) {
+    expected.counted_bytes = segment.live_bytes() + segment.dead_bytes();
+  }
+  return expected;
+}
+
+Result<std::unique_ptr<ReadableFile>> StoreImpl::OpenSegmentForVerify(const Segment& segment, std::string* path) {
+  SharedLock lock(location_mutex_);
+  QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment.path_number()));
+  *path = JoinPath(directory, SegmentFileName(segment.number()));
+  return context_->env->OpenForVerify(*path);
+}
+
 // ---- trash ----
 
 Status StoreImpl::MoveToWhereItBelongs() {

@@ -21,6 +21,7 @@
 #include "quarry/store.h"
 #include "store/lane.h"
 #include "store/segment.h"
+#include "store/segment_verify.h"
 #include "store/store_context.h"
 
 namespace quarry {
@@ -67,6 +68,17 @@ class StoreImpl final : public Store,
   /// Adds the manifest as it would be written now, and where the segments are.
   [[nodiscard]] Status AddToBackup(BackupSnapshot* snapshot) QUARRY_EXCLUDES(manifest_mutex_);
 
+  // What a scrub asks for.
+  /// Null: there is none.
+  [[nodiscard]] std::shared_ptr<Segment> FindSegment(SegmentNumber segment) const;
+  /// By number.
+  [[nodiscard]] std::vector<std::shared_ptr<Segment>> AllSegments() const;
+  /// What `segment` must be on disk, as far as it is complete. Nothing: it is busy, or failed.
+  [[nodiscard]] std::optional<ExpectedSegment> ExpectOnDisk(const Segment& segment);
+  /// The segment's file, to be read from the device itself, and its path.
+  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenSegmentForVerify(const Segment& segment, std::string* path)
+      QUARRY_EXCLUDES(location_mutex_);
+
   /// Recovery found files beyond the manifest's numbers.
   void RaiseNextSegment(SegmentNumber next) { next_segment_.store(next.value); }
 
@@ -102,8 +114,6 @@ class StoreImpl final : public Store,
   [[nodiscard]] Result<std::string> SegmentDirectoryLocked(uint32_t path_number) const
       QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
   [[nodiscard]] std::string HomeDirectory(bool in_trash) const;
-  [[nodiscard]] std::shared_ptr<Segment> FindSegment(SegmentNumber segment) const;
-  [[nodiscard]] std::vector<std::shared_ptr<Segment>> AllSegments() const;
   [[nodiscard]] Lane* ChooseLane(const UnsyncedExtents& unsynced);
   [[nodiscard]] Lane* LaneOfPath(uint32_t path_number) const;
   [[nodiscard]] Manifest BuildManifest(const Binding& binding) const QUARRY_REQUIRES(manifest_mutex_);

@@ -93,6 +93,9 @@ void Report(const Totals& totals, double seconds) {
   Print("planned failures", totals.planned_failures);
   Print("operations that failed", totals.failed_operations);
   Print("bits flipped", totals.bits_flipped);
+  Print("verifications", totals.verifications);
+  Print("scrubs", totals.scrubs);
+  Print("damages verified", totals.damages_verified);
   Print("tables dropped", totals.stores_dropped);
   Print("stores unlinked", totals.stores_unlinked);
   Print("rebinds", totals.rebinds);

@@ -89,6 +89,7 @@ void World::OneOperation() {
       {4, &World::MarkGc, "gc mark"},
       {6, &World::ReclaimGc, "gc reclaim"},
       {1, &World::DropGc, "gc drop"},
+      {2, &World::Scrub, "scrub"},
       // From here on: not when power is to go at one chosen call.
       {3, &World::PlanFailure, "plan failure"},
       {3, &World::ForgetFailures, "forget failures"},
@@ -97,7 +98,7 @@ void World::OneOperation() {
       {1, &World::KillProcess, "kill"},
       {1, &World::CloseCleanly, "close"},
   };
-  constexpr size_t kUndisturbed = 17;
+  constexpr size_t kUndisturbed = 18;
   const size_t count = settings_.cut_at_call != 0 ? kUndisturbed : std::size(kChoices);
   unsigned sum = 0;
   for (size_t i = 0; i < count; ++i) sum += kChoices[i].weight;
@@ -216,6 +217,7 @@ void World::Reopen() {
   }
   CompareAll();
   CompareStats();
+  VerifyFiles();
   if (dice_.Percent(15)) ReopenTwice();
 }
 

@@ -16,6 +16,7 @@
 
 #include "format/test_cipher.h"
 #include "quarry/gc.h"
+#include "quarry/verify.h"
 #include "simulation/model.h"
 #include "simulation/simulated_disk.h"
 #include "store/store_directory_impl.h"
@@ -47,6 +48,9 @@ struct Totals {
   uint64_t planned_failures = 0;
   uint64_t failed_operations = 0;
   uint64_t bits_flipped = 0;
+  uint64_t verifications = 0;
+  uint64_t scrubs = 0;
+  uint64_t damages_verified = 0;  ///< flipped bits that verification saw, each time that it was asked
   uint64_t stores_dropped = 0;
   uint64_t stores_unlinked = 0;
   uint64_t rebinds = 0;
@@ -136,6 +140,11 @@ class World {
   [[nodiscard]] std::vector<StoreModel*> StoresOf(TableId table);
   void Attempt(StoreModel* store, const Shape& shape);
   void Succeeded(StoreModel* store, const Shape& shape);
+
+  // world_verify.cc
+  void VerifyFiles();
+  void Scrub();
+  void CheckFindings(const std::vector<Finding>& findings);
 
   // world_gc.cc
   void BeginGc();

@@ -66,7 +66,7 @@ void World::DeleteRows() {
 
 void World::FlipBit() {
   Value* const value = PickValue(Value::State::kLive);
-  if (value == nullptr) return;
+  if (value == nullptr || value->is_damaged) return;  // once: of two flips the second may hide the extent's place
   const auto files = SegmentFiles(value->locator.store);
   const auto file = files.find(value->locator.segment.value);
   if (file == files.end()) return;

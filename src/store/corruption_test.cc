@@ -1,0 +1,137 @@
+// Every bit of every file of a small installation, flipped in turn: the store gives an error or the right bytes, and
+// verification finds every flip that has a meaning. The counts are printed.
+#include <cstdio>
+
+#include "store/verify_test_util.h"
+
+namespace quarry {
+namespace {
+
+constexpr const char* kSegmentPath = "/home/stores/0000000000000001/00000001.qseg";
+
+uint64_t SizeOf(Env* env, const std::string& path) { return ValueOf(ValueOf(env->OpenForRead(path))->SizeBytes()); }
+
+struct Flips {
+  uint64_t flips = 0;
+  uint64_t read_errors = 0;
+  uint64_t damaged = 0;   ///< verification says so
+  uint64_t leftover = 0;  ///< it names the place as one without a meaning
+  void Print(const char* what) const {
+    std::printf("%s: %llu bits flipped, %llu damaged by verification, %llu without a meaning, %llu reads refused\n",
+                what, static_cast<unsigned long long>(flips), static_cast<unsigned long long>(damaged),
+                static_cast<unsigned long long>(leftover), static_cast<unsigned long long>(read_errors));
+  }
+};
+
+/// Reads all values while one bit is wrong. The number of those that were refused.
+uint64_t ReadAll(StoreDirectory* directory, const Values& values, uint64_t at) {
+  uint64_t errors = 0;
+  for (const auto& [locator, value] : values) {
+    const Result<std::vector<uint8_t>> read = ReadValue(directory, locator);
+    if (read.ok()) {
+      EXPECT_EQ(*read, value) << "wrong bytes with byte " << at << " flipped";
+    } else {
+      EXPECT_EQ(read.status().code(), StatusCode::kCorruption);
+      EXPECT_NE(read.status().ToString().find("store 1 segment 1"), std::string::npos);
+      ++errors;
+    }
+  }
+  return errors;
+}
+
+/// Is the byte at `at` one of the segment header, of an extent, or of nothing?
+bool HasMeaning(const Values& values, uint64_t at) {
+  if (at < kBlockSizeBytes) return true;
+  return std::any_of(values.begin(), values.end(), [at](const auto& entry) {
+    const Locator& locator = entry.first;
+    return at >= locator.offset_bytes && at < locator.offset_bytes + locator.extent_size_bytes;
+  });
+}
+
+TEST(CorruptionTest, EveryBitOfASegment) {
+  for (const Codec codec : {Codec::kNone, Codec::kLz4, Codec::kZstd}) {
+    MemoryEnv env;
+    DirectoryOptions options = TestOptions();
+    options.recent_cache_bytes = 0;
+    options.value_cache_bytes = 0;
+    const Values values = MakeInstallation(&env, options, codec, 4);
+    ASSERT_EQ(VerifyAll(&env).seen.findings.size(), 0U);
+    const std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
+    Flips flips;
+    for (uint64_t at = 0; at < SizeOf(&env, kSegmentPath); ++at) {
+      for (int bit = 0; bit < 8; ++bit) {
+        ASSERT_TRUE(env.FlipBit(kSegmentPath, at, bit));
+        ++flips.flips;
+        flips.read_errors += ReadAll(directory.get(), values, at);
+        const Verified verified = VerifyAll(&env);
+        ASSERT_FALSE(verified.seen.findings.empty()) << "byte " << at << " bit " << bit << " was not noticed";
+        const Finding& finding = verified.seen.findings.front();
+        if (HasMeaning(values, at)) {
+          ASSERT_EQ(finding.kind, FindingKind::kDamaged) << "byte " << at << "\n" << verified.seen.Text();
+          ++flips.damaged;
+        } else {
+          ASSERT_EQ(finding.kind, FindingKind::kLeftover) << "byte " << at << "\n" << verified.seen.Text();
+          ++flips.leftover;
+        }
+        ASSERT_LE(finding.offset_bytes, at);
+        ASSERT_LT(at, finding.offset_bytes + finding.size_bytes);
+        ASSERT_EQ(finding.table_name, "db/t");
+        ASSERT_EQ(finding.path, kSegmentPath);
+        ASSERT_TRUE(env.FlipBit(kSegmentPath, at, bit));
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+    // Every byte of every extent is covered for reads: header, index and parts.
+    uint64_t covered = 0;
+    for (const auto& [locator, value] : values) covered += locator.extent_size_bytes;
+    EXPECT_EQ(flips.read_errors, covered * 8);
+    EXPECT_EQ(flips.damaged, (covered + kBlockSizeBytes) * 8);
+    EXPECT_EQ(directory->GetCounters().corruptions, flips.read_errors);
+    flips.Print((std::string("segment, codec ") + CodecName(codec)).c_str());
+  }
+}
+
+/// Every bit of a small file: each in an installation of its own, for opening may write it anew.
+void FlipSmallFile(const std::string& path, bool is_needed) {
+  DirectoryOptions options = TestOptions();
+  options.recent_cache_bytes = 0;
+  options.value_cache_bytes = 0;
+  options.data_paths = {"/disk1"};
+  Flips flips;
+  uint64_t size = 1;
+  for (uint64_t at = 0; at < size; ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      MemoryEnv env;
+      ASSERT_OK(env.CreateDirectory("/disk1"));
+      const Values values = MakeInstallation(&env, options, Codec::kNone, 2);
+      size = SizeOf(&env, path);
+      ASSERT_TRUE(env.FlipBit(path, at, bit));
+      ++flips.flips;
+      const Verified verified = VerifyAll(&env);
+      ASSERT_OK(verified.totals.status());
+      const auto found = std::find_if(verified.seen.findings.begin(), verified.seen.findings.end(),
+                                      [&path](const Finding& finding) { return finding.path == path; });
+      ASSERT_NE(found, verified.seen.findings.end()) << "byte " << at << " bit " << bit << " was not noticed";
+      ASSERT_EQ(found->kind, FindingKind::kDamaged) << found->what;
+      ++flips.damaged;
+      const Result<std::unique_ptr<StoreDirectoryImpl>> directory = OpenDirectory(&env, options);
+      ASSERT_EQ(directory.ok(), !is_needed) << "byte " << at << " bit " << bit;
+      if (!directory.ok()) {
+        ++flips.read_errors;
+        ASSERT_TRUE(directory.status().code() == StatusCode::kCorruption ||
+                    directory.status().code() == StatusCode::kNotSupported)
+            << directory.status().ToString();
+      }
+    }
+  }
+  flips.Print(path.c_str());
+}
+
+TEST(CorruptionTest, EveryBitOfAManifest) { FlipSmallFile("/home/stores/0000000000000001/MANIFEST", true); }
+
+TEST(CorruptionTest, EveryBitOfTheDirectory) { FlipSmallFile("/home/DIRECTORY", true); }
+
+TEST(CorruptionTest, EveryBitOfAPathMarker) { FlipSmallFile("/disk1/quarry/PATH", true); }
+
+}  // namespace
+}  // namespace quarry

@@ -1,0 +1,456 @@
+// VerifyInstallation: all files of an installation, as they lie there.
+//
+// Invariants: nothing is written; while it runs the home is held, so that no server starts on it.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "format/directory_file.h"
+#include "format/manifest.h"
+#include "format/small_file.h"
+#include "io/path.h"
+#include "store/installation_verify.h"
+#include "store/layout.h"
+#include "store/segment_verify.h"
+
+namespace quarry {
+namespace {
+
+/// Where the segments of one path number lie. Number 0: beside the manifests.
+struct Path {
+  std::string directory;    ///< holds one folder per store
+  std::string unavailable;  ///< why it cannot be looked at; empty: it can
+};
+
+struct SegmentOnDisk {
+  uint32_t path_number = 0;
+  std::string path;
+};
+
+struct StoreOnDisk {
+  StoreId id;
+  std::string home;  ///< its folder under stores/ or trash/; empty: there is none
+  bool in_trash = false;
+  bool is_unreadable = false;  ///< its manifest does not verify
+  std::optional<Manifest> manifest;
+  std::map<uint32_t, SegmentOnDisk> segments;
+};
+
+class InstallationVerifier {
+ public:
+  InstallationVerifier(Env* env, const VerifyOptions& options, VerifyObserver* observer)
+      : env_(env), options_(options), observer_(observer) {}
+
+  Result<VerifyTotals> Run() {
+    QUARRY_TRY_ASSIGN(const std::unique_ptr<DirectoryLock> lock, Lock());
+    QUARRY_TRY(ReadDirectoryFile());
+    QUARRY_TRY(FindPaths());
+    for (const bool in_trash : {false, true}) ListHomes(in_trash);
+    ListDataPaths();
+    for (const auto& [id, store] : stores_) progress_.bytes_total += SizeOf(store);
+    for (auto& [id, store] : stores_) {
+      ++totals_.stores;
+      VerifyStore(&store);
+      if (totals_.stopped) break;
+    }
+    return totals_;
+  }
+
+ private:
+  Result<std::unique_ptr<DirectoryLock>> Lock() {
+    const std::string& home = options_.home_path;
+    auto lock = env_->LockDirectory(home, false);
+    if (lock.status().code() == StatusCode::kUnavailable) {
+      return Status::Unavailable("'" + home +
+                                 "' is in use by a running server: stop it first, or verify a copy or snapshot; on "
+                                 "the running server CHECK TABLE and the scrub do the same");
+    }
+    if (!lock.ok()) return lock.status().WithContext("'" + home + "' is no folder of stores");
+    return lock;
+  }
+
+  void Add(Finding finding) {
+    ++totals_.findings[static_cast<size_t>(finding.kind)];
+    observer_->Found(finding);
+  }
+
+  void AddPlain(FindingKind kind, const std::string& path, const std::string& what) {
+    Finding finding;
+    finding.kind = kind;
+    finding.path = path;
+    finding.what = what;
+    Add(std::move(finding));
+  }
+
+  void AddOfStore(FindingKind kind, const StoreOnDisk& store, const std::string& path, const std::string& what,
+                  SegmentNumber segment = {}) {
+    Add(Of(kind, store, path, what, segment));
+  }
+
+  static Finding Of(FindingKind kind, const StoreOnDisk& store, const std::string& path, const std::string& what,
+                    SegmentNumber segment) {
+    Finding finding;
+    finding.kind = kind;
+    finding.path = path;
+    finding.store = store.id;
+    finding.segment = segment;
+    finding.what = what;
+    if (store.manifest.has_value()) {
+      finding.table_name = store.manifest->table_name;
+      if (!store.manifest->tables.empty()) finding.table = store.manifest->tables.back();
+    }
+    return finding;
+  }
+
+  static FindingKind KindOf(const Status& status) {
+    if (status.code() == StatusCode::kNotFound) return FindingKind::kMissing;
+    return status.code() == StatusCode::kIoError ? FindingKind::kUnreadable : FindingKind::kDamaged;
+  }
+
+  // The bytes of a small file whose decoding is what verifies it.
+  Result<std::vector<uint8_t>> ReadSmall(const std::string& path) {
+    QUARRY_TRY_ASSIGN(std::vector<uint8_t> bytes, env_->ReadSmallFile(path, kSmallFileMaxBytes));
+    ++totals_.other_files;
+    totals_.bytes += bytes.size();
+    return bytes;
+  }
+
+  Status ReadDirectoryFile() {
+    const std::string path = JoinPath(options_.home_path, kDirectoryFileName);
+    QUARRY_TRY_ASSIGN(const std::vector<std::string> names, env_->ListDirectory(options_.home_path));
+    const bool has_stores = std::find(names.begin(), names.end(), kStoresDirectoryName) != names.end();
+    const Result<std::vector<uint8_t>> bytes = ReadSmall(path);
+    if (bytes.status().code() == StatusCode::kNotFound && !has_stores) {
+      return Status::NotFound("there is no Quarry in '" + options_.home_path +
+                              "' (wanted: the folder #quarry of a data directory, with DIRECTORY and stores/ in it)");
+    }
+    for (const std::string& name : names) {
+      if (name == kDirectoryFileName || name == kStoresDirectoryName || name == kTrashDirectoryName) continue;
+      AddUnknown(JoinPath(options_.home_path, name), name, kDirectoryFileName);
+    }
+    const Result<DirectoryFile> directory = bytes.ok() ? DecodeDirectoryFile(*bytes) : bytes.status();
+    if (directory.ok()) {
+      directory_ = *directory;
+      installation_ = directory->installation;
+    } else {
+      AddPlain(KindOf(directory.status()), path, directory.status().ToString());
+    }
+    return Status::Ok();
+  }
+
+  // What a crash leaves of a replaced file is Quarry's own.
+  void AddUnknown(const std::string& path, const std::string& name, const char* replaced) {
+    if (name == std::string(replaced) + ".new") {
+      AddPlain(FindingKind::kLeftover, path, "a crash cut off the writing of this file; the next writing replaces it");
+    } else {
+      AddPlain(FindingKind::kForeign, path, "no file of Quarry's has this name here");
+    }
+  }
+
+  Result<PathMarker> ReadMarker(const std::string& path) {
+    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes,
+                      ReadSmall(JoinPath(JoinPath(path, kDataPathDirectoryName), kPathMarkerFileName)));
+    return DecodePathMarker(bytes);
+  }
+
+  Status FindPaths() {
+    paths_[0] = {};
+    for (const std::string& path : options_.data_paths) {
+      const Result<PathMarker> marker = ReadMarker(path);
+      if (!marker.ok()) {
+        return Status::InvalidArgument("'" + path + "' is no data path of Quarry: " + marker.status().ToString());
+      }
+      if (installation_.has_value() && marker->installation != *installation_) {
+        return Status::InvalidArgument("data path '" + path + "' belongs to another installation");
+      }
+      paths_[marker->path_number] = {JoinPath(path, kDataPathDirectoryName), ""};
+    }
+    for (const DataPath& known : directory_.paths) {
+      if (paths_.contains(known.number)) continue;
+      const std::string directory = JoinPath(known.path, kDataPathDirectoryName);
+      const Result<PathMarker> marker = ReadMarker(known.path);
+      Path path{directory, ""};
+      if (marker.ok() && marker->installation == directory_.installation && marker->path_number == known.number) {
+        paths_[known.number] = path;
+        continue;
+      }
+      const bool is_missing = marker.status().code() == StatusCode::kNotFound;
+      path.unavailable = is_missing    ? "is missing or not mounted"
+                         : marker.ok() ? "is another installation's, or another path of this one"
+                                       : marker.status().ToString();
+      // A marker that does not verify keeps nobody from looking at what lies beside it.
+      if (!is_missing && !marker.ok()) {
+        AddPlain(KindOf(marker.status()), JoinPath(directory, kPathMarkerFileName), path.unavailable);
+        path.unavailable.clear();
+      } else {
+        AddPlain(FindingKind::kUnreadable, known.path,
+                 "data path " + std::to_string(known.number) + " " + path.unavailable +
+                     ": nothing on it was looked at (mount it, or say where it is)");
+      }
+      paths_[known.number] = path;
+    }
+    return Status::Ok();
+  }
+
+  void ListHomes(bool in_trash) {
+    const std::string parent = JoinPath(options_.home_path, in_trash ? kTrashDirectoryName : kStoresDirectoryName);
+    const Result<std::vector<std::string>> names = env_->ListDirectory(parent);
+    if (!names.ok()) {
+      AddPlain(KindOf(names.status()), parent, names.status().ToString());
+      return;
+    }
+    for (const std::string& name : *names) {
+      const std::optional<StoreId> id = ParseStoreDirectoryName(name);
+      const std::string path = JoinPath(parent, name);
+      if (!id.has_value()) {
+        AddPlain(FindingKind::kForeign, path, "no folder of a store has this name");
+        continue;
+      }
+      StoreOnDisk& store = stores_[*id];
+      store.id = *id;
+      if (!store.home.empty()) {
+        AddOfStore(FindingKind::kForeign, store, path, "the store lies in stores/ as well");
+        continue;
+      }
+      store.home = path;
+      store.in_trash = in_trash;
+      ReadManifest(&store);
+      ListSegments(&store, path, 0);
+      if (directory_.next_store <= *id && installation_.has_value()) {
+        AddOfStore(FindingKind::kDamaged, store, path,
+                   "DIRECTORY is older than this store: it says that no store has an id above " +
+                       std::to_string(directory_.next_store.value - 1));
+      }
+    }
+  }
+
+  void ReadManifest(StoreOnDisk* store) {
+    const std::string path = JoinPath(store->home, kManifestFileName);
+    const Result<std::vector<uint8_t>> bytes = ReadSmall(path);
+    Result<Manifest> manifest = bytes.ok() ? DecodeManifest(*bytes, store->id) : bytes.status();
+    if (manifest.ok()) {
+      store->manifest = std::move(manifest).value();
+    } else if (manifest.status().code() != StatusCode::kNotFound) {
+      store->is_unreadable = true;
+      AddOfStore(KindOf(manifest.status()), *store, path, manifest.status().ToString());
+    }
+  }
+
+  void ListDataPaths() {
+    for (const auto& [number, path] : paths_) {
+      if (number == 0 || !path.unavailable.empty()) continue;
+      const Result<std::vector<std::string>> names = env_->ListDirectory(path.directory);
+      if (!names.ok()) {
+        AddPlain(KindOf(names.status()), path.directory, names.status().ToString());
+        continue;
+      }
+      for (const std::string& name : *names) {
+        const std::string full = JoinPath(path.directory, name);
+        const std::optional<StoreId> id = ParseStoreDirectoryName(name);
+        if (id.has_value()) {
+          StoreOnDisk& store = stores_[*id];
+          store.id = *id;
+          ListSegments(&store, full, number);
+        } else if (name != kPathMarkerFileName) {
+          AddUnknown(full, name, kPathMarkerFileName);
+        }
+      }
+    }
+  }
+
+  void ListSegments(StoreOnDisk* store, const std::string& directory, uint32_t path_number) {
+    const Result<std::vector<std::string>> names = env_->ListDirectory(directory);
+    if (!names.ok()) {
+      AddOfStore(KindOf(names.status()), *store, directory, names.status().ToString());
+      return;
+    }
+    for (const std::string& name : *names) {
+      const std::string path = JoinPath(directory, name);
+      const std::optional<SegmentNumber> segment = ParseSegmentFileName(name);
+      if (segment.has_value()) {
+        const auto [found, is_new] = store->segments.try_emplace(segment->value, SegmentOnDisk{path_number, path});
+        if (!is_new) AddOfStore(FindingKind::kForeign, *store, path, "the segment is there twice", *segment);
+      } else if (path_number != 0 || name != kManifestFileName) {
+        AddUnknown(path, name, kManifestFileName);
+      }
+    }
+  }
+
+  uint64_t SizeOf(const StoreOnDisk& store) {
+    uint64_t size = 0;
+    for (const auto& [number, segment] : store.segments) {
+      const auto file = env_->OpenForRead(segment.path);
+      const Result<uint64_t> bytes = file.ok() ? (*file)->SizeBytes() : file.status();
+      if (bytes.ok()) size += *bytes;
+    }
+    return size;
+  }
+
+  void VerifyStore(StoreOnDisk* store) {
+    if (store->home.empty()) {
+      AddOfStore(
+          FindingKind::kMissing, *store, StoreDirectoryName(store->id),
+          "there are segments of this store on a data path, but no folder of it in stores/ or trash/: no row can "
+          "reach them");
+    } else if (!store->manifest.has_value() && !store->is_unreadable) {
+      AddOfStore(store->segments.empty() ? FindingKind::kLeftover : FindingKind::kMissing, *store,
+                 JoinPath(store->home, kManifestFileName),
+                 store->segments.empty() ? "an empty store, which the next start removes"
+                                         : "the manifest is gone: values stay readable, nothing is appended");
+    } else if (store->manifest.has_value() && store->manifest->discarded != store->in_trash) {
+      AddOfStore(FindingKind::kLeftover, *store, store->home, "a crash cut off its move; the next start ends it");
+    }
+    std::map<uint32_t, ManifestSegment> listed;
+    if (store->manifest.has_value()) {
+      for (const ManifestSegment& segment : store->manifest->segments) listed.emplace(segment.segment.value, segment);
+    }
+    for (const auto& [number, segment] : listed) CheckListed(*store, segment);
+    for (const auto& [number, segment] : store->segments) {
+      const auto found = listed.find(number);
+      VerifyOne(*store, SegmentNumber{number}, segment, found == listed.end() ? nullptr : &found->second);
+      if (totals_.stopped) return;
+    }
+  }
+
+  // What the manifest lists must be there.
+  void CheckListed(const StoreOnDisk& store, const ManifestSegment& segment) {
+    if (store.segments.contains(segment.segment.value)) return;
+    const auto path = paths_.find(segment.path_number);
+    const std::string directory = segment.path_number == 0 || path == paths_.end()
+                                      ? store.home
+                                      : JoinPath(path->second.directory, StoreDirectoryName(store.id));
+    const std::string file = JoinPath(directory, SegmentFileName(segment.segment));
+    if (path == paths_.end() || !path->second.unavailable.empty()) {
+      AddOfStore(FindingKind::kUnreadable, store, file, "its data path is missing or not mounted", segment.segment);
+    } else if (store.manifest->discarded) {
+      AddOfStore(FindingKind::kLeftover, store, file, "the table was dropped; giving back its space has begun",
+                 segment.segment);
+    } else {
+      AddOfStore(FindingKind::kMissing, store, file, "the manifest lists this segment, and there is no such file",
+                 segment.segment);
+    }
+  }
+
+  void VerifyOne(const StoreOnDisk& store, SegmentNumber number, const SegmentOnDisk& on_disk,
+                 const ManifestSegment* listed) {
+    ++totals_.segments;
+    const auto file = env_->OpenForVerify(on_disk.path);
+    const Result<uint64_t> size = file.ok() ? (*file)->SizeBytes() : file.status();
+    if (!size.ok()) {
+      AddOfStore(KindOf(size.status()), store, on_disk.path, size.status().message(), number);
+      return;
+    }
+    if (*size <= kSegmentHeaderSizeBytes && (listed == nullptr || listed->state == SegmentState::kActive)) {
+      AddOfStore(FindingKind::kLeftover, store, on_disk.path,
+                 "nothing was ever appended to it; the next start removes it", number);
+      progress_.bytes_done += *size;
+      return;
+    }
+    ExpectedSegment expected;
+    expected.store = store.id;
+    expected.segment = number;
+    expected.installation = installation_;
+    if (listed != nullptr) {
+      if (on_disk.path_number != listed->path_number) {
+        AddOfStore(FindingKind::kForeign, store, on_disk.path,
+                   "the manifest says that this segment lies on data path " + std::to_string(listed->path_number),
+                   number);
+      }
+      // Of an active segment only the bytes below the checkpoint were counted, of a poisoned one also what was lost.
+      if (listed->state == SegmentState::kSealed) expected.counted_bytes = listed->live_bytes + listed->dead_bytes;
+    }
+    const uint64_t before = progress_.bytes_done;
+    const Result<VerifiedSegment> verified =
+        VerifySegment(file->get(), expected, [this, before, &size](uint64_t bytes) {
+          // An index or a part is read anew when it does not lie in one window: not more than the file has counts as
+          // done.
+          progress_.bytes_done = std::min(progress_.bytes_done + bytes, before + *size);
+          return observer_->Progress(progress_);
+        });
+    progress_.bytes_done = before + *size;
+    if (!verified.ok()) {
+      AddOfStore(KindOf(verified.status()), store, on_disk.path, "given up: " + verified.status().message(), number);
+      return;
+    }
+    if (listed != nullptr) CheckSize(store, on_disk, *listed, *size, verified->is_complete);
+    AddSegmentFindings(Of(FindingKind::kDamaged, store, on_disk.path, "", number), *verified, &totals_, observer_);
+  }
+
+  void CheckSize(const StoreOnDisk& store, const SegmentOnDisk& on_disk, const ManifestSegment& listed, uint64_t size,
+                 std::optional<bool> is_complete) {
+    const bool is_active = listed.state == SegmentState::kActive;
+    const uint64_t least = is_active ? listed.checkpoint_position_bytes : listed.size_bytes;
+    if (size >= least) return;
+    // A range that was reserved, and whose writing failed, may be missing at the end.
+    const FindingKind kind = !is_complete.has_value() ? (is_active ? FindingKind::kMissing : FindingKind::kDoubtful)
+                             : *is_complete           ? FindingKind::kLeftover
+                                                      : FindingKind::kMissing;
+    Finding finding = Of(kind, store, on_disk.path,
+                         "the file has " + std::to_string(size) + " bytes, the manifest says " +
+                             (is_active ? "at least " : "") + std::to_string(least),
+                         listed.segment);
+    finding.offset_bytes = size;
+    finding.size_bytes = least - size;
+    Add(std::move(finding));
+  }
+
+  Env* const env_;
+  const VerifyOptions& options_;
+  VerifyObserver* const observer_;
+  std::optional<InstallationId> installation_;  ///< none: DIRECTORY does not say
+  DirectoryFile directory_;
+  std::map<uint32_t, Path> paths_;
+  std::map<StoreId, StoreOnDisk> stores_;
+  VerifyProgress progress_;
+  VerifyTotals totals_;
+};
+
+}  // namespace
+
+const char* FindingKindName(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kDamaged:
+      return "damaged";
+    case FindingKind::kMissing:
+      return "missing";
+    case FindingKind::kUnreadable:
+      return "unreadable";
+    case FindingKind::kDoubtful:
+      return "doubtful";
+    case FindingKind::kForeign:
+      return "foreign";
+    case FindingKind::kLeftover:
+      return "leftover";
+  }
+  return "unknown";
+}
+
+void AddSegmentFindings(const Finding& place, const VerifiedSegment& verified, VerifyTotals* totals,
+                        VerifyObserver* observer) {
+  totals->extents += verified.extents;
+  totals->parts += verified.parts;
+  totals->bytes += verified.read_bytes;
+  totals->stopped = totals->stopped || verified.stopped;
+  if (verified.stopped) return;  // it will be looked at again, whole
+  for (const VerifiedSegment::Piece& piece : verified.pieces) {
+    Finding finding = place;
+    finding.kind = piece.kind;
+    finding.offset_bytes = piece.offset_bytes;
+    finding.size_bytes = piece.size_bytes;
+    finding.what = piece.what;
+    ++totals->findings[static_cast<size_t>(piece.kind)];
+    observer->Found(finding);
+  }
+}
+
+Result<VerifyTotals> VerifyInstallationFiles(Env* env, const VerifyOptions& options, VerifyObserver* observer) {
+  return InstallationVerifier(env, options, observer).Run();
+}
+
+Result<VerifyTotals> VerifyInstallation(const VerifyOptions& options, VerifyObserver* observer) {
+  return VerifyInstallationFiles(Env::Posix(), options, observer);
+}
+
+}  // namespace quarry

@@ -1,0 +1,90 @@
+// ScrubStores: the segments of a running directory, one after the other.
+//
+// Invariants: no lock is held while a segment is read; a segment's place is passed only when all of it was read; what
+// another thread unlinks, moves or seals meanwhile is no finding.
+#include <algorithm>
+
+#include "quarry/store.h"
+#include "store/installation_verify.h"
+#include "store/store_directory_impl.h"
+
+namespace quarry {
+namespace {
+
+class Scrub {
+ public:
+  Scrub(StoreDirectoryImpl* directory, ScrubPlace* place, VerifyObserver* observer)
+      : directory_(directory), place_(place), observer_(observer) {}
+
+  VerifyTotals Run() {
+    std::vector<std::shared_ptr<StoreImpl>> stores = directory_->AllStores();
+    std::sort(stores.begin(), stores.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
+    for (std::shared_ptr<StoreImpl>& store : stores) {
+      if (store->id() < place_->store) continue;
+      if (store->id() != place_->store) *place_ = {store->id(), SegmentNumber{0}};
+      if (!store->discarded()) VerifyStore(store.get());
+      if (totals_.stopped) return totals_;
+      store.reset();
+    }
+    return totals_;
+  }
+
+ private:
+  void VerifyStore(StoreImpl* store) {
+    ++totals_.stores;
+    for (const std::shared_ptr<Segment>& segment : store->AllSegments()) {
+      if (segment->number() < place_->segment) continue;
+      place_->segment = segment->number();
+      VerifyOne(store, *segment);
+      if (totals_.stopped) return;
+      ++place_->segment.value;
+    }
+  }
+
+  [[nodiscard]] static bool IsGone(const StoreImpl& store, const Segment& segment) {
+    return store.discarded() || store.FindSegment(segment.number()) == nullptr;
+  }
+
+  void VerifyOne(StoreImpl* store, const Segment& segment) {
+    Finding place;
+    place.store = store->id();
+    place.segment = segment.number();
+    const StoreImpl::Binding binding = store->GetBinding();
+    place.table_name = binding.table_name;
+    if (!binding.tables.empty()) place.table = binding.tables.back();
+    const auto expected = store->ExpectOnDisk(segment);
+    if (!expected.has_value()) return;
+    const auto file = store->OpenSegmentForVerify(segment, &place.path);
+    const auto verified = file.ok() ? VerifySegment(file->get(), *expected,
+                                                    [this](uint64_t bytes) {
+                                                      progress_.bytes_done += bytes;
+                                                      return observer_->Progress(progress_);
+                                                    })
+                                    : file.status();
+    if (IsGone(*store, segment)) return;
+    ++totals_.segments;
+    if (verified.ok()) {
+      AddSegmentFindings(place, *verified, &totals_, observer_);
+      return;
+    }
+    place.kind = verified.status().code() == StatusCode::kNotFound ? FindingKind::kMissing : FindingKind::kUnreadable;
+    place.what = verified.status().message();
+    ++totals_.findings[static_cast<size_t>(place.kind)];
+    observer_->Found(place);
+  }
+
+  StoreDirectoryImpl* const directory_;
+  ScrubPlace* const place_;
+  VerifyObserver* const observer_;
+  VerifyProgress progress_;
+  VerifyTotals totals_;
+};
+
+}  // namespace
+
+VerifyTotals ScrubStores(StoreDirectory* directory, ScrubPlace* place, VerifyObserver* observer) {
+  auto* const implementation = dynamic_cast<StoreDirectoryImpl*>(directory);
+  return implementation == nullptr ? VerifyTotals() : Scrub(implementation, place, observer).Run();
+}
+
+}  // namespace quarry

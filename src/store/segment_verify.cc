@@ -1,0 +1,327 @@
+#include "store/segment_verify.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/coding.h"
+#include "format/extent.h"
+#include "format/magic.h"
+#include "store/segment_window.h"
+
+namespace quarry {
+namespace {
+
+constexpr uint64_t kWindowBytes = 1ULL << 20;
+/// The least that a device writes or loses.
+constexpr uint64_t kSectorBytes = 512;
+/// A device that refuses so much of one segment is not asked for the rest of it.
+constexpr uint64_t kUnreadableMax = 64;
+
+bool IsZero(std::span<const uint8_t> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+/// The text of a kCorruption without its place, which a finding has in fields of its own.
+std::string WithoutPlace(const Status& status) {
+  const std::string& message = status.message();
+  const size_t offset = message.find(" offset ");
+  const size_t colon = offset == std::string::npos ? std::string::npos : message.find(": ", offset);
+  return colon == std::string::npos ? message : message.substr(colon + 2);
+}
+
+class SegmentVerifier {
+ public:
+  SegmentVerifier(ReadableFile* file, uint64_t file_size_bytes, const ExpectedSegment& expected, const VerifyPace& pace)
+      : file_(file),
+        expected_(expected),
+        pace_(pace),
+        window_(file, file_size_bytes, kWindowBytes),
+        end_bytes_(std::min(file_size_bytes, expected.end_bytes)) {}
+
+  Result<VerifiedSegment> Run() {
+    QUARRY_TRY(Header());
+    uint64_t at = kSegmentHeaderSizeBytes;
+    while (at < end_bytes_ && !verified_.stopped) {
+      QUARRY_TRY_ASSIGN(at, Step(at));
+    }
+    CloseStray();
+    Judge();
+    verified_.read_bytes = window_.read_bytes();
+    return std::move(verified_);
+  }
+
+ private:
+  /// Bytes that are in no extent, without a whole block of zeros in them.
+  struct Stray {
+    uint64_t begin_bytes = 0;
+    uint64_t end_bytes = 0;
+    bool behind_header = false;  ///< goes on behind a header that does not verify
+  };
+
+  // Nothing: the device refused, and a piece says so.
+  Result<std::optional<std::span<const uint8_t>>> Read(uint64_t offset, uint64_t size) {
+    const uint64_t before = window_.read_bytes();
+    auto bytes = window_.At(offset, size);
+    if (const uint64_t read = window_.read_bytes() - before; read > 0 && !pace_(read)) verified_.stopped = true;
+    if (bytes.ok()) return std::optional<std::span<const uint8_t>>(*bytes);
+    if (bytes.status().code() != StatusCode::kIoError || ++unreadable_ > kUnreadableMax) return bytes.status();
+    Add(FindingKind::kUnreadable, offset, size, bytes.status().message());
+    return std::optional<std::span<const uint8_t>>();
+  }
+
+  Status Header() {
+    QUARRY_TRY_ASSIGN(const auto block, Read(0, kSegmentHeaderSizeBytes));
+    if (!block.has_value()) return Status::Ok();
+    const Result<SegmentHeader> header = DecodeSegmentHeader(*block, expected_.store, expected_.segment);
+    if (!header.ok()) {
+      Add(FindingKind::kDamaged, 0, block->size(), WithoutPlace(header.status()));
+    } else if (expected_.installation.has_value() && header->installation != *expected_.installation) {
+      Add(FindingKind::kForeign, 0, block->size(), "the segment header is of another installation");
+    }
+    return Status::Ok();
+  }
+
+  // Looks at what stands at `at`; where to go on.
+  Result<uint64_t> Step(uint64_t at) {
+    const uint64_t block_end = (at / kBlockSizeBytes + 1) * kBlockSizeBytes;
+    QUARRY_TRY_ASSIGN(const auto front, Read(at, kExtentHeaderSizeBytes));
+    if (!front.has_value()) return block_end;
+    if (front->empty()) return end_bytes_;  // the file became shorter
+    std::array<uint8_t, kExtentHeaderSizeBytes> header_bytes{};
+    const std::span<uint8_t> copy = std::span<uint8_t>(header_bytes).first(front->size());
+    std::copy(front->begin(), front->end(), copy.begin());
+    if (LooksLikeHeader(copy, at)) {
+      const bool is_marked = StartsLikeExtent(copy);
+      StoreLittleEndian(std::span<uint8_t>(header_bytes), 0, kExtentMagic);
+      const auto header = DecodeExtentHeader(header_bytes, expected_.store, expected_.segment, at);
+      if (header.ok() && copy.size() == header_bytes.size()) {
+        CloseStray();
+        return Extent(*header, is_marked);
+      }
+      if (is_marked) {
+        CloseStray();
+        QUARRY_TRY(BadHeader(at, copy.size(), header.status()));
+      }
+    }
+    return Between(at, block_end);
+  }
+
+  // An extent is looked for where its mark stands, and, as if the mark were there, where one must begin.
+  [[nodiscard]] bool LooksLikeHeader(std::span<const uint8_t> bytes, uint64_t at) const {
+    const bool may_begin = at == next_extent_bytes_ || at == behind_zeros_bytes_ || at % kBlockSizeBytes == 0;
+    return StartsLikeExtent(bytes) || (may_begin && !IsZero(bytes));
+  }
+
+  Status BadHeader(uint64_t at, uint64_t size, const Status& status) {
+    QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, kExtentHeaderSizeBytes));
+    Add(kind, at, size, status.ok() ? "extent header is cut off" : WithoutPlace(status));
+    explained_until_ = at + size;
+    return Status::Ok();
+  }
+
+  Result<uint64_t> Extent(const ExtentHeader& header, bool is_marked) {
+    const uint64_t at = header.offset_bytes;
+    const uint64_t size = ExtentSizeBytes(header);
+    next_extent_bytes_ = NextExtentOffsetBytes(header);
+    const uint64_t front_bytes = HeaderAndIndexSizeBytes(header);
+    if (!is_marked) {
+      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, kExtentHeaderSizeBytes));
+      Add(kind, at, size, "the mark of an extent (its first 8 bytes) is damaged");
+      if (kind == FindingKind::kDamaged) damaged_bytes_ += size;
+      return next_extent_bytes_;
+    }
+    QUARRY_TRY_ASSIGN(const auto front, Read(at, front_bytes));
+    if (!front.has_value()) return next_extent_bytes_;
+    const auto index = DecodeExtentIndex(*front, expected_.store, expected_.segment, at);
+    if (!index.ok()) {
+      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, front_bytes));
+      Add(kind, at, size, WithoutPlace(index.status()) + ": no part of this extent can be read");
+      if (kind == FindingKind::kDamaged) damaged_bytes_ += size;
+      return next_extent_bytes_;
+    }
+    ++verified_.extents;
+    QUARRY_TRY(Parts(*index));
+    QUARRY_TRY(Unused(at + size, std::min(next_extent_bytes_, end_bytes_)));
+    return next_extent_bytes_;
+  }
+
+  // What belongs to an extent and was never written: up to the next multiple of 8, or the end of its reserved range.
+  Status Unused(uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end && !verified_.stopped;) {
+      const uint64_t size = std::min(kWindowBytes - at % kWindowBytes, end - at);
+      QUARRY_TRY_ASSIGN(const auto bytes, Read(at, size));
+      if (bytes.has_value()) NoteStray(at, *bytes);
+      at += size;
+    }
+    CloseStray();
+    return Status::Ok();
+  }
+
+  Status Parts(const ExtentIndex& index) {
+    bool is_sound = true;
+    bool is_damaged = false;
+    for (uint32_t part = 0; part < index.header.part_count && !verified_.stopped; ++part) {
+      const PartEntry& entry = index.parts[part];
+      const uint64_t offset = index.header.offset_bytes + entry.offset_in_extent_bytes;
+      QUARRY_TRY_ASSIGN(const auto stored, Read(offset, entry.stored_size_bytes));
+      const Status status = stored.has_value() ? VerifyPart(index, part, *stored) : Status::Ok();
+      if (stored.has_value() && status.ok()) {
+        ++verified_.parts;
+        continue;
+      }
+      is_sound = false;
+      if (!stored.has_value()) continue;
+      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(offset, entry.stored_size_bytes));
+      is_damaged |= kind == FindingKind::kDamaged;
+      AddPart(kind, offset, entry.stored_size_bytes, WithoutPlace(status));
+    }
+    const uint64_t size = ExtentSizeBytes(index.header);
+    if (is_sound) sound_bytes_ += size;
+    if (is_damaged) damaged_bytes_ += size;
+    return Status::Ok();
+  }
+
+  // Damage, or what GC and torn writes leave: see the head of segment_verify.h.
+  Result<FindingKind> KindOf(uint64_t offset, uint64_t size) {
+    const uint64_t begin = offset / kSectorBytes * kSectorBytes;
+    const uint64_t end = std::min((offset + size + kSectorBytes - 1) / kSectorBytes * kSectorBytes, end_bytes_);
+    if (offset + size > window_.file_size_bytes()) return FindingKind::kDoubtful;
+    bool has_zeros = false;
+    for (uint64_t at = begin; at < end && !has_zeros; at += kWindowBytes) {
+      QUARRY_TRY_ASSIGN(const auto bytes, Read(at, std::min(kWindowBytes, end - at)));
+      if (!bytes.has_value()) return FindingKind::kUnreadable;
+      for (size_t sector = 0; sector < bytes->size() && !has_zeros; sector += kSectorBytes) {
+        has_zeros = IsZero(bytes->subspan(sector, std::min<size_t>(kSectorBytes, bytes->size() - sector)));
+      }
+    }
+    if (!has_zeros) return FindingKind::kDamaged;
+    QUARRY_TRY_ASSIGN(const bool has_hole, file_->HasHole(begin, end - begin));
+    return has_hole ? FindingKind::kLeftover : FindingKind::kDoubtful;
+  }
+
+  // What follows `at` in its block, up to the next mark of an extent.
+  Result<uint64_t> Between(uint64_t at, uint64_t block_end) {
+    QUARRY_TRY_ASSIGN(const auto in_block, Read(at, std::min(block_end, end_bytes_) - at));
+    if (!in_block.has_value()) return block_end;
+    size_t size = std::min<size_t>(kExtentAlignmentBytes, in_block->size());
+    while (size < in_block->size() && !StartsLikeExtent(in_block->subspan(size))) {
+      size = std::min<size_t>(size + kExtentAlignmentBytes, in_block->size());
+    }
+    if (size == 0) return end_bytes_;
+    const std::span<const uint8_t> bytes = in_block->first(size);
+    if (bytes.size() == kBlockSizeBytes && IsZero(bytes)) {
+      CloseStray();
+    } else {
+      const auto first = static_cast<uint64_t>(
+          std::find_if(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte != 0; }) - bytes.begin());
+      const uint64_t begin = at + first / kExtentAlignmentBytes * kExtentAlignmentBytes;
+      if (!stray_.has_value() && first < bytes.size() && begin > at && at >= explained_until_) {
+        behind_zeros_bytes_ = begin;  // to be looked at as what may be an extent without its mark
+        return begin;
+      }
+      NoteStray(at, bytes);
+    }
+    return at + size;
+  }
+
+  void NoteStray(uint64_t at, std::span<const uint8_t> bytes) {
+    const auto is_set = [](uint8_t byte) { return byte != 0; };
+    const auto first = std::find_if(bytes.begin(), bytes.end(), is_set);
+    if (first == bytes.end()) return;
+    const auto last = std::find_if(bytes.rbegin(), bytes.rend(), is_set);
+    if (!stray_.has_value()) {
+      const auto begin = at + static_cast<uint64_t>(first - bytes.begin());
+      stray_ = Stray{std::max(begin, explained_until_), 0, at < explained_until_};
+    }
+    stray_->end_bytes = at + static_cast<uint64_t>(bytes.rend() - last);
+  }
+
+  void CloseStray() {
+    if (stray_.has_value() && stray_->end_bytes > stray_->begin_bytes) {
+      const uint64_t size = stray_->end_bytes - stray_->begin_bytes;
+      VerifiedSegment::Piece* const last = verified_.pieces.empty() ? nullptr : &verified_.pieces.back();
+      if (stray_->behind_header && last != nullptr && last->offset_bytes + last->size_bytes == stray_->begin_bytes) {
+        last->size_bytes += size;  // what that header told of
+        stray_.reset();
+        return;
+      }
+      Add(FindingKind::kDoubtful, stray_->begin_bytes, size,
+          "bytes that belong to no extent: left by a crash, by a failed write or by GC, stray bytes in unused space, "
+          "or "
+          "an extent whose header is lost");
+    }
+    stray_.reset();
+  }
+
+  void AddPart(FindingKind kind, uint64_t offset, uint64_t size, const std::string& what) {
+    if (!verified_.pieces.empty()) {
+      VerifiedSegment::Piece& last = verified_.pieces.back();
+      if (last.kind == kind && last.offset_bytes + last.size_bytes == offset && last.what.starts_with("part ")) {
+        last.size_bytes += size;  // one line for all the parts that a hole or a lost block took
+        if (last.what.find(" and behind") == std::string::npos) last.what += " and behind it";
+        return;
+      }
+    }
+    Add(kind, offset, size, what);
+  }
+
+  void Add(FindingKind kind, uint64_t offset, uint64_t size, const std::string& what) {
+    if (verified_.pieces.size() == kPiecesMax) {
+      verified_.pieces.push_back({kind, offset, 0, ""});
+    }
+    if (verified_.pieces.size() > kPiecesMax) {
+      VerifiedSegment::Piece& rest = verified_.pieces.back();
+      rest.kind = std::min(rest.kind, kind);  // the worst of them
+      rest.size_bytes += size;
+      rest.what = std::to_string(++more_pieces_) + " more places from here on";
+      return;
+    }
+    verified_.pieces.push_back({kind, offset, size, what});
+  }
+
+  // All that was counted is here and sound: what else there is, nobody counted.
+  void Judge() {
+    if (verified_.stopped || !expected_.counted_bytes.has_value()) return;
+    const uint64_t known_bytes = sound_bytes_ + damaged_bytes_;
+    // More than was counted: GC did not count the dead, whose bytes might make up for a live extent that is lost.
+    const bool is_complete = known_bytes == *expected_.counted_bytes;
+    verified_.is_complete = known_bytes >= *expected_.counted_bytes;
+    for (VerifiedSegment::Piece& piece : verified_.pieces) {
+      if (is_complete && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;
+      if (!*verified_.is_complete && !expected_.gc_may_run && piece.kind == FindingKind::kLeftover) {
+        piece.kind = FindingKind::kDoubtful;
+      }
+    }
+    const bool is_named = std::any_of(verified_.pieces.begin(), verified_.pieces.end(),
+                                      [](const auto& piece) { return piece.kind != FindingKind::kForeign; });
+    if (*verified_.is_complete || is_named) return;
+    Add(FindingKind::kDoubtful, kSegmentHeaderSizeBytes,
+        end_bytes_ - std::min<uint64_t>(end_bytes_, kSegmentHeaderSizeBytes),
+        "the store counted " + std::to_string(*expected_.counted_bytes) + " bytes of extents here, " +
+            std::to_string(known_bytes) + " are found and the rest of the segment is empty");
+  }
+
+  ReadableFile* const file_;
+  const ExpectedSegment& expected_;
+  const VerifyPace& pace_;
+  SegmentWindow window_;
+  const uint64_t end_bytes_;
+  VerifiedSegment verified_;
+  std::optional<Stray> stray_;
+  uint64_t next_extent_bytes_ = kSegmentHeaderSizeBytes;  ///< behind the last extent
+  uint64_t behind_zeros_bytes_ = 0;                       ///< where bytes begin again
+  uint64_t explained_until_ = 0;                          ///< a piece covers what lies before
+  uint64_t sound_bytes_ = 0;
+  uint64_t damaged_bytes_ = 0;
+  uint64_t unreadable_ = 0;
+  uint64_t more_pieces_ = 0;
+};
+
+}  // namespace
+
+Result<VerifiedSegment> VerifySegment(ReadableFile* file, const ExpectedSegment& expected, const VerifyPace& pace) {
+  QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
+  return SegmentVerifier(file, size, expected, pace).Run();
+}
+
+}  // namespace quarry

@@ -1,0 +1,63 @@
+// VerifySegment: one pass over a segment that compares every header, index and part with its checksum.
+//
+// What does not verify is told apart by what can have caused it (docs/operations.md says it to people):
+//  - Of a torn or failed write a whole sector, at least, was never written; of a punched extent a whole block is gone.
+//    Both read as zeros. So a header or part that does not verify, and that holds no sector of zeros, is damage.
+//  - Zeros that the file system keeps no block for were punched by GC or never written: leftover.
+//  - Everything else may be either. It is leftover when the extents that verify are exactly as many bytes as the store
+//  counted;
+//    else doubtful.
+// Thread-safety: a pure function of the file, which may be appended to and punched meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/segment_header.h"
+#include "io/env.h"
+#include "quarry/status.h"
+#include "quarry/types.h"
+#include "quarry/verify.h"
+
+namespace quarry {
+
+/// What a segment is expected to be.
+struct ExpectedSegment {
+  StoreId store;
+  SegmentNumber segment;
+  std::optional<InstallationId> installation;  ///< none: not known
+  uint64_t end_bytes = UINT64_MAX;             ///< not looked at from here on; the file may end before
+  /// Bytes of extents (header, index, parts) that the store counted in it, those released included. None: not known.
+  std::optional<uint64_t> counted_bytes;
+  bool gc_may_run = false;  ///< holes may come between the counting and the reading
+};
+
+struct VerifiedSegment {
+  struct Piece {
+    FindingKind kind = FindingKind::kDamaged;
+    uint64_t offset_bytes = 0;
+    uint64_t size_bytes = 0;
+    std::string what;
+  };
+  uint64_t extents = 0;  ///< sound header and index
+  uint64_t parts = 0;    ///< that verify
+  uint64_t read_bytes = 0;
+  bool stopped = false;
+  std::optional<bool> is_complete;  ///< at least as many bytes of extents as were counted; none: not known
+  std::vector<Piece> pieces;        ///< by offset, at most kPiecesMax
+};
+
+/// More pieces than this are counted in a last one.
+inline constexpr size_t kPiecesMax = 1000;
+
+/// Called with the bytes of each read. False: stop.
+using VerifyPace = std::function<bool(uint64_t bytes)>;
+
+/// Errors: kIoError, when the file cannot be asked at all; what cannot be read of it is a piece.
+[[nodiscard]] Result<VerifiedSegment> VerifySegment(ReadableFile* file, const ExpectedSegment& expected,
+                                                    const VerifyPace& pace);
+
+}  // namespace quarry

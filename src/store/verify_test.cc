@@ -1,0 +1,193 @@
+// Verification of whole installations: what it finds, what it calls harmless, and the scrub of a running directory.
+#include "quarry/verify.h"
+
+#include "quarry/gc.h"
+#include "store/verify_test_util.h"
+
+namespace quarry {
+namespace {
+
+constexpr const char* kStorePath = "/home/stores/0000000000000001";
+constexpr const char* kSegmentPath = "/home/stores/0000000000000001/00000001.qseg";
+
+TEST(VerifyTest, ACleanInstallation) {
+  MemoryEnv env;
+  ASSERT_OK(env.CreateDirectory("/disk1"));
+  DirectoryOptions options = TestOptions();
+  options.data_paths = {"/disk1"};
+  const Values values = MakeInstallation(&env, options, Codec::kZstd, 6);
+  const Verified verified = VerifyAll(&env);
+  ASSERT_OK(verified.totals.status());
+  EXPECT_EQ(verified.seen.Text(), "");
+  EXPECT_EQ(verified.totals->stores, 1U);
+  EXPECT_EQ(verified.totals->segments, 1U);
+  EXPECT_EQ(verified.totals->extents, values.size());
+  EXPECT_GT(verified.totals->parts, values.size());
+  EXPECT_EQ(verified.seen.last.bytes_done, verified.seen.last.bytes_total);
+}
+
+TEST(VerifyTest, MissingFilesAndPaths) {
+  MemoryEnv env;
+  for (const char* path : {"/disk1", "/disk2"}) ASSERT_OK(env.CreateDirectory(path));
+  DirectoryOptions options = TestOptions();
+  options.data_paths = {"/disk1", "/disk2"};
+  MakeInstallation(&env, options, Codec::kNone, 3);
+  ASSERT_OK(env.Rename("/disk1", "/elsewhere"));
+  const Verified away = VerifyAll(&env);
+  EXPECT_EQ(away.seen.CountOf(FindingKind::kUnreadable), 2U) << away.seen.Text();  // the path, and the segment on it
+  EXPECT_EQ(away.seen.CountOf(FindingKind::kMissing), 0U) << away.seen.Text();
+  const Verified told = VerifyAll(&env, {"/home", {"/elsewhere"}});
+  EXPECT_EQ(told.seen.Text(), "");
+  EXPECT_EQ(told.totals->segments, 1U);
+  EXPECT_EQ(VerifyAll(&env, {"/home", {"/home"}}).totals.status().code(), StatusCode::kInvalidArgument);
+
+  ASSERT_OK(env.RemoveFile("/elsewhere/quarry/0000000000000001/00000001.qseg"));
+  const Verified gone = VerifyAll(&env, {"/home", {"/elsewhere"}});
+  ASSERT_EQ(gone.seen.findings.size(), 1U) << gone.seen.Text();
+  EXPECT_EQ(gone.seen.findings[0].kind, FindingKind::kMissing);
+  EXPECT_EQ(gone.seen.findings[0].segment, SegmentNumber{1});
+  EXPECT_EQ(gone.seen.findings[0].table_name, "db/t");
+}
+
+TEST(VerifyTest, ForeignFilesAndLeftovers) {
+  MemoryEnv env;
+  const Values values = MakeInstallation(&env, TestOptions(), Codec::kNone, 3);
+  const std::vector<uint8_t> bytes = {'x'};
+  ASSERT_OK(env.ReplaceFile(std::string(kStorePath) + "/notes.txt", bytes));
+  ASSERT_OK(env.ReplaceFile("/home/stray", bytes));
+  ASSERT_OK(env.CreateDirectory("/home/stores/not-a-store"));
+  ASSERT_OK(env.ReplaceFile("/home/DIRECTORY.new", bytes));
+  ASSERT_OK(env.ReplaceFile(std::string(kStorePath) + "/MANIFEST.new", bytes));
+  const Verified verified = VerifyAll(&env);
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kForeign), 3U) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kLeftover), 2U) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.findings.size(), 5U) << verified.seen.Text();
+}
+
+TEST(VerifyTest, AShortSegmentAndOneOfAnotherStore) {
+  MemoryEnv env;
+  MakeInstallation(&env, TestOptions(), Codec::kNone, 4);
+  const auto whole = ValueOf(env.ReadSmallFile(kSegmentPath, 1 << 20));
+  ASSERT_OK(env.ReplaceFile(kSegmentPath, std::span(whole).first(whole.size() - 8192)));
+  const Verified cut = VerifyAll(&env);
+  EXPECT_EQ(cut.seen.CountOf(FindingKind::kMissing), 1U) << cut.seen.Text();
+  EXPECT_EQ(cut.seen.findings[0].offset_bytes, whole.size() - 8192);
+  EXPECT_EQ(cut.seen.findings[0].size_bytes, 8192U);
+
+  ASSERT_OK(env.CreateDirectory("/home/stores/0000000000000002"));
+  ASSERT_OK(env.ReplaceFile("/home/stores/0000000000000002/00000001.qseg", whole));
+  const Verified copied = VerifyAll(&env);
+  EXPECT_TRUE(std::any_of(copied.seen.findings.begin(), copied.seen.findings.end(), [](const Finding& finding) {
+    return finding.store == StoreId{2} && finding.kind == FindingKind::kDamaged && finding.offset_bytes == 0;
+  })) << copied.seen.Text();
+}
+
+TEST(VerifyTest, BlocksThatTheDeviceRefusesAreNamedAndTheRestIsRead) {
+  MemoryEnv memory;
+  FaultEnv env(&memory);
+  MakeInstallation(&env, TestOptions(), Codec::kNone, 6);
+  env.SetHook([](const Call& call) {
+    const bool is_bad = call.kind == CallKind::kRead && call.path == kSegmentPath && call.offset_bytes <= 8192 &&
+                        8192 < call.offset_bytes + call.size_bytes;
+    return is_bad ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
+  });
+  const Verified verified = VerifyAll(&env);
+  ASSERT_OK(verified.totals.status());
+  EXPECT_GT(verified.seen.CountOf(FindingKind::kUnreadable), 0U) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kDamaged), 0U) << verified.seen.Text();
+  EXPECT_GT(verified.totals->extents, 3U);
+}
+
+class ScrubTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.recent_cache_bytes = 0;
+    options_.segment_size_bytes = 1 << 20;
+    directory_ = ValueOf(OpenDirectory(&env_, options_));
+    store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  }
+  Locator Append(size_t size_bytes, uint64_t seed) {
+    const Locator locator = ValueOf(store_->Append(RandomValue(size_bytes, seed), {}, &unsynced_));
+    EXPECT_OK(directory_->Sync(unsynced_));
+    return locator;
+  }
+  Remember Scrub(ScrubPlace* place, uint64_t reads_left = 0) {
+    Remember seen;
+    seen.reads_left = reads_left;
+    last_ = ScrubStores(directory_.get(), place, &seen);
+    return seen;
+  }
+
+  MemoryEnv env_;
+  DirectoryOptions options_ = TestOptions();
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+  std::shared_ptr<Store> store_;
+  UnsyncedExtents unsynced_;
+  VerifyTotals last_;
+};
+
+TEST_F(ScrubTest, FindsDamageInSealedAndActiveSegments) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 30; ++i) locators.push_back(Append(100000, i));
+  ScrubPlace place;
+  EXPECT_EQ(Scrub(&place).Text(), "");
+  EXPECT_EQ(last_.extents, 30U);
+  EXPECT_GE(last_.segments, 3U);
+  EXPECT_EQ(place.store, StoreId{1});
+  for (const size_t i : {size_t{2}, locators.size() - 1}) {
+    const std::string path = std::string(kStorePath) + "/0000000" + std::to_string(locators[i].segment.value) + ".qseg";
+    ASSERT_TRUE(env_.FlipBit(path, locators[i].offset_bytes + 5000, 1));
+  }
+  place = {};
+  const Remember seen = Scrub(&place);
+  ASSERT_EQ(seen.findings.size(), 2U) << seen.Text();
+  EXPECT_EQ(seen.CountOf(FindingKind::kDamaged), 2U) << seen.Text();
+  EXPECT_EQ(seen.findings[0].table_name, "db/t");
+  EXPECT_EQ(seen.findings[0].segment, locators[2].segment);
+}
+
+TEST_F(ScrubTest, GoesOnWhereItWasStopped) {
+  for (uint64_t i = 0; i < 30; ++i) Append(100000, i);
+  ScrubPlace place;
+  Scrub(&place, 2);
+  EXPECT_TRUE(last_.stopped);
+  const ScrubPlace stopped_at = place;
+  EXPECT_GT(stopped_at.segment, SegmentNumber{0});
+  Scrub(&place);
+  EXPECT_FALSE(last_.stopped);
+  EXPECT_LT(last_.segments, directory_->ListStores()[0].segments + 1);
+  EXPECT_GT(place.segment, stopped_at.segment);
+}
+
+TEST_F(ScrubTest, HolesOfDeadExtentsAreNoDamage) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 40; ++i) locators.push_back(Append(3000 + 1111 * i, i));
+  const std::vector<StoreId> stores = {store_->id()};
+  const auto pass = ValueOf(BeginGcPass(directory_.get(), stores));
+  for (size_t i = 0; i < locators.size(); i += 3) pass->Mark(locators[i]);
+  bool is_done = false;
+  while (!is_done) {
+    is_done = ValueOf(pass->ReclaimSome(8192)).done;
+    ScrubPlace place;
+    const Remember seen = Scrub(&place);  // while the holes are being punched
+    EXPECT_EQ(seen.CountOf(FindingKind::kDamaged) + seen.CountOf(FindingKind::kMissing), 0U) << seen.Text();
+  }
+  ASSERT_GT(pass->report().punched_bytes, 0U);
+  directory_.reset();
+  const Verified verified = VerifyAll(&env_);
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kDamaged), 0U) << verified.seen.Text();
+  // One that is live is still found.
+  ASSERT_TRUE(env_.FlipBit(kSegmentPath, locators[9].offset_bytes + 2000, 1));
+  EXPECT_EQ(VerifyAll(&env_).seen.CountOf(FindingKind::kDamaged), 1U);
+}
+
+TEST_F(ScrubTest, AStoreInTheTrashIsLeftOut) {
+  Append(5000, 1);
+  ASSERT_OK(directory_->Discard({1}, 5));
+  ScrubPlace place;
+  EXPECT_EQ(Scrub(&place).Text(), "");
+  EXPECT_EQ(last_.segments, 0U);
+}
+
+}  // namespace
+}  // namespace quarry

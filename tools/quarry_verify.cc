@@ -1,0 +1,70 @@
+// quarry-verify: verifies all files of an installation that no server runs on: every checksum of every header, index,
+// part, manifest, DIRECTORY and marker, and that what is recorded is there.
+// Exit status: 0 all well, 1 something is damaged or missing, 2 it could not run, 3 nothing is damaged for certain, but
+// something is doubtful, foreign or could not be looked at, 130 interrupted. verify_report.h prints.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <iostream>
+#include <string>
+
+#include "quarry/verify.h"
+#include "verify_report.h"
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void Interrupt(int) { interrupted = 1; }
+
+constexpr const char* kDescription =
+    "Verifies every byte of Quarry's files while no server runs on them: all stores, segments, manifests, DIRECTORY "
+    "and "
+    "the markers of the data paths. Reads only, around the page cache.\n"
+    "Which row a damaged value belongs to, CHECK TABLE says: the files alone do not tell.";
+
+constexpr const char* kFooter =
+    "Kinds of findings:\n"
+    "  damaged     bytes are not those that were written\n"
+    "  missing     a file that is recorded is not there, or is too short\n"
+    "  unreadable  the operating system refused, or a data path is not mounted\n"
+    "  doubtful    damage, or what a crash, a failed write or GC left: CHECK TABLE tells\n"
+    "  foreign     a file that is none of Quarry's\n"
+    "  leftover    harmless; listed with --all\n"
+    "Exit status: 0 all well; 1 damaged or missing; 2 could not run; 3 unreadable, doubtful or foreign; 130 "
+    "interrupted.\n"
+    "Examples:\n"
+    "  quarry-verify /var/lib/mysql\n"
+    "  quarry-verify --json --rate 100M /var/lib/mysql > findings.json";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using quarry::verify::Report;
+  using quarry::verify::ReportOptions;
+  CLI::App app(kDescription);
+  app.footer(kFooter);
+  std::string directory;
+  quarry::VerifyOptions options;
+  ReportOptions report_options;
+  app.add_option("directory", directory, "the data directory, or #quarry in it")->required();
+  app.add_option("--data-path", options.data_paths,
+                 "a data path that is mounted elsewhere than when the server ran (may be repeated)");
+  app.add_option("--rate", report_options.bytes_per_second,
+                 "read at most so many bytes a second (K, M, G; 0: no limit)")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--json", report_options.json, "print one JSON object instead of lines");
+  app.add_flag("--all", report_options.all, "list what is harmless as well");
+  app.add_flag("--quiet", report_options.quiet, "no progress on standard error");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  options.home_path = quarry::verify::HomeOf(directory);
+  std::signal(SIGINT, Interrupt);
+  std::signal(SIGTERM, Interrupt);
+  Report report(
+      report_options, [] { return interrupted != 0; }, &std::cout, &std::cerr);
+  const quarry::Result<quarry::VerifyTotals> totals = quarry::VerifyInstallation(options, &report);
+  return report.Finish(options.home_path, totals);
+}
