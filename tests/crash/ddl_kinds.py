@@ -59,7 +59,7 @@ PARTITIONING = (
     *("drop-partition", "reorganize-partition", "exchange-partition", "truncate-partition", "rebuild-partition"),
     *("convert-partition",),
 )
-BACKUP_FILE = r"'#sql-backup-[^']*#P#[^']*\.ibd'"
+BACKUP = r"'#sql-backup-[0-9a-f]+-[0-9a-f]+(#P#[^']*\.ibd|\.par|\.frm)'"
 SERVER_FAULTS = (
     Fault(
         r"Failed to read from the \.par file",
@@ -74,7 +74,7 @@ SERVER_FAULTS = (
         by_log=False,
     ),
     Fault(
-        rf"files of temporary tables are left: \[{BACKUP_FILE}(, {BACKUP_FILE})*\]",
+        rf"files of temporary tables are left: \[{BACKUP}(, {BACKUP})*\]",
         "DDL recovery has no .par file by which to find the old partitions",
         PARTITIONING,
         by_log=False,

@@ -293,9 +293,9 @@ def group(maker):
 def new_store(maker):
     """A table's first value makes its store. The table is made by the transaction before."""
     name = f"fresh_{maker.random.randrange(10**9)}"
-    value = maker.value(9000)
+    row, value = maker.client * IDS_PER_CLIENT, maker.value(9000)
     created = Transaction([(f"CREATE TABLE {name} (id INT PRIMARY KEY, b LONGBLOB) ENGINE={{e}}", ())], {})
-    return [created, Transaction([(f"INSERT INTO {name} VALUES (1, %s)", (value,))], {(name, 1): value})]
+    return [created, Transaction([(f"INSERT INTO {name} VALUES (%s, %s)", (row, value))], {(name, row): value})]
 
 
 def churn(maker):

@@ -40,8 +40,7 @@ from harness.server import ENGINE, SCRATCH, Server  # noqa: E402
 
 CLIENTS = 4
 SETTLE_S = 0.3
-# Those whose transactions touch none but their client's rows of the tables that are there.
-WORK = [kind for kind in KINDS if kind.clients == 1 and not kind.call and kind.name != "new-store"]
+WORK = [kind for kind in KINDS if kind.clients == 1 and not kind.call]
 OPTIONS = (
     "--innodb-buffer-pool-size=32M",
     "--innodb-log-file-size=16M",

@@ -46,7 +46,7 @@ enum {
 
 // The first that matches a path relative to the root.
 static const char* const kKinds[][2] = {
-    {"*.qseg", "segment"},
+    {"*.qseg*", "segment"},
     {"#quarry/*MANIFEST*", "MANIFEST"},
     {"#quarry/DIRECTORY*", "DIRECTORY"},
     {"#quarry*", "#quarry directory"},
