@@ -3,7 +3,9 @@
 #include <partition_info.h>
 #include <sql_partition.h>
 
+#include "append_gate.h"
 #include "encryption.h"
+#include "gc_scan.h"
 #include "ha_error.h"
 #include "hton.h"
 #include "inner_table.h"
@@ -72,12 +74,14 @@ int QuarryHandler::reset() {
   rewriter_.ReleaseValues();
   child_range_reads_ = false;
   child_reserved_ids_ = false;
+  gc_scan_ = nullptr;
   ht = QuarryHandlerton();
   return error;
 }
 
 void QuarryHandler::BeginStatement(THD* thd) {
   ht = QuarryHandlerton();
+  gc_scan_ = GcScan::Current();
   if (!rewriter_.active()) return;
   read_options_.read_batch_bytes = ReadBatchBytes(thd);
   write_batch_bytes_ = WriteBatchBytes(thd);
@@ -152,6 +156,7 @@ bool QuarryHandler::WholeRow() const { return reads_whole_rows_ || table_share->
 
 template <typename Read>
 inline int QuarryHandler::ReadRow(uchar* buf, Read read) {
+  if (gc_scan_ != nullptr) return RefuseInGcScan();
   if (!rewriter_.active()) return read();
   // Of an index alone InnoDB fills in what is in the index, and no managed column ever is, but the read set may name
   // one (as the base of an indexed STORED column). It must not be looked at: short rows come out of InnoDB's prefetch
@@ -197,7 +202,11 @@ int QuarryHandler::index_last(uchar* buf) {
 int QuarryHandler::index_next_same(uchar* buf, const uchar* key, uint key_length) {
   return ReadRow(buf, [&] { return ForwardingHandler::index_next_same(buf, key, key_length); });
 }
+int QuarryHandler::rnd_init(bool scan) {
+  return gc_scan_ != nullptr ? BeginGcScan(scan) : ForwardingHandler::rnd_init(scan);
+}
 int QuarryHandler::rnd_next(uchar* buf) {
+  if (gc_scan_ != nullptr) return MarkNextRow(buf);
   return ReadRow(buf, [&] { return ForwardingHandler::rnd_next(buf); });
 }
 int QuarryHandler::rnd_pos(uchar* buf, uchar* position) {
@@ -262,6 +271,7 @@ int QuarryHandler::write_row(const uchar* buf) {
   Transaction* transaction = Transaction::Of(thd);
   if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
   ClearReadWrite(thd, QuarryHandlerton());
+  const AppendGate::Stay until_innodb_knows(transaction->gate());
   const Transaction::Mark mark = transaction->SetMark();
   int error = 0;
   if (const Status status = rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction); !status.ok()) {
@@ -283,6 +293,7 @@ int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
   Transaction* transaction = Transaction::Of(thd);
   if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
   ClearReadWrite(thd, QuarryHandlerton());
+  const AppendGate::Stay until_innodb_knows(transaction->gate());
   const Transaction::Mark mark = transaction->SetMark();
   int error = 0;
   const Status status =

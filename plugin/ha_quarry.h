@@ -46,6 +46,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   int index_first(uchar* buf) override;
   int index_last(uchar* buf) override;
   int index_next_same(uchar* buf, const uchar* key, uint key_length) override;
+  int rnd_init(bool scan) override;
   int rnd_next(uchar* buf) override;
   int rnd_pos(uchar* buf, uchar* position) override;
   int ft_read(uchar* buf) override;
@@ -112,6 +113,11 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   Status BeginRebuilds(const std::vector<QuarryHandler*>& files, std::vector<Rebuild>* rebuilds);
   static void FinishRebuild(const Rebuild& rebuild, bool failed);
 
+  // For a mark pass (ha_quarry_gc.cc).
+  int BeginGcScan(bool scan);
+  int MarkNextRow(uchar* buf);
+  int RefuseInGcScan();
+
   // What CHECK TABLE is to answer.
   int CheckRowsAndValues(THD* thd, HA_CHECK_OPT* options);
   int CheckValues(THD* thd);
@@ -138,6 +144,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   bool prefetching_ids_ = false;     ///< get_auto_increment was called for a range shared by all sessions
   bool child_reserved_ids_ = false;  ///< the child has reserved ids in this statement
   bool rebuilds_ = false;            ///< the ALTER in progress rebuilds the table in place
+  GcScan* gc_scan_ = nullptr;        ///< not null: the statement is a mark pass's
   uint32_t prefix_limit_to_state_ = kNoPrefixLimit;  ///< by the ALTER in progress
 };
 

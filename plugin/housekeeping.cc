@@ -20,8 +20,9 @@ constexpr std::chrono::seconds kSweepInterval{5};
 struct Thread {
   std::mutex mutex;
   std::condition_variable changed;
-  bool stop = false;                    // guarded by mutex, as the next two
-  bool working = false;                 // the thread is in a step
+  bool stop = false;  // guarded by mutex, as the next three
+  int working = 0;    // threads that are in a step
+  bool ready = false;
   bool maintenance_paused = false;      // the store's own thread
   std::atomic<unsigned> paused_for{0};  // a set of Pause; changed under the mutex, read without
   std::thread thread;
@@ -35,13 +36,17 @@ void Checkpoint() {
 }
 
 void Run() {
-  if (my_thread_init() != 0) return;
+  const bool usable = my_thread_init() == 0;
   TrashSweep sweep;
+  if (usable) sweep.Open();
   auto last_checkpoint = std::chrono::steady_clock::now();
   std::unique_lock<std::mutex> lock(housekeeping.mutex);
+  housekeeping.ready = true;
+  housekeeping.changed.notify_all();
+  if (!usable) return;
   while (!housekeeping.changed.wait_for(lock, kSweepInterval, [] { return housekeeping.stop; })) {
     if (housekeeping.paused_for != 0) continue;
-    housekeeping.working = true;
+    ++housekeeping.working;
     lock.unlock();
     sweep.Step();
     if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
@@ -49,7 +54,7 @@ void Run() {
       Checkpoint();
     }
     lock.lock();
-    housekeeping.working = false;
+    --housekeeping.working;
     housekeeping.changed.notify_all();
   }
   lock.unlock();
@@ -59,16 +64,18 @@ void Run() {
 }  // namespace
 
 void StartHousekeeping() {
-  const std::lock_guard<std::mutex> guard(housekeeping.mutex);
+  std::unique_lock<std::mutex> lock(housekeeping.mutex);
   if (housekeeping.thread.joinable()) return;
   housekeeping.stop = false;
+  housekeeping.ready = false;
   housekeeping.thread = std::thread(Run);
+  housekeeping.changed.wait(lock, [] { return housekeeping.ready; });
 }
 
 void PauseHousekeeping(Pause reason) {
   std::unique_lock<std::mutex> lock(housekeeping.mutex);
   housekeeping.paused_for |= static_cast<unsigned>(reason);
-  housekeeping.changed.wait(lock, [] { return !housekeeping.working; });
+  housekeeping.changed.wait(lock, [] { return housekeeping.working == 0; });
   // The reason may have been taken back meanwhile, or another may have paused already.
   if (housekeeping.maintenance_paused || housekeeping.paused_for == 0) return;
   // So that whoever starts on the copy has little to scan.
@@ -86,6 +93,21 @@ void ResumeHousekeeping(Pause reason) {
 }
 
 bool HousekeepingIsPaused() { return housekeeping.paused_for.load(std::memory_order_acquire) != 0; }
+
+bool TryBeginFileStep() {
+  const std::lock_guard<std::mutex> guard(housekeeping.mutex);
+  if (housekeeping.paused_for != 0) return false;
+  ++housekeeping.working;
+  return true;
+}
+
+void EndFileStep() {
+  {
+    const std::lock_guard<std::mutex> guard(housekeeping.mutex);
+    --housekeeping.working;
+  }
+  housekeeping.changed.notify_all();
+}
 
 void StopHousekeeping() {
   std::thread joined;

@@ -15,12 +15,16 @@ enum class Pause : unsigned {
 /// After signal_ddl_recovery_done: before it, tables may still be renamed and dropped by the server's own recovery.
 void StartHousekeeping();
 /// From the return until ResumeHousekeeping, for every reason given, nothing of Quarry's own accord changes a file, and
-/// nothing is given back: whatever does either is a step of the housekeeping thread. Waits for the step under way.
-/// Both may be called twice for one reason.
+/// nothing is given back: whatever does either is a step of the housekeeping thread, or of GC's. Waits for the steps
+/// under way. Both may be called twice for one reason.
 void PauseHousekeeping(Pause reason);
 void ResumeHousekeeping(Pause reason);
 /// Whether some reason to pause stands. A long step looks at it now and then, and ends early: a backup waits for it.
 bool HousekeepingIsPaused();
+/// Another thread of Quarry's (GC) is about to change files. False: not now, there is a reason to pause. After true a
+/// pause waits for EndFileStep, so a step is short.
+[[nodiscard]] bool TryBeginFileStep();
+void EndFileStep();
 /// Stops and joins. In pre_shutdown, while the server can still run the queries of the thread, and in deinit.
 void StopHousekeeping();
 

@@ -7,6 +7,7 @@
 
 #include "backup.h"
 #include "encryption.h"
+#include "gc_thread.h"
 #include "ha_quarry.h"
 #include "home_directory.h"
 #include "housekeeping.h"
@@ -78,11 +79,13 @@ int NotifyDefinitionChanged(handlerton*, LEX_CSTRING* db, LEX_CSTRING* table_nam
 int DdlRecoveryDone(handlerton*) {
   AdoptInnodb();
   StartHousekeeping();
+  StartGc();
   StartSelfCheck();
   return 0;
 }
 
 void PreShutdown() {
+  StopGc();
   StopHousekeeping();
   StopSelfCheck();
 }

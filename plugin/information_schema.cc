@@ -12,11 +12,13 @@
 #include <sql_i_s.h>
 #include <sql_parse.h>
 #include <sql_show.h>
-#include <unireg.h>
+#include <tztime.h>
 
 #include "column_options.h"
 #include "encryption.h"
+#include "gc_thread.h"
 #include "hton.h"
+#include "inner_name.h"
 #include "inner_query.h"
 #include "quarry/store.h"
 
@@ -89,9 +91,14 @@ enum Index : uint {
   kCachedBytes,
   kState,
   kPath,
+  kSpaceAmplification,
+  kLastGc,
+  kLastGcLiveBytes,
 };
 
 constexpr uint kStateLength = 16;
+/// Ten digits, two of them behind the point.
+constexpr uint kAmplificationDigits = 1002;
 constexpr uint kPathLength = 512;
 
 ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
@@ -107,6 +114,9 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
                           Show::Column("CACHED_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("STATE", Show::Varchar(kStateLength), NOT_NULL),
                           Show::Column("STORE_PATH", Show::Varchar(kPathLength), NOT_NULL),
+                          Show::Column("SPACE_AMPLIFICATION", Show::Decimal(kAmplificationDigits), NULLABLE),
+                          Show::Column("LAST_GC", Show::Datetime(0), NULLABLE),
+                          Show::Column("LAST_GC_LIVE_BYTES", Show::ULonglong(), NULLABLE),
                           Show::CEnd()};
 
 }  // namespace tables
@@ -214,42 +224,6 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
   return 0;
 }
 
-struct TableName {
-  std::string database;
-  std::string table;
-  std::string partition;  ///< "p0" or "p0,sub0"; empty: not partitioned
-};
-
-std::string Decoded(const std::string& file_name) {
-  char buffer[NAME_LEN + 1];
-  const uint length = filename_to_tablename(file_name.c_str(), buffer, sizeof(buffer), true);
-  return std::string(buffer, length);
-}
-
-/// "db/t#P#p0#SP#sub0", in the file system's character set.
-TableName Split(const std::string& path) {
-  TableName name;
-  const size_t slash = path.rfind('/');
-  const std::string table = slash == std::string::npos ? path : path.substr(slash + 1);
-  if (slash != std::string::npos) {
-    const std::string database = path.substr(0, slash);
-    const size_t parent = database.rfind('/');
-    name.database = Decoded(parent == std::string::npos ? database : database.substr(parent + 1));
-  }
-  constexpr std::string_view kPartitionMark = "#P#";
-  constexpr std::string_view kSubpartitionMark = "#SP#";
-  const size_t partition = table.find(kPartitionMark);
-  name.table = Decoded(table.substr(0, partition));
-  if (partition == std::string::npos) return name;
-  const std::string parts = table.substr(partition + kPartitionMark.size());
-  const size_t subpartition = parts.find(kSubpartitionMark);
-  name.partition = Decoded(parts.substr(0, subpartition));
-  if (subpartition != std::string::npos) {
-    name.partition += "," + Decoded(parts.substr(subpartition + kSubpartitionMark.size()));
-  }
-  return name;
-}
-
 bool MaySee(THD* thd, const TableName& name) {
   TABLE_LIST table;
   const LEX_CSTRING database = {name.database.c_str(), name.database.size()};
@@ -260,6 +234,21 @@ bool MaySee(THD* thd, const TableName& name) {
 
 /// A dropped store waits for its space to be given back; its old name may be another table's by now.
 constexpr const char* kDropped = "DROPPED";
+
+void StoreGc(THD* thd, Field** fields, const StoreStats& stats) {
+  if (stats.live_bytes > 0) {
+    Field* const field = fields[tables::kSpaceAmplification];
+    field->set_notnull();
+    field->store(static_cast<double>(stats.real_bytes) / static_cast<double>(stats.live_bytes));
+  }
+  const std::optional<GcStoreStatus> gc = GetGcStoreStatus(stats.store);
+  if (!gc) return;
+  MYSQL_TIME ended_at;
+  thd->variables.time_zone->gmt_sec_to_TIME(&ended_at, static_cast<my_time_t>(gc->ended_at));
+  fields[tables::kLastGc]->set_notnull();
+  fields[tables::kLastGc]->store_time(&ended_at);
+  StoreNumber(fields[tables::kLastGcLiveBytes], gc->live_bytes);
+}
 
 bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const TableName& name, const char* state) {
   restore_record(target, s->default_values);
@@ -279,6 +268,7 @@ bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const Table
   StoreNumber(fields[tables::kCachedBytes], stats.cached_bytes);
   StoreText(fields[tables::kState], state);
   StoreText(fields[tables::kPath], path);
+  StoreGc(thd, fields, stats);
   return schema_table_store_record(thd, target);
 }
 
@@ -300,7 +290,7 @@ int FillTables(THD* thd, TABLE_LIST* list, COND*) {
         state = kDropped;
       }
     }
-    const TableName name = Split(path);
+    const TableName name = SplitInnerName(path);
     if (!sees_all && (state == kDropped || !MaySee(thd, name))) continue;
     if (StoreTableRow(thd, list->table, stats, name, state)) return 1;
   }

@@ -7,7 +7,6 @@
 #include <mysql/service_sql.h>
 
 namespace quarry {
-namespace {
 
 QueryRows ReadRows(MYSQL_RES* result) {
   QueryRows rows;
@@ -21,6 +20,8 @@ QueryRows ReadRows(MYSQL_RES* result) {
   }
   return rows;
 }
+
+namespace {
 
 Result<QueryRows> QueryOn(MYSQL* connection, const std::string& query) {
   if (mysql_real_connect_local(connection) == nullptr ||

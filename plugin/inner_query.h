@@ -10,6 +10,9 @@ namespace quarry {
 /// Rows of nullable texts, as the server sent them.
 using QueryRows = std::vector<std::vector<std::optional<std::string>>>;
 
+/// What a result holds. `result` stays the caller's.
+QueryRows ReadRows(struct st_mysql_res* result);
+
 /// Runs `query` in a thread of Quarry's own that has no session yet (my_thread_init done). Errors: kUnavailable with
 /// the server's message.
 Result<QueryRows> QueryHere(const std::string& query);

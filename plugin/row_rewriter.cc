@@ -1,5 +1,6 @@
 #include "row_rewriter.h"
 
+#include "gc_scan.h"
 #include "hton.h"
 #include "status_vars.h"
 #include "transaction.h"
@@ -121,6 +122,37 @@ Status RowRewriter::DecodeRow(uchar* buf, bool decode_all, bool whole_row, const
     column.raw = column.Get(buf);
     column.handed = column.raw;
     if (wanted) QUARRY_TRY(DecodeColumn(&column, buf, options));
+  }
+  return Status::Ok();
+}
+
+namespace {
+/// What a column points at that the child leaves alone.
+const uchar kNotFilledIn[1] = {0};
+}  // namespace
+
+void RowRewriter::FetchAll() {
+  for (const Column& column : columns_) bitmap_set_bit(table_->read_set, column.plan->field_index);
+}
+
+void RowRewriter::BeginMark(uchar* buf) {
+  patches_.clear();
+  for (Column& column : columns_) {
+    column.known = false;
+    PatchField(column, buf, Bytes{kNotFilledIn, sizeof kNotFilledIn});
+    if (column.null_bit != 0) buf[column.null_offset] &= static_cast<uchar>(~column.null_bit);
+  }
+}
+
+Status RowRewriter::MarkRow(uchar* buf, GcScan* scan) {
+  for (Column& column : columns_) {
+    if (column.IsNull(buf)) continue;
+    const Bytes raw = column.Get(buf);
+    if (raw.data == kNotFilledIn) return Status::Corruption(0, 0, 0, "InnoDB left out a column that was asked for");
+    column.Set(buf, Bytes());
+    if (raw.size < kTrailerSizeBytes) continue;
+    QUARRY_TRY_ASSIGN(const DecodedField field, DecodeField(raw.span()));
+    if (field.is_head) scan->Mark(field.locator);
   }
   return Status::Ok();
 }

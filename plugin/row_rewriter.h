@@ -19,6 +19,7 @@
 
 namespace quarry {
 
+class GcScan;
 class Transaction;
 
 /// What writing a row needs. Called at each value that goes out of line: joins the server's transaction and opens the
@@ -54,6 +55,13 @@ class RowRewriter {
   /// After the child filled `buf`. `decode_all`: whatever the read set says. `whole_row`: the child filled in every
   /// column. Errors: those of StoreDirectory::Read; kNotSupported: no memory for the value.
   Status DecodeRow(uchar* buf, bool decode_all, bool whole_row, const ReadOptions& options);
+
+  /// GC's way of reading: no value is. BeginMark before the child fills `buf`, MarkRow after: gives `scan` the locator
+  /// of every head, and leaves the managed columns empty. The read set must hold them all (FetchAll). Errors:
+  /// kCorruption: a head that cannot be decoded, a column that the child did not fill in; kNotSupported.
+  void FetchAll();
+  void BeginMark(uchar* buf);
+  Status MarkRow(uchar* buf, GcScan* scan);
 
   /// Before the child writes `buf`. Restore() must follow, also after an error.
   Status EncodeInsert(const uchar* buf, AppendTarget* target, uint32_t write_batch_bytes, Transaction* transaction);

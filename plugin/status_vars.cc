@@ -2,6 +2,7 @@
 // is built inside it, so that two sessions never see each other's half.
 #include "status_vars.h"
 
+#include "gc_status_vars.h"
 #include "hton.h"
 #include "inner_table_id.h"
 
@@ -155,6 +156,7 @@ int ShowQuarry(THD*, st_mysql_show_var* variable, void* raw_buffer, system_statu
 
 }  // namespace
 
-st_mysql_show_var status_variables[] = {SHOW_FUNC_ENTRY("Quarry", ShowQuarry), {nullptr, nullptr, SHOW_UNDEF}};
+st_mysql_show_var status_variables[] = {
+    SHOW_FUNC_ENTRY("Quarry", ShowQuarry), SHOW_FUNC_ENTRY("Quarry_gc", ShowGc), {nullptr, nullptr, SHOW_UNDEF}};
 
 }  // namespace quarry

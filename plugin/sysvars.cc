@@ -8,6 +8,8 @@
 
 #include "backup.h"
 #include "column_settings.h"
+#include "gc_policy.h"
+#include "gc_thread.h"
 #include "hton.h"
 
 namespace quarry {
@@ -24,6 +26,8 @@ constexpr unsigned long long kPoolMax = 1ULL << 32;
 constexpr unsigned long long kCacheMax = 1ULL << 40;
 constexpr unsigned long long kCheckpointMin = 1ULL << 20;
 constexpr unsigned long long kCheckpointMax = 1ULL << 40;
+constexpr unsigned long long kGcRate = 256ULL << 20;
+constexpr unsigned long long kGcRateMax = 1ULL << 40;
 
 uint replica_write_batch_bytes;
 char* data_paths;
@@ -32,6 +36,13 @@ unsigned long long recent_cache_bytes;
 unsigned long long segment_size;
 unsigned long long cache_size;
 unsigned long long checkpoint_interval;
+my_bool gc;
+my_bool gc_now;
+double space_amplification_max;
+uint gc_interval;
+uint gc_full_interval;
+uint gc_timeout;
+unsigned long long gc_rate;
 
 MYSQL_THDVAR_UINT(inline_size, PLUGIN_VAR_RQCMDARG,
                   "INLINE_SIZE of tables created without one: values up to this many bytes stay whole in the row",
@@ -94,6 +105,34 @@ MYSQL_SYSVAR_ULONGLONG(checkpoint_interval, checkpoint_interval, PLUGIN_VAR_RQCM
                        "Appended bytes after which a store's manifest is written: bounds what a restart has to scan",
                        nullptr, nullptr, DirectoryOptions().checkpoint_interval_bytes, kCheckpointMin, kCheckpointMax,
                        0);
+
+MYSQL_SYSVAR_BOOL(gc, gc, PLUGIN_VAR_RQCMDARG,
+                  "Give back the space of dead values by itself. OFF: only when quarry_gc_now asks for it", nullptr,
+                  nullptr, true);
+MYSQL_SYSVAR_DOUBLE(space_amplification_max, space_amplification_max, PLUGIN_VAR_RQCMDARG,
+                    "Bytes that a table's segments take on disk, per byte of live values, above which a mark pass is "
+                    "made",
+                    nullptr, nullptr, GcSettings().space_amplification_max, 1.05, 1000, 0);
+MYSQL_SYSVAR_UINT(gc_interval, gc_interval, PLUGIN_VAR_RQCMDARG,
+                  "Seconds between two looks at which tables are worth a mark pass", nullptr, nullptr, 60, 1, 86400, 0);
+MYSQL_SYSVAR_UINT(gc_full_interval, gc_full_interval, PLUGIN_VAR_RQCMDARG,
+                  "Seconds after which a table has a mark pass whatever its counters say, for they miss foreign key "
+                  "cascades. 0: never",
+                  nullptr, nullptr, static_cast<uint>(GcSettings().full_interval_s), 0, 31536000, 0);
+MYSQL_SYSVAR_UINT(gc_timeout, gc_timeout, PLUGIN_VAR_RQCMDARG,
+                  "Seconds for which a mark pass waits for transactions to end, and for which its scan may keep a "
+                  "read view open",
+                  nullptr, nullptr, 3600, 1, 604800, 0);
+MYSQL_SYSVAR_ULONGLONG(gc_rate, gc_rate, PLUGIN_VAR_RQCMDARG,
+                       "Bytes per second that a mark pass gives back at most. 0: no limit", nullptr, nullptr, kGcRate,
+                       0, kGcRateMax, 0);
+
+void UpdateGcNow(MYSQL_THD, st_mysql_sys_var*, void*, const void* value) {
+  if (*static_cast<const my_bool*>(value) != 0) RequestGc();
+}
+MYSQL_SYSVAR_BOOL(gc_now, gc_now, PLUGIN_VAR_NOCMDOPT,
+                  "SET GLOBAL quarry_gc_now=ON asks for a mark pass over every table; reads as OFF", nullptr,
+                  UpdateGcNow, false);
 
 Status CheckDataPath(const std::string& path) {
   const std::string subject = "data path '" + path + "' of quarry_data_paths";
@@ -160,6 +199,13 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(segment_size),
                                         MYSQL_SYSVAR(checkpoint_interval),
+                                        MYSQL_SYSVAR(gc),
+                                        MYSQL_SYSVAR(gc_now),
+                                        MYSQL_SYSVAR(gc_interval),
+                                        MYSQL_SYSVAR(gc_full_interval),
+                                        MYSQL_SYSVAR(gc_timeout),
+                                        MYSQL_SYSVAR(gc_rate),
+                                        MYSQL_SYSVAR(space_amplification_max),
                                         nullptr};
 
 OptionVariables GetOptionVariables() {
@@ -174,6 +220,13 @@ uint32_t WriteBatchBytes(THD* thd) {
 uint32_t ReadBatchBytes(THD* thd) { return THDVAR(thd, read_batch_bytes); }
 
 uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
+
+bool GcIsOn() { return gc != 0; }
+double SpaceAmplificationMax() { return space_amplification_max; }
+uint32_t GcIntervalSeconds() { return gc_interval; }
+uint32_t GcFullIntervalSeconds() { return gc_full_interval; }
+uint32_t GcTimeoutSeconds() { return gc_timeout; }
+uint64_t GcRateBytesPerSecond() { return gc_rate; }
 
 Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_path) {
   DirectoryOptions options;

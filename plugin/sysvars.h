@@ -17,6 +17,15 @@ uint32_t ReadBatchBytes(THD* thd);
 /// quarry_autoincrement_prefetch_sz of the session, 1-65536.
 uint32_t AutoincrementPrefetch(THD* thd);
 
+/// quarry_gc, quarry_space_amplification_max, quarry_gc_interval, quarry_gc_full_interval (0: never),
+/// quarry_gc_timeout, quarry_gc_rate (0: no limit).
+bool GcIsOn();
+double SpaceAmplificationMax();
+uint32_t GcIntervalSeconds();
+uint32_t GcFullIntervalSeconds();
+uint32_t GcTimeoutSeconds();
+uint64_t GcRateBytesPerSecond();
+
 /// The core's options from the read-only variables. Errors: kInvalidArgument or kUnavailable name the data path that
 /// is relative, repeated, missing, not a directory, not writable or inside another one.
 Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_path);

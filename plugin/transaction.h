@@ -11,6 +11,7 @@
 // Thread-safety: a Transaction belongs to its THD and is externally synchronised by it.
 #pragma once
 
+#include "append_gate.h"
 #include "backup.h"
 #include "mariadb_compat.h"
 #include "quarry/store.h"
@@ -30,6 +31,9 @@ class Transaction {
   /// At the start of a statement that may write, in a Galera node: joins now if there are savepoints, for a trigger's
   /// statements do not see those of the statement around them (JoinSavepoints in inner_table.h says why it matters).
   static void JoinWhereSavepointsAre(THD* thd);
+
+  /// To be inside of from before an append until InnoDB took the row.
+  [[nodiscard]] AppendGate::Member* gate() { return &gate_; }
 
   [[nodiscard]] UnsyncedExtents* unsynced() { return &unsynced_; }
   void NoteAppended(const Locator& locator) { Note(&appended_, locator); }
@@ -61,6 +65,7 @@ class Transaction {
   }
   void Clear();
 
+  AppendGate::Member gate_{&TheAppendGate()};
   UnsyncedExtents unsynced_;
   std::vector<Locator> appended_;  ///< dead if the transaction rolls back
   std::vector<Locator> replaced_;  ///< dead if it commits

@@ -10,10 +10,9 @@
 // Thread-safety: externally synchronised: the housekeeping thread's own.
 #pragma once
 
-#include <set>
-
 #include "mariadb_compat.h"
 #include "quarry/store.h"
+#include "server_look.h"
 
 namespace quarry {
 
@@ -22,26 +21,30 @@ class TrashSweep {
   /// Something was dropped, truncated or rebuilt: a look is worth it. Any thread; cheap.
   static void Wake();
 
+  /// Before the server lets anybody in (server_look.h). What fails is tried again by the first look.
+  void Open() { (void)server_.Open(); }
+
   /// One step: at most one look. Runs no query when there is nothing to look for.
   bool Step();
 
  private:
   struct Look {
-    std::set<uint64_t> tables;
-    std::set<std::string> transactions;  ///< id and start of each that is open
-    uint64_t lsn_current = 0;            ///< read after the tables
-    uint64_t lsn_flushed = 0;
+    std::map<uint64_t, std::string> tables;
+    std::vector<OpenTransaction> transactions;
+    ServerLook::Lsn lsn;  ///< read after the tables
   };
-  static Result<Look> TakeLook();
+  Result<Look> TakeLook();
+  Result<Look> LookInView();
 
   Status LookOnce();
   Status Discard(const std::vector<StoreStats>& stores, const Look& look);
-  bool MayEmpty(const Look& look) const;
+  bool MayEmpty(const Look& look);
   static Status Restore(const Look& look);
 
+  ServerLook server_;
   bool waiting_ = false;  ///< stores were discarded at discarded_lsn_; the second look is due
   uint64_t discarded_lsn_ = 0;
-  std::set<std::string> open_then_;
+  OpenTransactions open_then_;
   bool failed_before_ = false;
 };
 

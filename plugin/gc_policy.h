@@ -1,0 +1,40 @@
+// GcPolicy: when a mark pass over a table is worth it. Counters say so (how much of a store is probably dead); they may
+// be wrong, for cascades and detached transactions escape them, so every table has its turn at long intervals anyway.
+//
+// Invariant: a pass that gave nothing back is not repeated until the table has changed.
+// Thread-safety: values; externally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace quarry {
+
+/// Of all stores of a table, in bytes.
+struct GcFigures {
+  uint64_t real_bytes = 0;
+  uint64_t live_bytes = 0;  ///< by the counters, which a pass puts right
+  uint64_t dead_bytes = 0;  ///< by the counters
+};
+
+struct GcSettings {
+  double space_amplification_max = 1.5;
+  uint64_t full_interval_s = 86400;  ///< 0: never without a reason
+};
+
+/// What is remembered of a table's last pass.
+struct GcMemory {
+  GcFigures after;          ///< figures when it had ended
+  uint64_t ended_at_s = 0;  ///< on a steady clock
+};
+
+enum class GcVerdict : uint8_t { kNotYet, kAmplified, kDue };
+
+/// Below so much dead space, a table is left alone until its turn comes.
+inline constexpr uint64_t kGcWorthMinBytes = 4ULL << 20;
+
+/// `known_since_s`: when the table was first seen by this server.
+[[nodiscard]] GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, const GcSettings& settings,
+                                uint64_t now_s, uint64_t known_since_s);
+
+}  // namespace quarry

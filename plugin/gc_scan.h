@@ -1,0 +1,74 @@
+// GcScan: the scan of a mark pass, as the handlers see it: they read every row of a table by the view of GC's own
+// session and give it each locator, and no payload is read.
+//
+// The scan is an ordinary SELECT of one row (a count) on GC's thread; a handler that is locked by a statement on that
+// thread asks for Current() and, from then on, marks instead of decoding. What the SELECT gets of a managed column is
+// empty.
+//
+// Invariants:
+//  - The scan counts only when, for each of the expected InnoDB tables, one scan from the first row to InnoDB's end of
+//    file went through rnd_next, with every managed column fetched. Whatever else happens is an error of the scan.
+//  - It gives way: it ends, with an error, when somebody waits for a metadata lock that conflicts, when the table's
+//    cached definitions are to be closed (FLUSH TABLES), at its deadline, and when its thread is to stop.
+// Thread-safety: belongs to GC's thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "mariadb_compat.h"
+#include "quarry/gc.h"
+
+namespace quarry {
+
+class GcScan {
+ public:
+  struct Limits {
+    std::function<bool()> goes_on;  ///< false: GC's thread is to stop
+    std::chrono::steady_clock::time_point deadline;
+  };
+  /// While it lives it is Current() on this thread. `pass` and `limits` must outlive it.
+  GcScan(GcPass* pass, const Limits* limits);
+  ~GcScan();
+  GcScan(const GcScan&) = delete;
+  GcScan& operator=(const GcScan&) = delete;
+
+  /// nullptr on every other thread.
+  static GcScan* Current();
+
+  // By a handler.
+  /// A scan of InnoDB table `table` begins.
+  void Begin(TableId table);
+  /// Before each row. False: the scan must end now.
+  [[nodiscard]] bool GoesOn(TABLE* table);
+  void NoteRow() { ++rows_; }
+  void Mark(const Locator& locator) {
+    pass_->Mark(locator);
+    live_bytes_[locator.store] += locator.extent_size_bytes;
+  }
+  void NoteEnd(TableId table);
+  void Fail(const Status& status);
+
+  // By the pass.
+  [[nodiscard]] uint64_t rows() const { return rows_; }
+  [[nodiscard]] const std::map<StoreId, uint64_t>& live_bytes() const { return live_bytes_; }
+  /// Ok: the marks of exactly `tables` are complete.
+  [[nodiscard]] Status Finish(const std::set<uint64_t>& tables) const;
+
+ private:
+  /// Looking at locks costs more than looking at a flag.
+  static constexpr uint64_t kRowsBetweenLooks = 256;
+
+  GcPass* const pass_;
+  const Limits* const limits_;
+  Status status_;
+  uint64_t rows_ = 0;
+  uint64_t calls_ = 0;
+  std::set<uint64_t> begun_;
+  std::map<uint64_t, int> ended_;
+  std::map<StoreId, uint64_t> live_bytes_;
+};
+
+}  // namespace quarry

@@ -1,0 +1,290 @@
+// See gc_thread.h.
+#include "gc_thread.h"
+
+#include <pthread.h>
+
+#include <condition_variable>
+#include <ctime>
+#include <thread>
+
+#include <log.h>
+
+#include "gc_policy.h"
+#include "gc_table_pass.h"
+#include "housekeeping.h"
+#include "hton.h"
+#include "sysvars.h"
+
+namespace quarry {
+
+namespace {
+
+constexpr std::chrono::milliseconds kTick{250};
+constexpr std::chrono::milliseconds kPausePoll{100};
+
+/// The tables whose names begin so are an ALTER's, half made.
+constexpr std::string_view kUnfinishedMark = "/#sql";
+
+uint64_t NowSeconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
+class Gc final : private GcHost {
+ public:
+  void Start();
+  void Stop();
+  void Request();
+  [[nodiscard]] GcStatus status();
+  [[nodiscard]] std::optional<GcStoreStatus> OfStore(StoreId store);
+
+ private:
+  struct Table {
+    GcTarget target;
+    GcFigures figures;
+    bool in_doubt = false;  ///< a rebuild of it is under way, or was cut off
+  };
+  struct Known {
+    uint64_t since_s = 0;
+    std::optional<GcMemory> last;
+  };
+
+  // GcHost
+  [[nodiscard]] bool GoesOn() override;
+  [[nodiscard]] bool Sleep(std::chrono::milliseconds time) override;
+  [[nodiscard]] bool BeginFiles() override;
+  void EndFiles() override;
+  void SetState(const std::string& state) override;
+  void NoteLook() override;
+
+  void Run();
+  /// One look at every table.
+  void Round(bool forced);
+  [[nodiscard]] Result<std::map<std::string, Table>> ListTables();
+  [[nodiscard]] static GcFigures FiguresOf(const std::vector<StoreId>& stores);
+  void RunPass(const Table& table, Known* known);
+  void NoteError(const std::string& error);
+
+  // GC's thread alone.
+  ServerLook look_;
+  std::map<std::string, Known> known_;
+  bool forced_ = false;
+
+  std::mutex mutex_;  // guards the rest
+  std::condition_variable changed_;
+  std::thread thread_;
+  bool ready_ = false;
+  bool stop_ = false;
+  GcStatus status_;
+  std::map<StoreId, GcStoreStatus> stores_;
+};
+
+void Gc::Start() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (thread_.joinable()) return;
+  stop_ = false;
+  ready_ = false;
+  thread_ = std::thread([this] { Run(); });
+  changed_.wait(lock, [this] { return ready_; });
+}
+
+void Gc::Stop() {
+  std::thread joined;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    stop_ = true;
+    joined.swap(thread_);
+  }
+  changed_.notify_all();
+  if (joined.joinable()) joined.join();
+}
+
+void Gc::Request() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  ++status_.requests;
+  changed_.notify_all();
+}
+
+GcStatus Gc::status() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return status_;
+}
+
+std::optional<GcStoreStatus> Gc::OfStore(StoreId store) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = stores_.find(store);
+  return found == stores_.end() ? std::nullopt : std::optional<GcStoreStatus>(found->second);
+}
+
+bool Gc::GoesOn() {
+  if (!forced_ && !GcIsOn()) return false;
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return !stop_;
+}
+
+bool Gc::Sleep(std::chrono::milliseconds time) {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, time, [this] { return stop_; });
+  }
+  return GoesOn();
+}
+
+bool Gc::BeginFiles() {
+  if (!GoesOn()) return false;
+  while (!TryBeginFileStep()) {
+    if (!Sleep(kPausePoll)) return false;
+  }
+  return true;
+}
+
+void Gc::EndFiles() { EndFileStep(); }
+
+void Gc::SetState(const std::string& state) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  status_.state = state;
+}
+
+void Gc::NoteLook() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  ++status_.looks;
+}
+
+void Gc::Run() {
+  const bool usable = my_thread_init() == 0;
+  pthread_setname_np(pthread_self(), "quarry_gc");
+  // What fails now is tried again by the first round.
+  if (usable) (void)look_.Open();
+  uint64_t next_round_s = NowSeconds();
+  std::unique_lock<std::mutex> lock(mutex_);
+  ready_ = true;
+  changed_.notify_all();
+  if (!usable) return;
+  while (!changed_.wait_for(lock, kTick, [this] { return stop_; })) {
+    const uint64_t requests = status_.requests;
+    forced_ = requests != status_.requests_done;
+    if (!forced_ && (!GcIsOn() || NowSeconds() < next_round_s)) continue;
+    next_round_s = NowSeconds() + GcIntervalSeconds();
+    lock.unlock();
+    Round(forced_);
+    lock.lock();
+    status_.state = "idle";
+    if (forced_ && !stop_) status_.requests_done = requests;
+  }
+  lock.unlock();
+  look_.Close();
+  my_thread_end();
+}
+
+void Gc::Round(bool forced) {
+  if (Directory()->ListStores().empty()) return;
+  SetState("looking");
+  const Result<std::map<std::string, Table>> tables = ListTables();
+  if (!tables.ok()) {
+    NoteError(tables.status().ToString());
+    return;
+  }
+  std::erase_if(known_, [&tables](const auto& known) { return tables->count(known.first) == 0; });
+  const GcSettings settings = {SpaceAmplificationMax(), GcFullIntervalSeconds()};
+  for (const auto& [inner_name, table] : *tables) {
+    if (!GoesOn()) return;
+    const auto known = known_.try_emplace(inner_name, Known{NowSeconds(), std::nullopt}).first;
+    if (table.in_doubt) {
+      if (forced) NoteError(Quoted(SplitInnerName(inner_name)) + ": a rebuild of it is under way or was cut off");
+      continue;
+    }
+    const GcVerdict verdict = JudgeGc(table.figures, known->second.last, settings, NowSeconds(), known->second.since_s);
+    if (forced || verdict != GcVerdict::kNotYet) RunPass(table, &known->second);
+  }
+}
+
+Result<std::map<std::string, Gc::Table>> Gc::ListTables() {
+  if (!look_.is_open()) QUARRY_TRY(look_.Open());
+  QUARRY_TRY(look_.CheckServerIsWhole());
+  QUARRY_TRY_ASSIGN(const auto inner_tables, look_.Tables());
+  std::map<std::string, Table> tables;
+  std::set<std::string> with_store;
+  for (const auto& [id, inner_name] : inner_tables) {
+    if (inner_name.find(kUnfinishedMark) != std::string::npos) continue;
+    const std::string name = WithoutPartition(inner_name);
+    tables[name].target.inner_name = name;
+    tables[name].target.inner_tables.insert(id);
+  }
+  for (const StoreStats& stats : Directory()->ListStores()) {
+    const auto inner = inner_tables.find(stats.table.value);
+    if (inner == inner_tables.end() || stats.discarded) continue;
+    const auto table = tables.find(WithoutPartition(inner->second));
+    if (table == tables.end()) continue;
+    table->second.in_doubt |= stats.rebinding;
+    table->second.target.stores.push_back(stats.store);
+  }
+  std::erase_if(tables, [](const auto& table) { return table.second.target.stores.empty(); });
+  for (auto& [name, table] : tables) table.figures = FiguresOf(table.target.stores);
+  return tables;
+}
+
+GcFigures Gc::FiguresOf(const std::vector<StoreId>& stores) {
+  GcFigures figures;
+  for (const StoreStats& stats : Directory()->ListStores()) {
+    if (std::find(stores.begin(), stores.end(), stats.store) == stores.end()) continue;
+    figures.real_bytes += stats.real_bytes;
+    figures.live_bytes += stats.live_bytes;
+    figures.dead_bytes += stats.dead_bytes;
+  }
+  return figures;
+}
+
+void Gc::RunPass(const Table& table, Known* known) {
+  GcTablePass pass(table.target, Directory(), &look_, this, std::chrono::seconds(GcTimeoutSeconds()),
+                   GcRateBytesPerSecond());
+  GcOutcome outcome;
+  const Status status = pass.Run(&outcome);
+  const std::string name = Quoted(SplitInnerName(table.target.inner_name));
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    ++(status.ok() ? status_.passes : status_.passes_dropped);
+    status_.rows_scanned += outcome.rows;
+    status_.reclaimed_bytes += outcome.report.reclaimed_bytes;
+    status_.segments_unlinked += outcome.report.segments_unlinked;
+    if (status.ok()) {
+      for (const StoreId store : table.target.stores) {
+        const auto live = outcome.live_bytes.find(store);
+        stores_[store] = {static_cast<int64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second};
+      }
+    }
+  }
+  if (!status.ok()) {
+    NoteError(name + ": " + status.ToString());
+    return;
+  }
+  known->last = GcMemory{FiguresOf(table.target.stores), NowSeconds()};
+  if (outcome.report.reclaimed_bytes > 0) {
+    sql_print_information("QUARRY: GC gave back %llu bytes of table %s",
+                          static_cast<unsigned long long>(outcome.report.reclaimed_bytes), name.c_str());
+  }
+}
+
+void Gc::NoteError(const std::string& error) {
+  bool news = false;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    news = !stop_ && status_.last_error != error;
+    status_.last_error = error;
+  }
+  if (news) sql_print_warning("QUARRY: a mark pass was dropped and will be tried again: %s", error.c_str());
+}
+
+Gc& TheGc() {
+  static Gc gc;
+  return gc;
+}
+
+}  // namespace
+
+void StartGc() { TheGc().Start(); }
+void StopGc() { TheGc().Stop(); }
+void RequestGc() { TheGc().Request(); }
+GcStatus GetGcStatus() { return TheGc().status(); }
+std::optional<GcStoreStatus> GetGcStoreStatus(StoreId store) { return TheGc().OfStore(store); }
+
+}  // namespace quarry

@@ -1,0 +1,46 @@
+// GC's thread: decides which table is worth a mark pass (gc_policy.h), runs one pass after the other (gc_table_pass.h),
+// and tells what came of them.
+//
+// The thread is named quarry_gc. It holds nothing that a user's statement could wait for, but for the shared metadata
+// lock of the table that it scans, and that it gives up when somebody asks (gc_scan.h).
+// Thread-safety: internally synchronised.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "mariadb_compat.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+/// Before the server lets anybody in (server_look.h): returns when the thread is ready.
+void StartGc();
+/// Stops, whatever a pass is waiting for, and joins.
+void StopGc();
+/// Every table has a pass soon, whatever the counters and quarry_gc say.
+void RequestGc();
+
+struct GcStatus {
+  uint64_t passes = 0;          ///< that ended as they should
+  uint64_t passes_dropped = 0;  ///< that gave up
+  uint64_t reclaimed_bytes = 0;
+  uint64_t segments_unlinked = 0;
+  uint64_t rows_scanned = 0;
+  uint64_t looks = 0;  ///< at whether those that a pass waits for have ended
+  uint64_t requests = 0;
+  uint64_t requests_done = 0;  ///< as many of them have seen every table's pass end, one way or the other
+  std::string state;           ///< what it does just now
+  std::string last_error;      ///< why the last pass that was dropped was; empty: none was
+};
+[[nodiscard]] GcStatus GetGcStatus();
+
+/// What the last pass over a store's table found.
+struct GcStoreStatus {
+  int64_t ended_at = 0;  ///< seconds since 1970, UTC
+  uint64_t live_bytes = 0;
+};
+/// None since the server started: nullopt.
+[[nodiscard]] std::optional<GcStoreStatus> GetGcStoreStatus(StoreId store);
+
+}  // namespace quarry
