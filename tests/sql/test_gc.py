@@ -38,10 +38,15 @@ class Table:
         server.query("INSERT INTO d.other VALUES (1, 1)")
         server.query(f"CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB {definition}) ENGINE=QUARRY {partitions}")
         self.rows = {row: payload((row, 0), SIZE) for row in range(rows)}
-        with server.connect("d") as connection, connection.cursor() as cursor:
+        self.put_all()
+
+    def put_all(self, version=0):
+        """Every row, in one transaction."""
+        self.rows = {row: payload((row, version), SIZE) for row in self.rows}
+        with self.server.connect("d") as connection, connection.cursor() as cursor:
             cursor.execute("START TRANSACTION")
             for row in self.rows.items():
-                cursor.execute("INSERT INTO t (id, b) VALUES (%s, %s)", row)
+                cursor.execute("INSERT INTO t (id, b) VALUES (%s, %s) ON DUPLICATE KEY UPDATE b = VALUES(b)", row)
             cursor.execute("COMMIT")
 
     def put(self, row, version=0):
@@ -210,3 +215,342 @@ def test_rows_that_are_not_committed_yet(table, end):
     table.gc.run_well()
     table.check()
     table.check_space()
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["detached", "recovered"])
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_prepared_transactions_without_a_connection(table, restart, end):
+    value = payload("prepared", SIZE)
+    with session(table.server, "XA START 'x'") as cursor:
+        cursor.execute("INSERT INTO t VALUES (1000, %s)", (value,))
+        cursor.execute("UPDATE t SET b = %s WHERE id = 1", (value,))
+        cursor.execute("XA END 'x'")
+        cursor.execute("XA PREPARE 'x'")
+    if restart:
+        table.server.kill()
+        table.server.start()
+    table.delete(*range(10, 20))
+    request = table.gc.request()
+    table.gc.wait_held()
+    table.server.query(f"XA {end} 'x'")
+    table.gc.wait_done(request)
+    if end == "COMMIT":
+        table.rows.update({1000: value, 1: value})
+    table.check()
+    table.gc.run_well()
+    table.check()
+    table.check_space()
+
+
+def test_a_cursor_of_a_procedure(table):
+    """It goes on reading, statement by statement, what was there when it was opened."""
+    table.server.query(
+        """CREATE PROCEDURE d.walk() BEGIN
+          DECLARE done INT DEFAULT 0; DECLARE i INT; DECLARE v LONGBLOB;
+          DECLARE c CURSOR FOR SELECT id, b FROM t ORDER BY id;
+          DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = 1;
+          CREATE OR REPLACE TEMPORARY TABLE seen (id INT, b LONGBLOB) ENGINE=InnoDB;
+          OPEN c; DO GET_LOCK('gate', 1000); FETCH c INTO i, v;
+          WHILE NOT done DO INSERT INTO seen VALUES (i, v); FETCH c INTO i, v; END WHILE;
+          CLOSE c; SELECT * FROM seen; END"""
+    )
+    old, seen = dict(table.rows), {}
+
+    def walk(cursor):
+        cursor.execute("CALL walk()")
+        seen.update(cursor.fetchall())
+
+    with session(table.server, "DO GET_LOCK('gate', 1000)") as gate, session(table.server) as cursor:
+        thread = threading.Thread(target=walk, args=(cursor,))
+        thread.start()
+        waiting = "SELECT 1 FROM information_schema.processlist WHERE state = 'User lock'"
+        wait_for(lambda: table.server.query(waiting), "the procedure's wait for the lock")
+        table.delete(*range(12))
+        table.gc.run_well()
+        gate.execute("DO RELEASE_LOCK('gate')")
+        thread.join()
+    assert seen == old
+    table.check_space()
+
+
+def test_a_cursor_of_the_protocol(table):
+    """A server-side cursor, fetched from while its rows are deleted and passes are made."""
+    mariadb = pytest.importorskip("mariadb", reason="MariaDB's connector for Python is not installed")
+    connection = mariadb.connect(unix_socket=table.server.socket, user="root", database="d", autocommit=True)
+    with contextlib.closing(connection):
+        cursor = connection.cursor(cursor_type=mariadb.CURSOR.READ_ONLY, prefetch_size=1, prepared=True, buffered=False)
+        cursor.execute("SELECT id, b FROM t ORDER BY id", ())
+        old = dict(table.rows)
+        seen = dict([cursor.fetchone()])
+        table.delete(*range(12))
+        table.gc.run()
+        seen.update(cursor)
+        assert seen == old
+        cursor.close()
+    table.gc.run_well()
+    table.check_space()
+
+
+def test_history_rows(gc_server):
+    table = Table(gc_server, "", "WITH SYSTEM VERSIONING")
+    history = [(row, value) for row, value in table.rows.items()]
+    for row in range(6):
+        table.put(row, version=1)
+        history.append((row, table.rows[row]))
+    table.delete(7, 8)
+    table.gc.run_well()
+
+    def everything():
+        return sorted(table.server.query("SELECT id, b FROM d.t FOR SYSTEM_TIME ALL"))
+
+    assert everything() == sorted(history)
+    table.check()
+    assert table.disk_bytes() >= len(history) * SIZE
+    table.server.query("DELETE HISTORY FROM d.t")
+    done = table.gc.run_well()
+    assert done["reclaimed_bytes"] >= 8 * SIZE - SLACK_BYTES, done
+    assert everything() == sorted(table.rows.items())
+    table.check_space()
+
+
+def test_cascades(gc_server):
+    """What InnoDB deletes by itself is not counted by anybody: the rows alone say it."""
+    table = Table(gc_server)
+    for name, action in (("cascade_child", "CASCADE"), ("null_child", "SET NULL")):
+        table.server.query(
+            f"CREATE TABLE d.{name} (id INT PRIMARY KEY, parent INT, b LONGBLOB, FOREIGN KEY (parent) "
+            f"REFERENCES t (id) ON DELETE {action}) ENGINE=QUARRY"
+        )
+        for row in range(12):
+            table.server.query(f"INSERT INTO d.{name} VALUES (%s, %s, %s)", (row, row, payload((name, row), SIZE)))
+    table.delete(*range(8))
+    table.gc.run_well()
+    for name, rows in (("cascade_child", range(8, 12)), ("null_child", range(12))):
+        expected = {row: payload((name, row), SIZE) for row in rows}
+        assert dict(table.server.query(f"SELECT id, b FROM d.{name}")) == expected
+        assert disk_bytes(table.server.segments_of("d", name)) <= len(rows) * SIZE + SLACK_BYTES
+    table.check()
+
+
+PARTITIONS = "PARTITION BY HASH (id) PARTITIONS 3"
+
+
+def test_partitions(gc_server):
+    table = Table(gc_server, partitions=PARTITIONS)
+    table.delete(*range(0, ROWS, 2))
+    done = table.gc.run_well()
+    assert done["passes"] == 1, done
+    table.check()
+    assert table.disk_bytes() <= len(table.rows) * SIZE + 3 * SLACK_BYTES
+
+
+def test_columns(gc_server):
+    """Every managed column counts, invisible ones, JSON and TEXT too, and NULL and short values do not."""
+    table = Table(gc_server, ", c LONGTEXT, j JSON, h LONGBLOB INVISIBLE, n LONGBLOB, tiny TINYBLOB, m MEDIUMBLOB NOT NULL")
+    texts = {row: payload(("text", row), SIZE // 2).hex() for row in range(ROWS)}
+    table.server.query("UPDATE d.t SET m = 'short', tiny = 'x'")
+    for row, text in texts.items():
+        value = (text, f'["{text}"]', payload(("h", row), SIZE), payload(("m", row), SIZE), row)
+        table.server.query("UPDATE d.t SET c = %s, j = %s, h = %s, m = %s WHERE id = %s", value)
+    for row in range(0, ROWS, 2):
+        table.delete(row)
+    table.gc.run_well()
+    rows = table.server.query("SELECT id, b, c, j, h, n, tiny, m FROM d.t ORDER BY id")
+    assert rows == tuple(
+        (row, table.rows[row], text, f'["{text}"]', payload(("h", row), SIZE), None, b"x", payload(("m", row), SIZE))
+        for row, text in texts.items()
+        if row in table.rows
+    )
+    assert table.disk_bytes() <= len(table.rows) * 5 * SIZE + SLACK_BYTES
+
+
+def test_strange_names(gc_server):
+    server = gc_server
+    server.query("CREATE OR REPLACE DATABASE `d-``1`")
+    server.query("CREATE TABLE `d-``1`.`sélect #P# t` (`b``b` LONGBLOB, `id` INT) ENGINE=QUARRY")
+    for row in range(8):
+        server.query("INSERT INTO `d-``1`.`sélect #P# t` VALUES (%s, %s)", (payload(row, SIZE), row))
+    server.query("DELETE FROM `d-``1`.`sélect #P# t` WHERE id < 4")
+    Gc(server).run_well()
+    expected = [(payload(row, SIZE), row) for row in range(4, 8)]
+    assert list(server.query("SELECT * FROM `d-``1`.`sélect #P# t` ORDER BY id")) == expected
+    server.query("DROP DATABASE `d-``1`")
+
+
+DDL = {
+    "rename": ["RENAME TABLE t TO t2"],
+    "rename-and-replace": ["RENAME TABLE t TO t2", "CREATE TABLE t LIKE t2"],
+    "rebuild-in-place": ["ALTER TABLE t FORCE, ALGORITHM=INPLACE, RENAME TO t2"],
+    "copy": ["ALTER TABLE t ADD KEY (b(20)), ALGORITHM=COPY, RENAME TO t2"],
+    "exchange": ["CREATE TABLE t2 (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY", "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE t2"],
+    "engine": ["ALTER TABLE t ENGINE=InnoDB", "RENAME TABLE t TO t2"],
+}
+
+
+@pytest.mark.parametrize("kind", DDL)
+def test_ddl_in_the_middle_of_a_pass(gc_server, kind):
+    """The pass is dropped, whatever it had sealed, and the rows keep their values wherever they are now."""
+    table = Table(gc_server, partitions="PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (1000))" if kind == "exchange" else "")
+    with session(table.server, "START TRANSACTION", "SELECT * FROM other") as cursor:
+        table.delete(*range(6))
+        before = table.gc.status()
+        request = table.gc.request()
+        table.gc.wait_held()
+        for statement in DDL[kind]:
+            table.server.query(statement, database="d")
+        cursor.execute("ROLLBACK")
+    table.gc.wait_done(request)
+    after = table.gc.status()
+    assert after["passes_dropped"] == before["passes_dropped"] + 1, after
+    table.check("d.t2")
+    table.gc.run()
+    table.check("d.t2")
+
+
+def test_truncate_in_the_middle_of_a_pass(table):
+    with session(table.server, "START TRANSACTION", "SELECT * FROM other") as cursor:
+        request = table.gc.request()
+        table.gc.wait_held()
+        table.server.query("TRUNCATE TABLE d.t")
+        table.rows = {}
+        table.put(5)
+        cursor.execute("ROLLBACK")
+    table.gc.wait_done(request)
+    table.check()
+    table.gc.run()
+    table.check()
+
+
+@pytest.mark.parametrize("stop", ["clean", "kill"])
+def test_stopped_while_it_waits(table, stop):
+    """At once, and the next run of the server gives the space back."""
+    with session(table.server, "START TRANSACTION WITH CONSISTENT SNAPSHOT", "SELECT 1 FROM other"):
+        table.delete(*range(12))
+        table.gc.request()
+        table.gc.wait_held()
+        if stop == "clean":
+            table.server.stop()
+        else:
+            table.server.kill()
+    table.server.start()
+    table.check()
+    table.gc.run_well()
+    table.check()
+    table.check_space()
+
+
+def test_switched_off_while_it_waits(table):
+    """quarry_gc=OFF ends a pass that nobody asked for."""
+    with session(table.server, "START TRANSACTION", "SELECT * FROM other"):
+        table.server.query("SET GLOBAL quarry_gc_full_interval = 1, GLOBAL quarry_gc_interval = 1, GLOBAL quarry_gc = ON")
+        try:
+            table.gc.wait_held()
+        finally:
+            table.server.query("SET GLOBAL quarry_gc = OFF, GLOBAL quarry_gc_full_interval = 0, GLOBAL quarry_gc_interval = 60")
+        table.gc.wait_state("idle")
+    table.check()
+
+
+@pytest.mark.parametrize("flush_setting", [0, 2])
+def test_a_delete_that_the_disk_does_not_know(own_server, flush_setting):
+    """InnoDB has not flushed the delete: a power cut undoes it. So the pass waits, and the values are there."""
+    server = own_server(
+        f"gc-flush-{flush_setting}",
+        "--quarry-gc=OFF",
+        "--quarry-segment-size=1M",
+        "--innodb-flush-log-at-timeout=2700",
+        "--innodb-log-buffer-size=64M",
+    )
+    table = Table(server)
+    server.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+    server.query("INSERT INTO d.other VALUES (2, 2)")
+    server.query(f"SET GLOBAL innodb_flush_log_at_trx_commit = {flush_setting}")
+    flushed = server.status("innodb_lsn_flushed")
+    saved = {path: path.read_bytes() for path in server.datadir.glob("ib_logfile*")} if flush_setting == 2 else {}
+    old = dict(table.rows)
+    table.delete(*range(12))
+    table.gc.request()
+    table.gc.wait_state("waiting for readers")
+    table.gc.wait_held()
+    lsn = {name: int(value) for name, value in server.status("innodb_lsn_%").items()}
+    assert lsn["innodb_lsn_flushed"] < lsn["innodb_lsn_current"], lsn
+    assert server.status("innodb_lsn_flushed") == flushed, "something else had the log flushed"
+    server.kill()
+    # With 2 the kernel has the log, which a power cut takes with it: the file as the disk knew it.
+    for path, content in saved.items():
+        path.write_bytes(content)
+    server.start()
+    table.rows = old
+    table.check()
+    table.delete(*range(12))
+    server.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+    server.query("INSERT INTO d.other VALUES (3, 3)")
+    table.gc.run_well()
+    table.check()
+    table.check_space()
+
+
+def test_read_uncommitted_beside_rollbacks_and_passes(table):
+    """A dirty reader meets heads that were just rolled back; it must get rows, never an error."""
+    stop, errors = threading.Event(), []
+
+    def reader():
+        with session(table.server, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED") as cursor:
+            try:
+                while not stop.is_set():
+                    cursor.execute("SELECT id, SHA2(b, 256) FROM t")
+                    cursor.fetchall()
+            except Exception as error:
+                errors.append(error)
+
+    def writer():
+        with session(table.server) as cursor:
+            try:
+                for version in range(100000):
+                    if stop.is_set():
+                        return
+                    cursor.execute("START TRANSACTION")
+                    cursor.execute("UPDATE t SET b = %s WHERE id = 3", (payload(("dirty", version), SIZE),))
+                    cursor.execute("INSERT INTO t VALUES (%s, 'x'), (%s, %s)", (2000, 2001, payload(version, SIZE)))
+                    cursor.execute("ROLLBACK")
+            except Exception as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=work) for work in (reader, writer)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            table.gc.run()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert errors == []
+    table.check()
+    table.gc.run_well()
+    table.check_space()
+
+
+def test_space_stays_bounded_while_everything_is_overwritten_20_times(own_server):
+    """By itself: no pass is asked for. After each round GC has its chance, and real bytes per live byte is within the bound."""
+    server = own_server(
+        "gc-overwrite",
+        "--quarry-gc-interval=1",
+        "--quarry-gc-full-interval=0",
+        "--quarry-segment-size=4M",
+        "--innodb-flush-log-at-trx-commit=0",
+    )
+    table = Table(server, rows=100)
+    bound = float(server.query("SELECT @@quarry_space_amplification_max")[0][0])
+    assert bound == 1.5
+    for version in range(1, 21):
+        table.put_all(version)
+        live = len(table.rows) * SIZE
+        wait_for(
+            lambda live=live: table.disk_bytes() <= bound * live,
+            lambda: f"{table.disk_bytes()} bytes on disk, {live} live, {table.gc.status()}",
+        )
+        real, live_counted = figures(server, "d", "t")
+        assert real <= 2.5 * live_counted
+    table.check()
