@@ -61,8 +61,8 @@ status: ## is it running, and how to connect
 shell: server ## open an SQL shell on it (starts it if needed)
 	@scripts/server shell
 
-bench: build ## run one experiment: make bench EXP=e1 (without EXP: the core comparison with InnoDB)
-	@$(LAB) bench $(if $(EXP),--exp $(EXP))
+bench: build ## run one experiment: make bench EXP=e1 (without EXP: the core comparison with InnoDB; EXP=builds BASE=old.so: two builds)
+	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),bench $(if $(EXP),--exp $(EXP)))
 
 lab: build ## run every experiment there is and write one report: make lab SCALE=quick|full
 	@$(LAB) lab $(if $(SCALE),--scale $(SCALE))

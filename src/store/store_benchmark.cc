@@ -1,5 +1,6 @@
 // Append + sync of 4, 24, 64 and 448 KB by 1, 8 and 32 threads, and in the same run plain sequential direct writing of
-// the same sizes without any flush: the ratio says what a store costs. On real files below QUARRY_BENCHMARK_DIRECTORY
+// the same sizes without any flush: the ratio says what a store costs. And reads of hot values, through the page cache
+// and from the value cache. On real files below QUARRY_BENCHMARK_DIRECTORY
 // (default: a directory beside the build).
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
@@ -74,6 +75,50 @@ void AppendAndSync(benchmark::State& state) {
 }
 BENCHMARK(AppendAndSync)->Arg(4)->Arg(24)->Arg(64)->Arg(448)->UseRealTime();
 BENCHMARK(AppendAndSync)->Arg(4)->Arg(24)->Arg(64)->Arg(448)->Threads(8)->Threads(32)->UseRealTime();
+
+/// A random one of 64 values, range(0) KB each; range(1): whether the value cache may hold them.
+void ReadHot(benchmark::State& state) {
+  static std::vector<Locator> locators;
+  constexpr size_t kValues = 64;
+  const auto size_bytes = static_cast<size_t>(state.range(0)) << 10U;
+  if (state.thread_index() == 0) {
+    std::filesystem::remove_all(BenchmarkDirectory());
+    DirectoryOptions options;
+    options.home_path = BenchmarkDirectory();
+    options.recent_cache_bytes = 0;
+    options.value_cache_bytes = state.range(1) == 0 ? 0 : 4 * kValues * size_bytes;
+    auto opened = StoreDirectory::Open(options);
+    if (!opened.ok()) Die(opened.status().ToString());
+    shared_directory = std::move(opened).value();
+    const auto store = shared_directory->OpenForAppend({1}, "bench/t");
+    if (!store.ok()) Die(store.status().ToString());
+    UnsyncedExtents unsynced;
+    locators.clear();
+    for (size_t i = 0; i < kValues; ++i) {
+      const auto locator = (*store)->Append(Payload(size_bytes, static_cast<int>(i)), {}, &unsynced);
+      if (!locator.ok()) Die(locator.status().ToString());
+      locators.push_back(*locator);
+    }
+    if (const Status status = shared_directory->Sync(unsynced); !status.ok()) Die(status.ToString());
+    for (int round = 0; round < 2; ++round) {
+      for (const Locator& locator : locators) (void)shared_directory->ReadValue(locator, {});
+    }
+  }
+  size_t next = static_cast<size_t>(state.thread_index()) * 31;
+  for (auto _ : state) {
+    next = next * 5 + 7;
+    const auto value = shared_directory->ReadValue(locators[next % kValues], {});
+    if (!value.ok()) Die(value.status().ToString());
+    benchmark::DoNotOptimize(value->bytes().data());
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * static_cast<int64_t>(size_bytes));
+  if (state.thread_index() == 0) {
+    shared_directory.reset();
+    std::filesystem::remove_all(BenchmarkDirectory());
+  }
+}
+BENCHMARK(ReadHot)->ArgsProduct({{24, 64, 448}, {0, 1}})->ArgNames({"KB", "cached"});
+BENCHMARK(ReadHot)->ArgsProduct({{64}, {0, 1}})->ArgNames({"KB", "cached"})->Threads(8);
 
 /// One thread, one growing file, no flush.
 void PlainSequentialWrite(benchmark::State& state) {
