@@ -69,6 +69,26 @@ class GroupCommitTest : public testing::Test {
   std::shared_ptr<Store> store_;
 };
 
+// The flush of the first has begun, but has not come to fdatasync, when another's write fails: nothing is flushed in
+// that file any more, so the first is lost as well and must hear it.
+TEST_F(GroupCommitTest, AWriteThatFailsUnderARunningFlushTakesItsCommitterAlong) {
+  UnsyncedExtents first;
+  (void)ValueOf(store_->Append(RandomValue(5000, 2), {}, &first));
+  bool began = false;
+  UnsyncedExtents second;
+  env_.SetHook([&](const Call& call) {
+    if (call.kind != CallKind::kWrite) return Status::Ok();
+    if (began) return Status::FromErrno(EIO, "write", call.path);
+    began = true;
+    EXPECT_FALSE(store_->Append(RandomValue(400000, 3), kPrivate, &second).ok());
+    return Status::Ok();
+  });
+  EXPECT_FALSE(directory_->Sync(first).ok());
+  EXPECT_TRUE(began);
+  env_.SetHook({});
+  EXPECT_EQ(directory_->GetCounters().segments_poisoned, 1U);
+}
+
 TEST_F(GroupCommitTest, EightCommittersBehindARunningFlushShareTheNext) {
   for (const size_t size : {size_t{5000}, size_t{400000}}) {  // staged and private
     const uint64_t flushes_before = directory_->GetCounters().flushes;

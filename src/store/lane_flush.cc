@@ -107,6 +107,9 @@ void Lane::LeadFlush() {
 
 void Lane::Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
                 Aftermath* aftermath) {
+  // What no flush has covered yet is lost too, whoever wrote it: nothing is flushed in this file any more, not even by
+  // a flush that has begun and not come to it.
+  first_lost_ticket = std::min(first_lost_ticket, flush_completed_ + 1);
   if (!file->failed) {
     file->failed = true;
     file->segment->set_state(SegmentState::kPoisoned);
