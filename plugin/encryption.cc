@@ -175,6 +175,12 @@ uint32_t EncryptionKeyOf(const TABLE_SHARE* share) {
   return encrypted ? KeyIdOption(share) : 0;
 }
 
+Status CheckKey(const TABLE_SHARE* share) {
+  const uint32_t key_id = EncryptionKeyOf(share);
+  if (key_id == 0 || encryption_key_get_latest_version(key_id) != ENCRYPTION_KEY_VERSION_INVALID) return Status::Ok();
+  return KeyMissing("the table is encrypted, nothing of it is lost: key " + std::to_string(key_id));
+}
+
 bool SameEncryption(const TABLE_SHARE* left, const TABLE_SHARE* right) {
   return EncryptionOption(left) == EncryptionOption(right) && KeyIdOption(left) == KeyIdOption(right);
 }

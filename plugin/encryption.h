@@ -25,6 +25,9 @@ bool AdoptInnodbEncryption(const handlerton* innodb_hton);
 /// The key id that values written to the table now are encrypted with; 0: they are stored plain.
 uint32_t EncryptionKeyOf(const TABLE_SHARE* share);
 
+/// Error: kKeyUnavailable when the table is encrypted and its key is not there.
+Status CheckKey(const TABLE_SHARE* share);
+
 /// ENCRYPTED and ENCRYPTION_KEY_ID say the same for both: no value needs to be written anew.
 bool SameEncryption(const TABLE_SHARE* left, const TABLE_SHARE* right);
 

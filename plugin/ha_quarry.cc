@@ -48,7 +48,13 @@ QuarryShare* QuarryHandler::OpenShare() {
 }
 
 int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
-  if (const int error = ForwardingHandler::open(name, mode, test_if_locked); error != 0) return error;
+  if (const int error = ForwardingHandler::open(name, mode, test_if_locked); error != 0) {
+    const Status key = CheckKey(table_share);
+    if (key.ok()) return error;
+    // InnoDB said 'corrupted. Please drop the table and recreate', which nobody should do.
+    ha_thd()->clear_error();
+    return Fail(key, Action::kOpen);
+  }
   user_temporary_ = InnerTableIsTemporary(child());
   share_ = OpenShare();
   if (share_ == nullptr) {
