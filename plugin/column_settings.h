@@ -25,6 +25,7 @@ inline constexpr uint32_t kInlineSizeMaxBytes = 65535;
 /// Must never grow: tables without a PREFIX_SIZE of their own hold heads of so many raw bytes.
 inline constexpr uint32_t kPrefixSizeDefaultBytes = 0;
 inline constexpr uint32_t kPrefixSizeMaxBytes = 65535;
+static_assert(kPrefixSizeMaxBytes == kPrefixLimitMaxBytes, "a limit must be able to stand for every PREFIX_SIZE");
 
 enum class OptionSource : uint8_t { kDefault = 0, kTableOption, kColumnComment, kColumnOption };
 /// "default", "table option", "column comment", "column option".

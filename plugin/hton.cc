@@ -6,13 +6,16 @@
 #include "hton.h"
 
 #include "backup.h"
+#include "damage_table.h"
 #include "encryption.h"
+#include "engine_status.h"
 #include "gc_thread.h"
 #include "ha_quarry.h"
 #include "home_directory.h"
 #include "housekeeping.h"
 #include "information_schema.h"
 #include "inner_table.h"
+#include "scrub.h"
 #include "status_vars.h"
 #include "sysvars.h"
 #include "transaction.h"
@@ -80,12 +83,14 @@ int DdlRecoveryDone(handlerton*) {
   AdoptInnodb();
   StartHousekeeping();
   StartGc();
+  StartScrub();
   StartSelfCheck();
   return 0;
 }
 
 void PreShutdown() {
   StopGc();
+  StopScrub();
   StopHousekeeping();
   StopSelfCheck();
 }
@@ -134,6 +139,7 @@ void FillHandlerton(handlerton* hton) {
   hton->signal_ddl_recovery_done = DdlRecoveryDone;
   hton->pre_shutdown = PreShutdown;
   hton->disable_internal_writes = DisableInternalWrites;
+  hton->show_status = ShowEngineStatus;
   hton->prepare_for_backup = OnBackupStart;
   hton->end_backup = OnBackupEnd;
   SetTransactionHooks(hton);
@@ -224,6 +230,21 @@ maria_declare_plugin(quarry){
         "Segments and bytes of each QUARRY table",
         PLUGIN_LICENSE_GPL,
         quarry::InitQuarryTables,
+        nullptr,
+        0x0001,
+        nullptr,
+        nullptr,
+        "0.1",
+        MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+    },
+    {
+        MYSQL_INFORMATION_SCHEMA_PLUGIN,
+        &quarry::information_schema_descriptor,
+        "QUARRY_DAMAGE",
+        "The Quarry project",
+        "What the scrub found in the segments",
+        PLUGIN_LICENSE_GPL,
+        quarry::InitQuarryDamage,
         nullptr,
         0x0001,
         nullptr,

@@ -29,6 +29,13 @@ Status OutOfMemory(uint64_t size_bytes) {
 
 }  // namespace
 
+Status CheckClaimedSize(const Locator& locator, uint64_t longest_bytes) {
+  if (locator.value_size_bytes <= longest_bytes) return Status::Ok();
+  return Status::Corruption(locator.store.value, locator.segment.value, locator.offset_bytes,
+                            "the head claims a value of " + std::to_string(locator.value_size_bytes) +
+                                " bytes, the column allows " + std::to_string(longest_bytes));
+}
+
 RowRewriter::Bytes RowRewriter::Column::Get(const uchar* record) const {
   Bytes bytes;
   const uchar* field = record + offset;
@@ -78,7 +85,7 @@ void RowRewriter::Attach(TABLE* table, const ColumnLayout* layout) {
       column.null_offset = static_cast<size_t>(field->null_ptr - table->record[0]);
       column.null_bit = field->null_bit;
     }
-    column.value_size_max = (uint64_t{1} << (8 * column.length_size)) - 1;
+    column.value_size_max = LongestValueBytes(column.length_size);
     // An index prefix must see raw bytes only, whatever the options say.
     const uint32_t raw_min = std::max(plan.index_prefix_bytes, plan.guaranteed_prefix_bytes);
     column.inline_max = std::max(plan.inline_size_bytes, raw_min);
@@ -162,11 +169,7 @@ Status RowRewriter::DecodeColumn(Column* column, uchar* buf, const ReadOptions& 
   QUARRY_TRY_ASSIGN(const DecodedField field, DecodeField(column->raw.span()));
   if (!field.is_head) return Status::Ok();
   const Locator& locator = field.locator;
-  if (locator.value_size_bytes > column->value_size_max) {
-    return Status::Corruption(locator.store.value, locator.segment.value, locator.offset_bytes,
-                              "the head claims a value of " + std::to_string(locator.value_size_bytes) +
-                                  " bytes, the column allows " + std::to_string(column->value_size_max));
-  }
+  QUARRY_TRY(CheckClaimedSize(locator, column->value_size_max));
   column->decoded.Release();  // its memory is the next one's
   Result<ValueBuffer> value = Directory()->ReadValue(locator, options);
   if (!value.ok()) {

@@ -34,6 +34,12 @@ class AppendTarget {
   ~AppendTarget() = default;
 };
 
+/// The longest value that a column whose length takes `length_size` bytes can hold.
+[[nodiscard]] inline uint64_t LongestValueBytes(uint32_t length_size) { return (uint64_t{1} << (8 * length_size)) - 1; }
+
+/// kCorruption when a head claims a value longer than `longest_bytes`, which the column cannot hold.
+[[nodiscard]] Status CheckClaimedSize(const Locator& locator, uint64_t longest_bytes);
+
 class RowRewriter {
  public:
   /// `layout` must outlive the rewriter.

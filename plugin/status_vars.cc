@@ -5,6 +5,7 @@
 #include "gc_status_vars.h"
 #include "hton.h"
 #include "inner_table_id.h"
+#include "scrub.h"
 
 namespace quarry {
 
@@ -21,6 +22,12 @@ struct Snapshot {
   uint64_t heads_kept;
   uint64_t commit_syncs;
   uint64_t ddl_syncs;
+  uint64_t scrub_bytes;
+  uint64_t scrub_doubtful;
+  uint64_t scrub_errors;
+  uint64_t scrub_rounds;
+  uint64_t scrub_segments;
+  char scrub_last[24];
   double committers_per_flush;
   char table_id_check[8];
 };
@@ -71,6 +78,12 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(recent_cache_bytes),
     QUARRY_CORE(recent_cache_hits),
     QUARRY_CORE(recent_cache_misses),
+    QUARRY_OWN(scrub_bytes),
+    QUARRY_OWN(scrub_doubtful),
+    QUARRY_OWN(scrub_errors),
+    {"scrub_last", offsetof(Snapshot, scrub_last), Kind::kText},
+    QUARRY_OWN(scrub_rounds),
+    QUARRY_OWN(scrub_segments),
     QUARRY_CORE(segments_poisoned),
     QUARRY_CORE(staging_bytes),
     QUARRY_CORE(stored_bytes_appended),
@@ -85,7 +98,7 @@ constexpr Entry kEntries[] = {
 constexpr size_t kEntryCount = std::size(kEntries);
 
 // A counter added to the core and forgotten here would be invisible.
-constexpr size_t kOwnEntryCount = 9;
+constexpr size_t kOwnEntryCount = 15;
 static_assert(sizeof(Counters) == (kEntryCount - kOwnEntryCount) * sizeof(uint64_t));
 
 struct Buffer {
@@ -132,6 +145,13 @@ Snapshot TakeSnapshot() {
   snapshot.commit_syncs = Get(plugin_counters.commit_syncs);
   snapshot.ddl_syncs = Get(plugin_counters.ddl_syncs);
   snprintf(snapshot.table_id_check, sizeof(snapshot.table_id_check), "%s", StateName(GetSelfCheckState()));
+  const ScrubState scrub = GetScrubState();
+  snapshot.scrub_bytes = scrub.bytes;
+  snapshot.scrub_doubtful = scrub.doubtful;
+  snapshot.scrub_errors = scrub.errors;
+  snapshot.scrub_rounds = scrub.rounds;
+  snapshot.scrub_segments = scrub.segments;
+  snprintf(snapshot.scrub_last, sizeof(snapshot.scrub_last), "%s", scrub.last.c_str());
   const Counters& core = snapshot.core;
   if (core.flushes > 0) {
     snapshot.committers_per_flush = static_cast<double>(core.committers_flushed) / static_cast<double>(core.flushes);

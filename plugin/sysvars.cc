@@ -28,6 +28,10 @@ constexpr unsigned long long kCheckpointMin = 1ULL << 20;
 constexpr unsigned long long kCheckpointMax = 1ULL << 40;
 constexpr unsigned long long kGcRate = 256ULL << 20;
 constexpr unsigned long long kGcRateMax = 1ULL << 40;
+constexpr unsigned long long kScrubRateDefault = 1ULL << 20;
+constexpr unsigned long long kScrubRateMax = 1ULL << 40;
+constexpr uint kScrubIntervalDefault = 7 * 24 * 3600;
+constexpr uint kScrubIntervalMax = 366 * 24 * 3600;
 
 uint replica_write_batch_bytes;
 char* data_paths;
@@ -43,6 +47,8 @@ uint gc_interval;
 uint gc_full_interval;
 uint gc_timeout;
 unsigned long long gc_rate;
+unsigned long long scrub_rate;
+unsigned int scrub_interval;
 
 MYSQL_THDVAR_UINT(inline_size, PLUGIN_VAR_RQCMDARG,
                   "INLINE_SIZE of tables created without one: values up to this many bytes stay whole in the row",
@@ -134,6 +140,13 @@ MYSQL_SYSVAR_BOOL(gc_now, gc_now, PLUGIN_VAR_NOCMDOPT,
                   "SET GLOBAL quarry_gc_now=ON asks for a mark pass over every table; reads as OFF", nullptr,
                   UpdateGcNow, false);
 
+MYSQL_SYSVAR_ULONGLONG(scrub_rate, scrub_rate, PLUGIN_VAR_RQCMDARG,
+                       "Bytes a second that the scrub reads to verify every segment over time. 0: no scrub", nullptr,
+                       nullptr, kScrubRateDefault, 0, kScrubRateMax, 0);
+MYSQL_SYSVAR_UINT(scrub_interval, scrub_interval, PLUGIN_VAR_RQCMDARG,
+                  "Seconds from the beginning of one round of the scrub to the next", nullptr, nullptr,
+                  kScrubIntervalDefault, 1, kScrubIntervalMax, 0);
+
 Status CheckDataPath(const std::string& path) {
   const std::string subject = "data path '" + path + "' of quarry_data_paths";
   const std::string allowed = " (allowed: absolute paths of existing, writable directories, separated by ';')";
@@ -206,6 +219,8 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(gc_timeout),
                                         MYSQL_SYSVAR(gc_rate),
                                         MYSQL_SYSVAR(space_amplification_max),
+                                        MYSQL_SYSVAR(scrub_rate),
+                                        MYSQL_SYSVAR(scrub_interval),
                                         nullptr};
 
 OptionVariables GetOptionVariables() {
@@ -227,6 +242,9 @@ uint32_t GcIntervalSeconds() { return gc_interval; }
 uint32_t GcFullIntervalSeconds() { return gc_full_interval; }
 uint32_t GcTimeoutSeconds() { return gc_timeout; }
 uint64_t GcRateBytesPerSecond() { return gc_rate; }
+uint64_t ScrubRate() { return scrub_rate; }
+
+uint64_t ScrubInterval() { return scrub_interval; }
 
 Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_path) {
   DirectoryOptions options;

@@ -26,6 +26,11 @@ uint32_t GcFullIntervalSeconds();
 uint32_t GcTimeoutSeconds();
 uint64_t GcRateBytesPerSecond();
 
+/// quarry_scrub_rate, bytes a second; 0: off.
+uint64_t ScrubRate();
+/// quarry_scrub_interval, seconds.
+uint64_t ScrubInterval();
+
 /// The core's options from the read-only variables. Errors: kInvalidArgument or kUnavailable name the data path that
 /// is relative, repeated, missing, not a directory, not writable or inside another one.
 Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_path);

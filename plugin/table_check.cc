@@ -2,6 +2,7 @@
 #include "table_check.h"
 
 #include "hton.h"
+#include "row_rewriter.h"
 #include "sysvars.h"
 
 #include <log.h>
@@ -15,8 +16,6 @@ constexpr uint64_t kNamedRowsMax = 1000;
 constexpr uint64_t kStepBytes = kPartSizeMaxBytes;
 /// Of a primary key, in a message.
 constexpr size_t kKeyTextMaxBytes = 200;
-
-uint64_t LongestValueBytes(const Field_blob* field) { return (uint64_t{1} << (8 * field->pack_length_no_ptr())) - 1; }
 
 Status Damaged(const Locator& locator, const std::string& what) {
   return Status::Corruption(locator.store.value, locator.segment.value, locator.offset_bytes, what);
@@ -50,10 +49,7 @@ Status TableCheck::CheckValue(const ColumnPlan& plan, const Field_blob* field) {
   const std::span<const uint8_t> raw(field->get_ptr(), field->get_length());
   QUARRY_TRY_ASSIGN(const DecodedField head, DecodeField(raw));
   if (!head.is_head) return Status::Ok();
-  if (head.locator.value_size_bytes > LongestValueBytes(field)) {
-    return Damaged(head.locator, "the head claims a value of " + std::to_string(head.locator.value_size_bytes) +
-                                     " bytes, the column allows " + std::to_string(LongestValueBytes(field)));
-  }
+  QUARRY_TRY(CheckClaimedSize(head.locator, LongestValueBytes(field->pack_length_no_ptr())));
   if (head.prefix.size() < plan.guaranteed_prefix_bytes) {
     return Damaged(head.locator,
                    "the head holds " + std::to_string(head.prefix.size()) + " raw bytes, an index may count on " +

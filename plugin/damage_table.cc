@@ -1,0 +1,81 @@
+// See damage_table.h. Shown to who holds PROCESS: the paths of files are in it.
+#include "damage_table.h"
+
+#include <string>
+
+#include "mariadb_compat.h"
+#include "scrub.h"
+
+#include <sql_i_s.h>
+#include <sql_show.h>
+
+namespace quarry {
+
+namespace {
+
+enum Index : uint {
+  kKind,
+  kTable,
+  kTableId,
+  kStoreId,
+  kSegment,
+  kOffset,
+  kLength,
+  kMessage,
+  kFile,
+  kFoundAt,
+};
+
+constexpr uint kKindLength = 16;
+constexpr uint kTextLength = 512;
+constexpr uint kTimeLength = 19;
+
+ST_FIELD_INFO fields[] = {Show::Column("KIND", Show::Varchar(kKindLength), NOT_NULL),
+                          Show::Column("TABLE_PATH", Show::Varchar(kTextLength), NOT_NULL),
+                          Show::Column("TABLE_ID", Show::ULonglong(), NOT_NULL),
+                          Show::Column("STORE_ID", Show::ULonglong(), NOT_NULL),
+                          Show::Column("SEGMENT", Show::ULonglong(), NOT_NULL),
+                          Show::Column("OFFSET_BYTES", Show::ULonglong(), NOT_NULL),
+                          Show::Column("LENGTH_BYTES", Show::ULonglong(), NOT_NULL),
+                          Show::Column("MESSAGE", Show::Varchar(kTextLength), NOT_NULL),
+                          Show::Column("FILE", Show::Varchar(kTextLength), NOT_NULL),
+                          Show::Column("FOUND_AT", Show::Varchar(kTimeLength), NOT_NULL),
+                          Show::CEnd()};
+
+void StoreText(Field* field, const std::string& text) {
+  field->store(text.data(), static_cast<uint>(text.size()), system_charset_info);
+}
+
+void StoreNumber(Field* field, uint64_t number) { field->store(static_cast<longlong>(number), true); }
+
+int Fill(THD* thd, TABLE_LIST* list, COND*) {
+  if ((thd->security_ctx->master_access & PROCESS_ACL) == NO_ACL) return 0;
+  for (const Damage& damage : GetDamages()) {
+    TABLE* const table = list->table;
+    restore_record(table, s->default_values);
+    const Finding& finding = damage.finding;
+    StoreText(table->field[kKind], FindingKindName(finding.kind));
+    StoreText(table->field[kTable], finding.table_name);
+    StoreNumber(table->field[kTableId], finding.table.value);
+    StoreNumber(table->field[kStoreId], finding.store.value);
+    StoreNumber(table->field[kSegment], finding.segment.value);
+    StoreNumber(table->field[kOffset], finding.offset_bytes);
+    StoreNumber(table->field[kLength], finding.size_bytes);
+    StoreText(table->field[kMessage], finding.what);
+    StoreText(table->field[kFile], finding.path);
+    StoreText(table->field[kFoundAt], TimeText(damage.found_seconds));
+    if (schema_table_store_record(thd, table)) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int InitQuarryDamage(void* raw_schema_table) {
+  auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
+  schema_table->fields_info = fields;
+  schema_table->fill_table = Fill;
+  return 0;
+}
+
+}  // namespace quarry

@@ -1,0 +1,223 @@
+// See scrub.h.
+#include "scrub.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "housekeeping.h"
+#include "hton.h"
+#include "mariadb_compat.h"
+#include "quarry/gc.h"
+#include "sysvars.h"
+
+#include <log.h>
+
+namespace quarry {
+
+namespace {
+
+/// Not in the first minutes of a server, which have enough to do.
+constexpr uint64_t kFirstRoundSeconds = 600;
+constexpr std::chrono::seconds kNap{1};
+
+struct Thread {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stop = false;  // guarded by mutex, as all that follows but for the thread
+  ScrubState state;
+  std::vector<Damage> damages;  // of the last whole round, and new ones
+  std::vector<Damage> found;    // in this round
+  std::thread thread;
+};
+Thread scrub;
+
+uint64_t NowSeconds() { return static_cast<uint64_t>(time(nullptr)); }
+
+uint64_t NowMicros() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+/// False: the server wants the thread to end.
+bool Wait(std::chrono::microseconds duration) {
+  std::unique_lock<std::mutex> lock(scrub.mutex);
+  return !scrub.changed.wait_for(lock, duration, [] { return scrub.stop; });
+}
+
+bool SamePlace(const Damage& damage, const Finding& finding) {
+  return damage.finding.store == finding.store && damage.finding.segment == finding.segment &&
+         damage.finding.offset_bytes == finding.offset_bytes && damage.finding.kind == finding.kind;
+}
+
+void Report(const Finding& finding) {
+  const bool is_doubtful = finding.kind == FindingKind::kDoubtful;
+  const std::string place = "table '" + finding.table_name + "' store " + std::to_string(finding.store.value) +
+                            " segment " + std::to_string(finding.segment.value) + " offset " +
+                            std::to_string(finding.offset_bytes) + " length " + std::to_string(finding.size_bytes);
+  if (is_doubtful) {
+    sql_print_warning("QUARRY: scrub: doubtful bytes, %s: %s (in %s). CHECK TABLE tells whether a row needs them",
+                      place.c_str(), finding.what.c_str(), finding.path.c_str());
+  } else {
+    sql_print_error("QUARRY: scrub: %s, %s: %s (in %s). CHECK TABLE names the rows; check the drive",
+                    FindingKindName(finding.kind), place.c_str(), finding.what.c_str(), finding.path.c_str());
+  }
+}
+
+class Observer final : public VerifyObserver {
+ public:
+  void Found(const Finding& finding) override {
+    if (finding.kind == FindingKind::kLeftover) return;
+    bool is_new = false;
+    {
+      const std::lock_guard<std::mutex> guard(scrub.mutex);
+      ++(finding.kind == FindingKind::kDoubtful ? scrub.state.doubtful : scrub.state.errors);
+      const Damage damage{finding, NowSeconds()};
+      const auto is_same = [&finding](const Damage& known) { return SamePlace(known, finding); };
+      if (scrub.found.size() < kDamagesMax) scrub.found.push_back(damage);
+      is_new = std::none_of(scrub.damages.begin(), scrub.damages.end(), is_same) && scrub.damages.size() < kDamagesMax;
+      if (is_new) scrub.damages.push_back(damage);
+    }
+    // What was named before need not fill the log every week.
+    if (is_new) Report(finding);
+  }
+
+  bool Progress(const VerifyProgress& progress) override {
+    const uint64_t read = progress.bytes_done - std::min(before_, progress.bytes_done);
+    before_ = progress.bytes_done;
+    {
+      const std::lock_guard<std::mutex> guard(scrub.mutex);
+      scrub.state.bytes += read;
+    }
+    const uint64_t rate = ScrubRate();
+    if (rate == 0) return false;
+    if (rate != rate_now_) rate_.emplace(rate_now_ = rate);
+    if (!Wait(std::chrono::microseconds(rate_->WaitMicros(read, NowMicros())))) return false;
+    while (HousekeepingIsPaused()) {
+      if (!Wait(kNap)) return false;
+    }
+    return true;
+  }
+
+ private:
+  uint64_t before_ = 0;
+  uint64_t rate_now_ = 0;
+  std::optional<GcRate> rate_;  ///< there from the first call on
+};
+
+/// Where the last life of the server was is not known: the first round begins at a store by chance, so that in a server
+/// that is restarted often no store is left out for ever.
+ScrubPlace FirstPlace() {
+  const std::vector<StoreStats> stores = Directory()->ListStores();
+  if (stores.empty()) return {};
+  return {stores[std::random_device()() % stores.size()].store, SegmentNumber{0}};
+}
+
+void EndRound() {
+  const std::lock_guard<std::mutex> guard(scrub.mutex);
+  ++scrub.state.rounds;
+  scrub.state.last = TimeText(NowSeconds());
+  scrub.damages = std::move(scrub.found);
+  scrub.found.clear();
+}
+
+void SetRunning(bool is_running) {
+  const std::lock_guard<std::mutex> guard(scrub.mutex);
+  scrub.state.is_running = is_running;
+}
+
+/// True: a round is due. Looks once a second, for the variables may change.
+bool IsDue(uint64_t last_began_seconds, bool is_first, uint64_t started_seconds) {
+  if (ScrubRate() == 0 || HousekeepingIsPaused()) return false;
+  const uint64_t since = is_first ? started_seconds : last_began_seconds;
+  const uint64_t wait = is_first ? std::min(ScrubInterval(), kFirstRoundSeconds) : ScrubInterval();
+  return NowSeconds() >= since + wait;
+}
+
+void Run() {
+  if (my_thread_init() != 0) return;
+  const uint64_t started = NowSeconds();
+  uint64_t began = started;
+  bool is_first = true;
+  bool is_under_way = false;
+  bool is_whole = false;  // the round began at the first store
+  ScrubPlace place;
+  while (Wait(kNap)) {
+    if (!is_under_way && !IsDue(began, is_first, started)) continue;
+    if (ScrubRate() == 0) continue;
+    if (!is_under_way) {
+      place = is_first ? FirstPlace() : ScrubPlace{};
+      is_whole = !is_first;
+      is_first = false;
+      is_under_way = true;
+      began = NowSeconds();
+    }
+    Observer observer;
+    SetRunning(true);
+    const VerifyTotals totals = ScrubStores(Directory(), &place, &observer);
+    SetRunning(false);
+    {
+      const std::lock_guard<std::mutex> guard(scrub.mutex);
+      scrub.state.segments += totals.segments - (totals.stopped ? 1 : 0);
+    }
+    if (totals.stopped) continue;  // the end of the thread, or a rate of 0: it goes on from `place`
+    is_under_way = false;
+    if (is_whole) {
+      EndRound();
+    } else {
+      is_whole = true;  // from where chance began: now what lies before it
+      is_under_way = true;
+      place = {};
+    }
+  }
+  my_thread_end();
+}
+
+}  // namespace
+
+std::string TimeText(uint64_t seconds) {
+  const auto clock = static_cast<time_t>(seconds);
+  std::tm parts{};
+  gmtime_r(&clock, &parts);
+  char text[32];
+  strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+void StartScrub() {
+  const std::lock_guard<std::mutex> guard(scrub.mutex);
+  if (scrub.thread.joinable()) return;
+  scrub.stop = false;
+  scrub.state = ScrubState();
+  scrub.state.last = "never";
+  scrub.damages.clear();
+  scrub.found.clear();
+  scrub.thread = std::thread(Run);
+}
+
+void StopScrub() {
+  std::thread joined;
+  {
+    const std::lock_guard<std::mutex> guard(scrub.mutex);
+    scrub.stop = true;
+    joined.swap(scrub.thread);
+  }
+  scrub.changed.notify_all();
+  if (joined.joinable()) joined.join();
+}
+
+ScrubState GetScrubState() {
+  const std::lock_guard<std::mutex> guard(scrub.mutex);
+  return scrub.state;
+}
+
+std::vector<Damage> GetDamages() {
+  const std::lock_guard<std::mutex> guard(scrub.mutex);
+  return scrub.damages;
+}
+
+}  // namespace quarry
