@@ -44,6 +44,8 @@ SERVER_VARIANTS = (
     ("--loose-quarry-segment-size=1M", "--loose-quarry-checkpoint-interval=1M"),
     ("--loose-quarry-recent-cache-bytes=0",),
     ("--loose-quarry-zeroed-pool-bytes=0",),
+    # A mark pass over every table, again and again.
+    ("--loose-quarry-gc-interval=1", "--loose-quarry-gc-full-interval=1", "--loose-quarry-space-amplification-max=1.05"),
     ("--log-bin=binlog", "--server-id=1", "--binlog-format=ROW"),
 )
 PROGRAM_LENGTH = 400
