@@ -84,6 +84,8 @@ constexpr Entry kEntries[] = {
     {"scrub_last", offsetof(Snapshot, scrub_last), Kind::kText},
     QUARRY_OWN(scrub_rounds),
     QUARRY_OWN(scrub_segments),
+    QUARRY_CORE(segment_map_bytes),
+    QUARRY_CORE(segment_map_loads),
     QUARRY_CORE(segments_poisoned),
     QUARRY_CORE(staging_bytes),
     QUARRY_CORE(stored_bytes_appended),

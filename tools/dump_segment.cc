@@ -11,6 +11,7 @@
 #include "dump_text.h"
 #include "format/extent.h"
 #include "format/segment_header.h"
+#include "format/segment_map.h"
 #include "quarry/options.h"
 
 namespace quarry::dump {
@@ -64,20 +65,11 @@ class SegmentDump {
       : reader_(*reader), header_(header), options_(options), out_(*out) {}
 
   Status Run() {
-    uint64_t at = kSegmentHeaderSizeBytes;
-    while (at < reader_.size_bytes()) {
-      QUARRY_TRY_ASSIGN(const std::optional<ExtentIndex> index, ExtentAt(at));
-      if (index.has_value()) {
-        FlushGap();
-        QUARRY_TRY(Extent(*index));
-        at = NextExtentOffsetBytes(index->header);
-      } else {
-        const uint64_t next = (at / kSegmentBlockSizeBytes + 1) * kSegmentBlockSizeBytes;
-        QUARRY_TRY(AddToGap(at, next));
-        at = next;
-      }
+    if (header_.is_rewritten()) {
+      QUARRY_TRY(Runs());
+    } else {
+      QUARRY_TRY(Range(kSegmentHeaderSizeBytes, reader_.size_bytes(), kSegmentHeaderSizeBytes));
     }
-    FlushGap();
     out_ << "  " << extents_ << " extents: stored " << Size(stored_bytes_) << " for values of " << Size(value_bytes_)
          << ", " << parts_ << " parts of which " << raw_parts_ << " raw\n";
     for (const auto& [key, use] : keys_) {
@@ -88,13 +80,52 @@ class SegmentDump {
   }
 
  private:
-  Result<std::optional<ExtentIndex>> ExtentAt(uint64_t offset) {
+  /// What stands in the file from `at` on, where the segment's own offset is `offset`.
+  Status Range(uint64_t at, uint64_t end, uint64_t offset) {
+    shift_bytes_ = offset - at;
+    while (at < end) {
+      QUARRY_TRY_ASSIGN(const std::optional<ExtentIndex> index, ExtentAt(at));
+      if (index.has_value()) {
+        FlushGap();
+        QUARRY_TRY(Extent(*index));
+        // A rewritten segment keeps nothing of what an extent reserved.
+        const uint64_t size = (ExtentSizeBytes(index->header) + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes *
+                              kExtentAlignmentBytes;
+        at = header_.is_rewritten() ? at + size : NextExtentOffsetBytes(index->header);
+      } else {
+        const uint64_t next = std::min(end, (at / kSegmentBlockSizeBytes + 1) * kSegmentBlockSizeBytes);
+        QUARRY_TRY(AddToGap(at, next));
+        at = next;
+      }
+    }
+    FlushGap();
+    return Status::Ok();
+  }
+
+  Status Runs() {
+    const uint64_t map_size = MapSizeBytes(header_.run_count);
+    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(kSegmentHeaderSizeBytes, map_size));
+    QUARRY_TRY_ASSIGN(const SegmentMap map, SegmentMap::Decode(bytes, header_));
+    for (size_t run = 0; run < map.runs().size(); ++run) {
+      const SegmentRun& begin = map.runs()[run];
+      const uint64_t end = run + 1 < map.runs().size() ? map.runs()[run + 1].place_bytes : map.data_end_bytes();
+      if (Listing()) {
+        out_ << "  run " << run << ": " << Size(end - begin.place_bytes) << " of offset " << begin.original_bytes
+             << ", in the file at " << begin.place_bytes << "\n";
+      }
+      QUARRY_TRY(Range(begin.place_bytes, end, begin.original_bytes));
+    }
+    return Status::Ok();
+  }
+
+  Result<std::optional<ExtentIndex>> ExtentAt(uint64_t place) {
     torn_.clear();
-    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> front, reader_.At(offset, kExtentHeaderSizeBytes));
+    const uint64_t offset = place + shift_bytes_;
+    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> front, reader_.At(place, kExtentHeaderSizeBytes));
     if (!StartsLikeExtent(front)) return std::optional<ExtentIndex>();
     const auto header = DecodeExtentHeader(front, header_.store, header_.segment, offset);
     if (header.ok()) {
-      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(offset, HeaderAndIndexSizeBytes(*header)));
+      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(place, HeaderAndIndexSizeBytes(*header)));
       auto index = DecodeExtentIndex(bytes, header_.store, header_.segment, offset);
       if (index.ok()) return std::optional<ExtentIndex>(std::move(index).value());
       torn_ = index.status().ToString();
@@ -108,7 +139,7 @@ class SegmentDump {
     QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(from, to - from));
     const bool zero = std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
     if (gap_.has_value() && (gap_->zero != zero || !torn_.empty())) FlushGap();
-    if (!gap_.has_value()) gap_ = Gap{from, 0, zero, torn_};
+    if (!gap_.has_value()) gap_ = Gap{from + shift_bytes_, 0, zero, torn_};
     gap_->size_bytes += bytes.size();
     return Status::Ok();
   }
@@ -160,7 +191,7 @@ class SegmentDump {
              << Hex64(entry.checksum) << "\n";
       }
       if (!options_.verify) continue;
-      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> stored, reader_.At(offset, entry.stored_size_bytes));
+      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> stored, reader_.At(offset - shift_bytes_, entry.stored_size_bytes));
       const Status status = VerifyPart(index, part, stored);
       if (status.ok()) continue;
       out_ << "    " << status.ToString() << "\n";
@@ -179,7 +210,8 @@ class SegmentDump {
   const Options& options_;
   std::ostream& out_;
   std::optional<Gap> gap_;
-  std::string torn_;  ///< of the last ExtentAt
+  std::string torn_;          ///< of the last ExtentAt
+  uint64_t shift_bytes_ = 0;  ///< from a place in the file to the segment's own offset; wraps
   uint64_t extents_ = 0;
   uint64_t stored_bytes_ = 0;
   uint64_t value_bytes_ = 0;
@@ -202,6 +234,10 @@ Status DumpSegment(const std::string& path, const Options& options, std::ostream
       << "  created          " << Time(header.created_micros) << " for InnoDB table " << header.table.value
       << " on path " << header.path_number << "\n"
       << "  installation     " << Hex(header.installation) << "\n";
+  if (header.is_rewritten()) {
+    out << "  rewritten        " << Time(header.rewritten_micros) << ", generation " << header.generation << ", "
+        << header.run_count << " runs of extents up to " << Size(header.data_end_bytes) << "\n";
+  }
   return SegmentDump(&reader, header, options, &out).Run();
 }
 

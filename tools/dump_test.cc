@@ -73,6 +73,19 @@ TEST(DumpTest, EncryptedExtentsNameTheirKeys) {
   EXPECT_NE(outcome.text.find("\n  key 4711 version 2: 4 extents, stored "), std::string::npos) << outcome.text;
 }
 
+TEST(DumpTest, RewrittenSegment) {
+  const std::string path = std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v2-rewritten/segment.qseg";
+  const Outcome outcome = Dump(path, {.parts = true, .verify = true});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.ToString();
+  ExpectLine(
+      outcome.text,
+      "  rewritten        2027-01-15 08:00:00.000000 UTC, generation 1, 2 runs of extents up to 10896 (10.6 KiB)");
+  EXPECT_NE(outcome.text.find("  run 0: 2624 of offset 5712, in the file at 8192\n"), std::string::npos)
+      << outcome.text;
+  EXPECT_NE(outcome.text.find("  3 extents: "), std::string::npos) << outcome.text;
+  EXPECT_EQ(outcome.text.find("no extent"), std::string::npos) << outcome.text;
+}
+
 TEST(DumpTest, PartsAndLimit) {
   const Outcome all = Dump(Golden("segment.qseg"), {.parts = true});
   EXPECT_NE(all.text.find("    part 0 at 4212: 512 stored raw of 512, checksum "), std::string::npos) << all.text;

@@ -12,6 +12,8 @@
 //  - A pass can be dropped, or cut off by a crash, between and inside any two steps; the next one gives back the rest.
 //  - When a pass is done without an error, its segments occupy the blocks of their header and of marked extents, and
 //    those without a mark are unlinked. What could not be looked at is counted, not guessed at.
+//  - Extents smaller than a block share blocks, so holes alone bound nothing. A segment that holds too many blocks for
+//    the bytes of its marked extents is rewritten under its own number (docs/durability.md): locators stay as they are.
 //
 // Thread-safety: a GcPass is externally synchronised; appends, commits and reads go on beside it.
 #pragma once
@@ -20,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "quarry/locator.h"
 #include "quarry/status.h"
@@ -39,11 +42,27 @@ struct GcReport {
   uint64_t segments_in_doubt = 0;  ///< a mark pointed at no possible place in them: kept whole
   uint64_t holes = 0;              ///< calls that punched
   uint64_t punched_bytes = 0;      ///< asked to be given back by holes
-  uint64_t reclaimed_bytes = 0;    ///< blocks really given back, by holes and unlinked files
+  uint64_t reclaimed_bytes = 0;    ///< blocks really given back, by holes, unlinked and rewritten files
+  uint64_t segments_rewritten = 0;
+  uint64_t rewritten_bytes = 0;   ///< of extents, copied to new files
+  uint64_t rewrites_refused = 0;  ///< segments worth rewriting, but there was no room on disk or in memory_max_bytes
+  uint64_t segments_damaged = 0;  ///< kept as they are: a marked extent does not verify, or can't be read
+  std::string damage;             ///< the first of those: what, and where
+};
+
+/// How a pass is done.
+struct GcOptions {
+  /// A segment that, once its holes are punched, holds more than so many times the bytes of its marked extents is
+  /// rewritten, if that gives back at least an eighth of it. The whole of the extents can be kept below this ratio,
+  /// but for segments of a few blocks and what is still appended to. 0: nothing is rewritten. Below 1.01 gains nothing.
+  double rewrite_above = 1.25;
+  /// Memory for rewriting: 8 bytes for each marked extent and 16 for each run of extents in a rewritten segment. What
+  /// does not fit is not rewritten (or, when it was before, not looked at) by this pass, and counted.
+  uint64_t memory_max_bytes = 256ULL << 20;
 };
 
 struct GcStep {
-  uint64_t bytes = 0;  ///< of dead space that this step dealt with: what a rate limit counts
+  uint64_t bytes = 0;  ///< of dead space dealt with and of extents copied: what a rate limit counts
   bool done = false;
 };
 
@@ -54,8 +73,8 @@ class GcPass {
   /// The extent behind `locator` is needed. Not after the first ReclaimSome.
   virtual void Mark(const Locator& locator) = 0;
 
-  /// Gives back about `bytes_max` more, at least one block. Between two steps the caller may wait for as long as it
-  /// likes. To be called only when the marks are complete; a caller whose scan failed drops the pass.
+  /// Gives back, or copies, about `bytes_max` more, at least one block or part. Between two steps the caller may wait
+  /// for as long as it likes. To be called only when the marks are complete; a caller whose scan failed drops the pass.
   /// Errors: kIoError, kNoSpace. Nothing is lost, and the call may be repeated.
   [[nodiscard]] virtual Result<GcStep> ReclaimSome(uint64_t bytes_max) = 0;
 
@@ -64,7 +83,8 @@ class GcPass {
 
 /// Begins a pass over `stores`, sealing what they append to. A store in the trash, or whose manifest was lost, has no
 /// candidates. Error: kNotFound names a store that is not there. `directory` must outlive the pass.
-[[nodiscard]] Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span<const StoreId> stores);
+[[nodiscard]] Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span<const StoreId> stores,
+                                                          const GcOptions& options = {});
 
 /// Holds the steps of a pass to a rate.
 class GcRate {

@@ -43,6 +43,8 @@ struct Counters {
   uint64_t parts_compressed = 0;
   uint64_t parts_encrypted = 0;
   uint64_t parts_decrypted = 0;
+  uint64_t segment_map_loads = 0;  ///< maps of rewritten segments that were read
+  uint64_t segment_map_bytes = 0;  ///< gauge: memory of those that are kept
 };
 
 /// One store (INFORMATION_SCHEMA.QUARRY_TABLES).

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "codec/golden_rewritten_samples.h"
+#include "codec/golden_v1_samples.h"
 #include "codec/golden_v2_samples.h"
 #include "format/extent.h"
 #include "format/part_cipher.h"
+#include "format/segment_map.h"
 #include "format/small_file.h"
 
 namespace quarry {
@@ -148,6 +151,32 @@ TEST(GoldenV2Test, EncryptedExtentsAndTheirHeads) {
     head_again.resize(head.size());
     EncodeTrailer(locator, std::span<uint8_t>(head_again).last<kTrailerSizeBytes>());
     EXPECT_EQ(head_again, head);
+  }
+}
+
+// The segment of format version 1, rewritten without its first and its fourth extent.
+TEST(GoldenRewrittenTest, Segment) {
+  const std::vector<uint8_t> file = ReadGolden("segment.qseg", "v2-rewritten");
+  const SegmentHeader header = DecodeSegmentHeader(file, golden_v1::kStore, golden_v1::kSegment).value();
+  EXPECT_EQ(header, golden_rewritten::Segment());
+  std::vector<uint8_t> again(kSegmentHeaderSizeBytes, 0xff);
+  EncodeSegmentHeader(header, std::span<uint8_t, kSegmentHeaderSizeBytes>(again));
+  EXPECT_TRUE(std::equal(again.begin(), again.end(), file.begin()));
+  const SegmentMap map = SegmentMap::Decode(std::span(file).subspan(kSegmentHeaderSizeBytes), header).value();
+  EXPECT_EQ(map.Encode().size(), MapSizeBytes(header.run_count));
+
+  const std::vector<uint8_t> old_file = ReadGolden("segment.qseg");
+  for (const char* const name : {"none", "lz4", "zstd", "reserved", "empty"}) {
+    const std::vector<uint8_t> head = ReadGolden("head-" + std::string(name) + ".bin");
+    const Locator locator = DecodeField(head).value().locator;
+    const std::optional<uint64_t> place = map.Find(locator.offset_bytes, locator.extent_size_bytes);
+    ASSERT_EQ(place.has_value(), golden_rewritten::Keeps(name)) << name;
+    if (!place) continue;
+    const auto extent = std::span(file).subspan(*place, locator.extent_size_bytes);
+    EXPECT_TRUE(DecodeExtentIndex(extent, locator).ok()) << name;
+    EXPECT_TRUE(
+        std::equal(extent.begin(), extent.end(), old_file.begin() + static_cast<std::ptrdiff_t>(locator.offset_bytes)))
+        << name;
   }
 }
 

@@ -115,7 +115,9 @@ TEST(FilesTest, ANewerVersionIsNotCalledDamage) {
       const std::span<uint8_t> all(bytes);
       StoreLittleEndian(all, 8, version);
       StoreLittleEndian(all, all.size() - 8, Checksum64(all.first(all.size() - 8)));
-      EXPECT_EQ(kind.decode(bytes), version == 0 ? StatusCode::kCorruption : StatusCode::kNotSupported)
+      // Version 2 of a segment header is known: all zeros where it says how the segment was rewritten are not possible.
+      const bool is_known = version == 2 && std::string(kind.name) == "segment header";
+      EXPECT_EQ(kind.decode(bytes), version == 0 || is_known ? StatusCode::kCorruption : StatusCode::kNotSupported)
           << kind.name << " version " << version;
     }
   }

@@ -12,8 +12,10 @@ namespace quarry {
 
 namespace {
 
-constexpr uint16_t kSegmentVersion = 1;
-constexpr size_t kUsedSize = 64;
+constexpr uint16_t kPlainVersion = 1;
+constexpr uint16_t kRewrittenVersion = 2;
+constexpr size_t kPlainUsedSize = 64;
+constexpr size_t kRewrittenUsedSize = 96;
 constexpr size_t kChecksumOffset = kSegmentHeaderSizeBytes - 8;
 
 Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, SegmentNumber segment) {
@@ -38,12 +40,22 @@ Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, Segm
   if (LoadLittleEndian<uint64_t>(block, kChecksumOffset) != Checksum64(block.first(kChecksumOffset))) {
     return corruption("checksum mismatch");
   }
-  if (version > kSegmentVersion) {
+  if (version > kRewrittenVersion) {
     return Status::NotSupported("segment " + std::to_string(header.segment.value) + " of store " +
                                 std::to_string(header.store.value) + " has version " + std::to_string(version) +
-                                ", written by a newer Quarry; this one reads up to " + std::to_string(kSegmentVersion));
+                                ", written by a newer Quarry; this one reads up to " +
+                                std::to_string(kRewrittenVersion));
   }
-  const auto rest = block.subspan(kUsedSize, kChecksumOffset - kUsedSize);
+  if (version == kRewrittenVersion) {
+    header.generation = reader.U32();
+    header.run_count = reader.U32();
+    header.data_end_bytes = reader.U64();
+    header.map_checksum = reader.U64();
+    header.rewritten_micros = reader.U64();
+    if (header.generation == 0) return corruption("has version 2 and generation 0");
+  }
+  const size_t used_size = version == kRewrittenVersion ? kRewrittenUsedSize : kPlainUsedSize;
+  const auto rest = block.subspan(used_size, kChecksumOffset - used_size);
   if (version == 0 || zero_after_version != 0 || zero_after_path != 0 ||
       std::any_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte != 0; })) {
     return corruption("has an impossible version or reserved bytes");
@@ -58,13 +70,20 @@ void EncodeSegmentHeader(const SegmentHeader& header, std::span<uint8_t, kSegmen
   assert(header.store.value != 0 && header.segment.value != 0);
   std::fill(out.begin(), out.end(), uint8_t{0});
   StoreLittleEndian(out, 0, kSegmentMagic);
-  StoreLittleEndian(out, 8, kSegmentVersion);
+  StoreLittleEndian(out, 8, header.is_rewritten() ? kRewrittenVersion : kPlainVersion);
   StoreLittleEndian(out, 12, header.segment.value);
   StoreLittleEndian(out, 16, header.store.value);
   StoreLittleEndian(out, 24, header.path_number);
   std::copy(header.installation.begin(), header.installation.end(), out.begin() + 32);
   StoreLittleEndian(out, 48, header.table.value);
   StoreLittleEndian(out, 56, header.created_micros);
+  if (header.is_rewritten()) {
+    StoreLittleEndian(out, 64, header.generation);
+    StoreLittleEndian(out, 68, header.run_count);
+    StoreLittleEndian(out, 72, header.data_end_bytes);
+    StoreLittleEndian(out, 80, header.map_checksum);
+    StoreLittleEndian(out, 88, header.rewritten_micros);
+  }
   StoreLittleEndian(out, kChecksumOffset, Checksum64(out.first(kChecksumOffset)));
 }
 

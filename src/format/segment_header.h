@@ -1,14 +1,20 @@
 // The first block of every segment. Normative layout: docs/format.md.
 //
 //   +0    magic             u64
-//   +8    version           u16, then u16 0
+//   +8    version           u16, then u16 0; 1, or 2 once the segment was rewritten
 //   +12   segment number    u32
 //   +16   store id          u64
 //   +24   path number       u32, then u32 0
 //   +32   installation id   16 bytes
 //   +48   table id          u64   InnoDB's, at creation; for people only
 //   +56   created           u64   microseconds since 1970, UTC
-//   +64   zeros
+//   +64   zeros; of version 2:
+//   +64     generation      u32   how often it was rewritten, at least 1
+//   +68     run count       u32   entries of the map behind this block (segment_map.h)
+//   +72     data end        u64   where the last extent ends in this file, a multiple of 8
+//   +80     map checksum    u64   XXH3-64 of the map's entries
+//   +88     rewritten       u64   microseconds since 1970, UTC
+//   +96     zeros
 //   +4088 checksum          u64   XXH3-64 of bytes 0..4087
 //
 // Thread-safety: pure functions and values.
@@ -35,9 +41,18 @@ struct SegmentHeader {
   InstallationId installation{};
   TableId table;
   uint64_t created_micros = 0;
+  // Of a segment that was rewritten; all 0 otherwise.
+  uint32_t generation = 0;
+  uint32_t run_count = 0;
+  uint64_t data_end_bytes = 0;
+  uint64_t map_checksum = 0;
+  uint64_t rewritten_micros = 0;
+  /// Its extents do not stand at their own offsets: a map tells where.
+  [[nodiscard]] bool is_rewritten() const { return generation != 0; }
   bool operator==(const SegmentHeader&) const = default;
 };
 
+/// Version 2 when the header is that of a rewritten segment, else version 1.
 void EncodeSegmentHeader(const SegmentHeader& header, std::span<uint8_t, kSegmentHeaderSizeBytes> out);
 
 /// Verifies and decodes the block, whoever it belongs to. Errors: kCorruption, kNotSupported (newer version).

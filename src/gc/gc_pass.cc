@@ -8,16 +8,22 @@
 //  - A segment leaves the manifest before its file is unlinked. A file that a crash leaves is found again at the next
 //    start as one that the manifest does not know yet, and unlinked by the next pass; its number is not used again.
 //  - Holes are not flushed: one that power loss undoes brings back dead bytes, which the next pass punches again.
+//  - A segment is rewritten (segment_rewrite.h) after its holes were punched, which makes the room, from exactly the
+//    extents that were marked, and only when all of them are known. Its manifest says by then that it is sealed.
 // Thread-safety: externally synchronised; the stores are internally synchronised.
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "format/segment_header.h"
 #include "gc/block_marks.h"
+#include "gc/segment_rewrite.h"
 #include "quarry/gc.h"
+#include "store/segment_layout.h"
 #include "store/store_directory_impl.h"
 
 namespace quarry {
@@ -26,31 +32,60 @@ namespace {
 /// One call may not keep the file's other users waiting for long.
 constexpr uint64_t kPunchCallMaxBytes = 16ULL << 20;
 
+/// A rewriting must give back at least this share of what the segment holds.
+constexpr uint64_t kSavedShareMin = 8;
+
 struct Candidate {
-  Candidate(std::shared_ptr<StoreImpl> store_in, std::shared_ptr<Segment> segment_in, uint64_t size_bytes_in)
+  Candidate(std::shared_ptr<StoreImpl> store_in, std::shared_ptr<Segment> segment_in, uint64_t size_bytes_in,
+            std::shared_ptr<const SegmentMap> map_in)
       : store(std::move(store_in)),
         segment(std::move(segment_in)),
         size_bytes(size_bytes_in),
+        map(std::move(map_in)),
         marks(RoundUpToBlock(size_bytes_in) / kBlockSizeBytes),
-        counters(segment->released()) {}
+        counters(segment->released()) {
+    if (map != nullptr) {
+      front_blocks = DataBeginBytes(static_cast<uint32_t>(map->runs().size())) / kBlockSizeBytes;
+      next_block = front_blocks;
+    }
+  }
 
   std::shared_ptr<StoreImpl> store;
   std::shared_ptr<Segment> segment;
   uint64_t size_bytes;
-  BlockMarks marks;
+  std::shared_ptr<const SegmentMap> map;                              ///< null: every extent stands at its own offset
+  uint64_t front_blocks = kSegmentHeaderSizeBytes / kBlockSizeBytes;  ///< header and map: never punched
+  BlockMarks marks;                                                   ///< of the file
+  std::vector<NeededExtent> extents;                                  ///< the marked ones, unless has_left_out
+  bool has_left_out = false;   ///< there was no memory for some of `extents`, or no number for them
   Segment::Released counters;  ///< when the pass began: what was released since stays counted
   uint64_t marked_extents = 0;
   uint64_t marked_bytes = 0;
   bool in_doubt = false;
+  bool has_unknown_places = false;  ///< its header or map is damaged
 
+  enum class Stage : uint8_t { kNew, kPunch, kRewrite };
+  Stage stage = Stage::kNew;
+  uint64_t allocated_before_bytes = 0;
   // While it is being punched.
   std::unique_ptr<WritableFile> file;
   uint64_t next_block = kSegmentHeaderSizeBytes / kBlockSizeBytes;
-  uint64_t allocated_before_bytes = 0;
+  // While it is being rewritten.
+  std::unique_ptr<SegmentRewrite> rewrite;
 };
+
+/// The locator's extent, when its numbers can be remembered.
+std::optional<NeededExtent> NeededExtentOf(const Locator& locator) {
+  const uint64_t offset = locator.offset_bytes / kExtentAlignmentBytes;
+  const uint64_t size = (locator.extent_size_bytes + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes;
+  if (locator.offset_bytes % kExtentAlignmentBytes != 0 || size == 0 || offset + size > UINT32_MAX) return std::nullopt;
+  return NeededExtent{static_cast<uint32_t>(offset), static_cast<uint32_t>(size)};
+}
 
 class GcPassImpl final : public GcPass {
  public:
+  explicit GcPassImpl(const GcOptions& options) : options_(options) {}
+
   /// Seals what `store` appends to and takes its segments as candidates.
   void Add(const std::shared_ptr<StoreImpl>& store);
 
@@ -61,14 +96,24 @@ class GcPassImpl final : public GcPass {
  private:
   /// Null: it is in none.
   [[nodiscard]] Candidate* Find(const Locator& locator);
-  /// Looks at the next candidate. False: nothing is to be punched in it.
+  [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment);
+  void Remember(const Locator& locator, Candidate* candidate);
+  /// One more piece of the candidate's work. False: it is done with.
+  [[nodiscard]] Result<bool> Advance(Candidate* candidate, uint64_t bytes_max, GcStep* step);
+  /// Looks at the next candidate. False: nothing is to be done in it.
   [[nodiscard]] Result<bool> Start(Candidate* candidate, GcStep* step);
   /// Unlinks it. False: there is no room for a new manifest.
   [[nodiscard]] Result<bool> Unlink(Candidate* candidate, GcStep* step);
   [[nodiscard]] Result<bool> Punch(Candidate* candidate, uint64_t bytes_max, GcStep* step);
-  [[nodiscard]] Status Finish(Candidate* candidate);
+  [[nodiscard]] Result<bool> FinishPunching(Candidate* candidate, bool has_holes);
+  /// Sorts what is to be copied. False: rewriting does not pay, or can't be done.
+  [[nodiscard]] bool Pays(Candidate* candidate, uint64_t allocated_bytes);
+  [[nodiscard]] Result<bool> Rewrite(Candidate* candidate, uint64_t bytes_max, GcStep* step);
+  void CountDamage(const std::string& damage);
   void Done(Candidate* candidate);
 
+  const GcOptions options_;
+  uint64_t memory_bytes_ = 0;  ///< of extents and maps
   std::vector<Candidate> candidates_;
   std::unordered_map<StoreId, std::unordered_map<uint32_t, size_t>> places_;  ///< in candidates_, by segment
   size_t next_ = 0;                                                           ///< of candidates_
@@ -79,16 +124,36 @@ void GcPassImpl::Add(const std::shared_ptr<StoreImpl>& store) {
   if (store->discarded() || !store->has_manifest()) return;
   store->SealForGc();
   for (std::shared_ptr<Segment>& segment : store->SealedSegments()) {
-    const auto file = segment->FileForRead(store.get());
-    const Result<uint64_t> size = file.ok() ? (*file)->SizeBytes() : file.status();
-    if (!size.ok()) {
-      ++report_.segments_skipped;  // its data path is away, or the file is: nothing to give back now
+    const Result<StoreImpl::FileSpace> space = store->SpaceOf(*segment);
+    const Result<std::shared_ptr<const SegmentMap>> map = MapOf(store.get(), segment.get());
+    const bool is_damaged = map.status().code() == StatusCode::kCorruption;
+    const uint64_t map_bytes = map.ok() && *map != nullptr ? (*map)->memory_bytes() : 0;
+    if (!space.ok() || (!map.ok() && !is_damaged) || memory_bytes_ + map_bytes > options_.memory_max_bytes) {
+      ++report_.segments_skipped;  // its data path is away, or the file is, or there is no memory for its map
       continue;
     }
+    memory_bytes_ += map_bytes;
     places_[store->id()][segment->number().value] = candidates_.size();
-    candidates_.emplace_back(store, std::move(segment), *size);
+    candidates_.emplace_back(store, std::move(segment), space->size_bytes, map.ok() ? *map : nullptr);
+    // Nobody knows where its extents stand: it goes when none is needed, or stays whole.
+    candidates_.back().has_unknown_places = is_damaged;
+    if (is_damaged) CountDamage(map.status().ToString());
   }
   report_.segments = candidates_.size();
+}
+
+// Past the cache, which is for reads, and without leaving the file open.
+Result<std::shared_ptr<const SegmentMap>> GcPassImpl::MapOf(StoreImpl* store, Segment* segment) {
+  if (segment->is_of_this_life()) return std::shared_ptr<const SegmentMap>();
+  ReadableFile* file = segment->FileIfOpen();
+  std::unique_ptr<ReadableFile> opened;
+  if (file == nullptr) {
+    QUARRY_TRY_ASSIGN(opened, store->OpenSegmentForRead(segment->number(), segment->path_number()));
+    file = opened.get();
+  }
+  QUARRY_TRY_ASSIGN(const SegmentHeader header, ReadSegmentHeader(file, segment->store(), segment->number()));
+  if (!header.is_rewritten()) return std::shared_ptr<const SegmentMap>();
+  return ReadSegmentMap(file, header);
 }
 
 Candidate* GcPassImpl::Find(const Locator& locator) {
@@ -104,15 +169,33 @@ void GcPassImpl::Mark(const Locator& locator) {
   ++(found == nullptr ? report_.marks_elsewhere : report_.marks);
   if (found == nullptr) return;
   Candidate& candidate = *found;
-  if (locator.offset_bytes < kSegmentHeaderSizeBytes || locator.offset_bytes > candidate.size_bytes ||
-      locator.extent_size_bytes > candidate.size_bytes - locator.offset_bytes) {
+  const std::optional<uint64_t> place = candidate.map == nullptr
+                                            ? locator.offset_bytes
+                                            : candidate.map->Find(locator.offset_bytes, locator.extent_size_bytes);
+  if (candidate.has_unknown_places || !place || *place < kSegmentHeaderSizeBytes || *place > candidate.size_bytes ||
+      locator.extent_size_bytes > candidate.size_bytes - *place) {
     candidate.in_doubt = true;
     return;
   }
-  candidate.marks.Mark(locator.offset_bytes / kBlockSizeBytes,
-                       RoundUpToBlock(locator.offset_bytes + locator.extent_size_bytes) / kBlockSizeBytes);
+  candidate.marks.Mark(*place / kBlockSizeBytes, RoundUpToBlock(*place + locator.extent_size_bytes) / kBlockSizeBytes);
   ++candidate.marked_extents;
   candidate.marked_bytes += locator.extent_size_bytes;
+  Remember(locator, &candidate);
+}
+
+void GcPassImpl::Remember(const Locator& locator, Candidate* candidate) {
+  if (options_.rewrite_above <= 0 || candidate->has_left_out) return;
+  const std::optional<NeededExtent> extent = NeededExtentOf(locator);
+  const size_t capacity_before = candidate->extents.capacity();
+  if (extent && (candidate->extents.size() < capacity_before ||
+                 memory_bytes_ + capacity_before * sizeof(NeededExtent) < options_.memory_max_bytes)) {
+    candidate->extents.push_back(*extent);
+    memory_bytes_ += (candidate->extents.capacity() - capacity_before) * sizeof(NeededExtent);
+    return;
+  }
+  candidate->has_left_out = true;
+  std::vector<NeededExtent>().swap(candidate->extents);
+  memory_bytes_ -= capacity_before * sizeof(NeededExtent);
 }
 
 Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
@@ -121,16 +204,25 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
     Candidate& candidate = candidates_[next_];
     // A store that went to the trash meanwhile is EmptyTrash's, or comes back whole.
     bool goes_on = !candidate.store->discarded();
-    if (goes_on && candidate.file == nullptr) {
-      QUARRY_TRY_ASSIGN(goes_on, Start(&candidate, &step));
-    }
     if (goes_on) {
-      QUARRY_TRY_ASSIGN(goes_on, Punch(&candidate, std::max(bytes_max, kBlockSizeBytes), &step));
+      QUARRY_TRY_ASSIGN(goes_on, Advance(&candidate, std::max(bytes_max, kBlockSizeBytes), &step));
     }
     if (!goes_on) Done(&candidate);
   }
   step.done = next_ == candidates_.size();
   return step;
+}
+
+Result<bool> GcPassImpl::Advance(Candidate* candidate, uint64_t bytes_max, GcStep* step) {
+  switch (candidate->stage) {
+    case Candidate::Stage::kNew:
+      return Start(candidate, step);
+    case Candidate::Stage::kPunch:
+      return Punch(candidate, bytes_max, step);
+    case Candidate::Stage::kRewrite:
+      break;
+  }
+  return Rewrite(candidate, bytes_max, step);
 }
 
 Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
@@ -139,11 +231,13 @@ Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
     return false;
   }
   StoreImpl* const store = candidate->store.get();
-  QUARRY_TRY_ASSIGN(ReadableFile* const file, candidate->segment->FileForRead(store));
-  QUARRY_TRY_ASSIGN(candidate->allocated_before_bytes, file->AllocatedBytes());
-  const uint64_t header_blocks = kSegmentHeaderSizeBytes / kBlockSizeBytes;
-  const uint64_t needed_bytes = (header_blocks + candidate->marks.CountMarked()) * kBlockSizeBytes;
-  if (!candidate->marks.empty() && candidate->allocated_before_bytes <= needed_bytes) {
+  // Another pass unlinked or rewrote it: the marks are not about the file that is there now.
+  if (!store->IsCurrent(candidate->segment)) return false;
+  QUARRY_TRY_ASSIGN(const StoreImpl::FileSpace space, store->SpaceOf(*candidate->segment));
+  candidate->allocated_before_bytes = space.allocated_bytes;
+  const uint64_t needed_bytes = (candidate->front_blocks + candidate->marks.CountMarked()) * kBlockSizeBytes;
+  const bool has_holes = space.allocated_bytes > needed_bytes;
+  if (!candidate->marks.empty() && !has_holes && !Pays(candidate, space.allocated_bytes)) {
     candidate->segment->CountMarked(candidate->marked_extents, candidate->marked_bytes, candidate->counters);
     return false;
   }
@@ -158,8 +252,12 @@ Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
     ++report_.segments_skipped;  // a full disk: holes in the others may make the room for the next pass
     return false;
   }
-  QUARRY_TRY_ASSIGN(candidate->file,
-                    store->OpenSegmentForWrite(candidate->segment->number(), candidate->segment->path_number()));
+  if (has_holes) {
+    QUARRY_TRY_ASSIGN(candidate->file, store->OpenForHoles(candidate->segment));
+    candidate->stage = Candidate::Stage::kPunch;
+  } else {
+    candidate->stage = Candidate::Stage::kRewrite;
+  }
   return true;
 }
 
@@ -176,17 +274,11 @@ Result<bool> GcPassImpl::Unlink(Candidate* candidate, GcStep* step) {
 Result<bool> GcPassImpl::Punch(Candidate* candidate, uint64_t bytes_max, GcStep* step) {
   while (step->bytes < bytes_max) {
     const BlockMarks::Range range = candidate->marks.NextUnmarked(candidate->next_block);
-    if (range.begin == range.end) {
-      QUARRY_TRY(Finish(candidate));
-      return false;
-    }
+    if (range.begin == range.end) return FinishPunching(candidate, true);
     const uint64_t room = std::min(RoundUpToBlock(std::min(bytes_max - step->bytes, kPunchCallMaxBytes)),
                                    (range.end - range.begin) * kBlockSizeBytes);
     const Status status = candidate->file->PunchHole(range.begin * kBlockSizeBytes, room);
-    if (status.system_errno() == EOPNOTSUPP) {
-      ++report_.segments_skipped;
-      return false;
-    }
+    if (status.system_errno() == EOPNOTSUPP) return FinishPunching(candidate, false);
     QUARRY_TRY(status);
     candidate->next_block = range.begin + room / kBlockSizeBytes;
     ++report_.holes;
@@ -196,22 +288,104 @@ Result<bool> GcPassImpl::Punch(Candidate* candidate, uint64_t bytes_max, GcStep*
   return true;
 }
 
-Status GcPassImpl::Finish(Candidate* candidate) {
+Result<bool> GcPassImpl::FinishPunching(Candidate* candidate, bool has_holes) {
   // Whatever fails, the call that is repeated starts with this segment afresh, and finds nothing left to punch.
+  candidate->stage = Candidate::Stage::kNew;
   const std::unique_ptr<WritableFile> file = std::move(candidate->file);
   QUARRY_TRY(file->Close());
-  QUARRY_TRY_ASSIGN(ReadableFile* const readable, candidate->segment->FileForRead(candidate->store.get()));
-  QUARRY_TRY_ASSIGN(const uint64_t allocated, readable->AllocatedBytes());
-  if (allocated < candidate->allocated_before_bytes) {
-    report_.reclaimed_bytes += candidate->allocated_before_bytes - allocated;
+  QUARRY_TRY_ASSIGN(const StoreImpl::FileSpace space, candidate->store->SpaceOf(*candidate->segment));
+  if (space.allocated_bytes < candidate->allocated_before_bytes) {
+    report_.reclaimed_bytes += candidate->allocated_before_bytes - space.allocated_bytes;
   }
-  candidate->segment->CountMarked(candidate->marked_extents, candidate->marked_bytes, candidate->counters);
-  return Status::Ok();
+  candidate->allocated_before_bytes = space.allocated_bytes;
+  if (Pays(candidate, space.allocated_bytes)) {
+    candidate->stage = Candidate::Stage::kRewrite;
+    return true;
+  }
+  if (has_holes) {
+    candidate->segment->CountMarked(candidate->marked_extents, candidate->marked_bytes, candidate->counters);
+  } else {
+    ++report_.segments_skipped;
+  }
+  return false;
+}
+
+bool GcPassImpl::Pays(Candidate* candidate, uint64_t allocated_bytes) {
+  if (options_.rewrite_above <= 0 || candidate->marks.empty()) return false;
+  // Its lane may still be at work on what failed, by the name of the file.
+  if (candidate->segment->state() == SegmentState::kPoisoned && candidate->segment->is_of_this_life()) return false;
+  const auto is_too_much = [&](uint64_t needed_bytes) {
+    return static_cast<double>(allocated_bytes) > options_.rewrite_above * static_cast<double>(needed_bytes);
+  };
+  if (candidate->has_left_out) {
+    if (is_too_much(candidate->marked_bytes)) ++report_.rewrites_refused;
+    return false;
+  }
+  std::vector<NeededExtent>& extents = candidate->extents;
+  std::sort(extents.begin(), extents.end());
+  extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
+  uint64_t bytes = 0;
+  uint64_t end_units = 0;
+  for (const NeededExtent& extent : extents) {
+    if (extent.offset_units < end_units) {
+      CountDamage(Status::Corruption(candidate->segment->store().value, candidate->segment->number().value,
+                                     extent.offset_units * kExtentAlignmentBytes, "two rows' extents overlap here")
+                      .ToString());
+      return false;
+    }
+    end_units = static_cast<uint64_t>(extent.offset_units) + extent.size_units;
+    bytes += extent.size_units * kExtentAlignmentBytes;
+  }
+  const uint64_t size_bytes = SegmentRewrite::SizeBytes(extents);
+  return is_too_much(bytes) && size_bytes + allocated_bytes / kSavedShareMin <= allocated_bytes;
+}
+
+Result<bool> GcPassImpl::Rewrite(Candidate* candidate, uint64_t bytes_max, GcStep* step) {
+  if (candidate->rewrite == nullptr) {
+    candidate->rewrite =
+        std::make_unique<SegmentRewrite>(candidate->store, candidate->segment, std::move(candidate->extents));
+    // Before the new file takes over the counters.
+    candidate->segment->CountMarked(candidate->marked_extents, candidate->marked_bytes, candidate->counters);
+  }
+  const Result<SegmentRewrite::Step> copied = candidate->rewrite->Copy(bytes_max - step->bytes);
+  if (!copied.ok()) {
+    // The call that is repeated looks at the segment afresh.
+    candidate->stage = Candidate::Stage::kNew;
+    candidate->extents = candidate->rewrite->TakeExtents();
+    candidate->rewrite.reset();
+    if (copied.status().code() == StatusCode::kNoSpace) {
+      ++report_.rewrites_refused;
+      return false;
+    }
+    if (copied.status().code() != StatusCode::kNotFound) return copied.status();
+    ++report_.segments_skipped;  // another pass, or a dropped table
+    return false;
+  }
+  step->bytes += copied->bytes;
+  report_.rewritten_bytes += copied->bytes;
+  if (!copied->damage.empty()) {
+    CountDamage(copied->damage);
+    return false;
+  }
+  if (!copied->is_done) return true;
+  ++report_.segments_rewritten;
+  const uint64_t size_bytes = RoundUpToBlock(candidate->rewrite->size_bytes());
+  if (size_bytes < candidate->allocated_before_bytes) {
+    report_.reclaimed_bytes += candidate->allocated_before_bytes - size_bytes;
+  }
+  return false;
+}
+
+void GcPassImpl::CountDamage(const std::string& damage) {
+  if (report_.segments_damaged++ == 0) report_.damage = damage;
 }
 
 void GcPassImpl::Done(Candidate* candidate) {
   // Lets go of the file: the space of an unlinked one is free when nobody has it open.
   candidate->file.reset();
+  candidate->rewrite.reset();
+  candidate->map.reset();
+  std::vector<NeededExtent>().swap(candidate->extents);
   candidate->segment.reset();
   ++report_.segments_done;
   ++next_;
@@ -219,10 +393,11 @@ void GcPassImpl::Done(Candidate* candidate) {
 
 }  // namespace
 
-Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span<const StoreId> stores) {
+Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span<const StoreId> stores,
+                                            const GcOptions& options) {
   auto* const implementation = dynamic_cast<StoreDirectoryImpl*>(directory);
   if (implementation == nullptr) return Status::InvalidArgument("GC needs a directory of stores on files");
-  auto pass = std::make_unique<GcPassImpl>();
+  auto pass = std::make_unique<GcPassImpl>(options);
   for (const StoreId id : stores) {
     const std::shared_ptr<StoreImpl> store = implementation->FindStore(id);
     if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(id.value));

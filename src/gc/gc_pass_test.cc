@@ -2,78 +2,14 @@
 #include <algorithm>
 
 #include "format/manifest.h"
+#include "gc/gc_test_util.h"
 #include "io/path.h"
-#include "quarry/gc.h"
 #include "store/layout.h"
-#include "store/store_test_util.h"
 
 namespace quarry {
 namespace {
 
-struct Known {
-  Locator locator;
-  std::vector<uint8_t> value;
-};
-
-class GcPassTest : public testing::Test {
- protected:
-  GcPassTest() { Open(); }
-
-  void Open() {
-    directory_.reset();
-    directory_ = ValueOf(OpenDirectory(&env_, Options()));
-    store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
-  }
-  static DirectoryOptions Options() {
-    DirectoryOptions options = TestOptions();
-    options.segment_size_bytes = 256 << 10;
-    options.recent_cache_bytes = 0;
-    return options;
-  }
-  void Crash(uint64_t seed) {
-    store_.reset();
-    CutPower(&memory_, &env_, seed, &directory_);
-    Open();
-  }
-
-  Known Append(const std::vector<uint8_t>& value) {
-    UnsyncedExtents unsynced;
-    Known known{ValueOf(store_->Append(value, {}, &unsynced)), value};
-    EXPECT_OK(directory_->Sync(unsynced));
-    return known;
-  }
-  std::vector<Known> AppendSome(size_t count, size_t size_bytes) {
-    std::vector<Known> all;
-    for (size_t i = 0; i < count; ++i) all.push_back(Append(RandomValue(size_bytes, i)));
-    return all;
-  }
-  std::unique_ptr<GcPass> Begin() {
-    const std::vector<StoreId> stores = {store_->id()};
-    return ValueOf(BeginGcPass(directory_.get(), stores));
-  }
-  static Status Finish(GcPass* pass, uint64_t bytes_max = UINT64_MAX) {
-    while (true) {
-      QUARRY_TRY_ASSIGN(const GcStep step, pass->ReclaimSome(bytes_max));
-      if (step.done) return Status::Ok();
-    }
-  }
-  void ExpectReads(const Known& known) {
-    const auto read = ReadValue(directory_.get(), known.locator);
-    ASSERT_TRUE(read.ok()) << read.status().ToString();
-    EXPECT_TRUE(*read == known.value);
-  }
-  [[nodiscard]] bool IsReadable(const Known& known) {
-    const auto read = ReadValue(directory_.get(), known.locator);
-    EXPECT_TRUE(!read.ok() || *read == known.value);
-    return read.ok();
-  }
-  [[nodiscard]] uint64_t RealBytes() { return store_->GetStats().real_bytes; }
-
-  MemoryEnv memory_;
-  FaultEnv env_{&memory_};
-  std::unique_ptr<StoreDirectoryImpl> directory_;
-  std::shared_ptr<Store> store_;
-};
+using GcPassTest = GcFixture;
 
 TEST_F(GcPassTest, HolesLeaveExactlyTheMarkedBlocks) {
   const std::vector<Known> all = AppendSome(20, 9000);  // each starts in a block of its own and takes three

@@ -45,6 +45,7 @@ Counters CounterSet::Snapshot() const {
   counters.parts_compressed = Get(Counter::kPartsCompressed);
   counters.parts_encrypted = Get(Counter::kPartsEncrypted);
   counters.parts_decrypted = Get(Counter::kPartsDecrypted);
+  counters.segment_map_loads = Get(Counter::kSegmentMapLoads);
   return counters;
 }
 

@@ -43,8 +43,9 @@ enum class Counter : uint8_t {
   kPartsCompressed,
   kPartsEncrypted,
   kPartsDecrypted,
+  kSegmentMapLoads,
 };
-inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kPartsDecrypted) + 1;
+inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kSegmentMapLoads) + 1;
 
 class CounterSet {
  public:

@@ -272,6 +272,8 @@ class InstallationVerifier {
       if (segment.has_value()) {
         const auto [found, is_new] = store->segments.try_emplace(segment->value, SegmentOnDisk{path_number, path});
         if (!is_new) AddOfStore(FindingKind::kForeign, *store, path, "the segment is there twice", *segment);
+      } else if (IsLeftover(name)) {
+        AddPlain(FindingKind::kLeftover, path, "GC was cut off while it rewrote a segment; the next start removes it");
       } else if (path_number != 0 || name != kManifestFileName) {
         AddUnknown(path, name, kManifestFileName);
       }
@@ -374,7 +376,8 @@ class InstallationVerifier {
       AddOfStore(KindOf(verified.status()), store, on_disk.path, "given up: " + verified.status().message(), number);
       return;
     }
-    if (listed != nullptr) CheckSize(store, on_disk, *listed, *size, verified->is_complete);
+    // The size of a rewritten one is in its own header, and was compared.
+    if (listed != nullptr && !verified->is_rewritten) CheckSize(store, on_disk, *listed, *size, verified->is_complete);
     AddSegmentFindings(Of(FindingKind::kDamaged, store, on_disk.path, "", number), *verified, &totals_, observer_);
   }
 

@@ -6,6 +6,7 @@ namespace quarry {
 namespace {
 
 constexpr const char* kSegmentSuffix = ".qseg";
+constexpr const char* kTemporarySuffix = ".new";
 constexpr size_t kStoreDigits = 16;
 constexpr size_t kSegmentDigits = 8;
 
@@ -35,6 +36,13 @@ std::optional<uint64_t> ParseHex(const std::string& text) {
 std::string StoreDirectoryName(StoreId store) { return Hex(store.value, kStoreDigits); }
 
 std::string SegmentFileName(SegmentNumber segment) { return Hex(segment.value, kSegmentDigits) + kSegmentSuffix; }
+
+std::string RewrittenSegmentFileName(SegmentNumber segment) { return SegmentFileName(segment) + kTemporarySuffix; }
+
+bool IsLeftover(const std::string& name) {
+  const std::string suffix = kTemporarySuffix;
+  return name.ends_with(suffix) && ParseSegmentFileName(name.substr(0, name.size() - suffix.size())).has_value();
+}
 
 std::optional<StoreId> ParseStoreDirectoryName(const std::string& name) {
   if (name.size() != kStoreDigits) return std::nullopt;

@@ -20,6 +20,10 @@ inline constexpr const char* kDataPathDirectoryName = "quarry";
 [[nodiscard]] std::string StoreDirectoryName(StoreId store);
 /// 8 lower-case hexadecimal digits and ".qseg".
 [[nodiscard]] std::string SegmentFileName(SegmentNumber segment);
+/// What GC rewrites that segment into, until it takes its place: SegmentFileName and ".new".
+[[nodiscard]] std::string RewrittenSegmentFileName(SegmentNumber segment);
+/// `name` is that of a file that was to replace another and did not: a crash left it.
+[[nodiscard]] bool IsLeftover(const std::string& name);
 /// The inverse; nothing for a name that is none of ours.
 [[nodiscard]] std::optional<StoreId> ParseStoreDirectoryName(const std::string& name);
 [[nodiscard]] std::optional<SegmentNumber> ParseSegmentFileName(const std::string& name);

@@ -1,5 +1,6 @@
 #include "store/segment.h"
 
+#include "store/segment_layout.h"
 #include "store/store_context.h"
 
 namespace quarry {
@@ -8,6 +9,10 @@ namespace {
 uint64_t Minus(uint64_t from, uint64_t amount) { return from > amount ? from - amount : 0; }
 
 }  // namespace
+
+Segment::~Segment() {
+  if (layout_.load(std::memory_order_relaxed) == Layout::kMapped) context_->maps.Erase(this);
+}
 
 Result<ReadableFile*> Segment::FileForRead(SegmentLocator* locator) {
   if (ReadableFile* file = file_for_read_.load(std::memory_order_acquire); file != nullptr) return file;
@@ -18,6 +23,47 @@ Result<ReadableFile*> Segment::FileForRead(SegmentLocator* locator) {
     file_for_read_.store(file_.get(), std::memory_order_release);
   }
   return file_.get();
+}
+
+Result<uint64_t> Segment::PlaceOf(SegmentLocator* locator, uint64_t offset_bytes, uint64_t size_bytes) {
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<const SegmentMap> map, Map(locator));
+  if (map == nullptr) return offset_bytes;
+  if (const std::optional<uint64_t> place = map->Find(offset_bytes, size_bytes)) return *place;
+  return Status::Corruption(store_.value, number_.value, offset_bytes,
+                            "the extent is not in its segment, which was rewritten without it: no row needed it then");
+}
+
+Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) {
+  if (layout_.load(std::memory_order_acquire) == Layout::kOwnOffsets) return std::shared_ptr<const SegmentMap>();
+  if (std::shared_ptr<const SegmentMap> map = context_->maps.Find(this); map != nullptr) return map;
+  QUARRY_TRY_ASSIGN(ReadableFile* const file, FileForRead(locator));
+  MutexLock lock(open_mutex_);
+  QUARRY_TRY(LearnLayout(file));
+  if (layout_.load(std::memory_order_relaxed) == Layout::kOwnOffsets) return std::shared_ptr<const SegmentMap>();
+  // Somebody else may have read it while this thread waited.
+  if (std::shared_ptr<const SegmentMap> map = context_->maps.Find(this); map != nullptr) return map;
+  QUARRY_TRY_ASSIGN(std::shared_ptr<const SegmentMap> map, ReadSegmentMap(file, header_));
+  context_->maps.Insert(this, map);
+  context_->counters.Add(Counter::kSegmentMapLoads);
+  return map;
+}
+
+Status Segment::LearnLayout(ReadableFile* file) {
+  if (layout_.load(std::memory_order_relaxed) != Layout::kUnknown) return Status::Ok();
+  QUARRY_TRY_ASSIGN(header_, ReadSegmentLayout(file, store_, number_));
+  layout_.store(header_.is_rewritten() ? Layout::kMapped : Layout::kOwnOffsets, std::memory_order_release);
+  return Status::Ok();
+}
+
+void Segment::set_of_this_life() {
+  is_of_this_life_ = true;
+  layout_.store(Layout::kOwnOffsets, std::memory_order_release);
+}
+
+void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
+  set_state(old.state());
+  if (old.is_sealed_on_disk()) set_sealed_on_disk();
+  RestoreCounters(old.extents(), old.live_bytes(), old.dead_bytes(), size_bytes);
 }
 
 void Segment::CountAppended(uint64_t stored_bytes) {

@@ -2,6 +2,8 @@
 //
 // Invariants:
 //  - Identity never changes; the file is opened for reading once, at the first need, and stays open while pinned.
+//  - What GC rewrites becomes another Segment of the same number: this one keeps its file and its places for as long
+//    as a reader pins it.
 //  - Counters are hints: appended extents count when their appender returns, released ones when somebody says so.
 // Thread-safety: internally synchronised. Pinned by shared_ptr.
 #pragma once
@@ -14,6 +16,7 @@
 
 #include "base/mutex.h"
 #include "format/manifest.h"
+#include "format/segment_map.h"
 #include "io/env.h"
 #include "quarry/status.h"
 #include "quarry/types.h"
@@ -36,6 +39,9 @@ class Segment {
  public:
   Segment(std::shared_ptr<StoreContext> context, StoreId store, SegmentNumber number, uint32_t path_number)
       : context_(std::move(context)), store_(store), number_(number), path_number_(path_number) {}
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
 
   [[nodiscard]] StoreId store() const { return store_; }
   [[nodiscard]] SegmentNumber number() const { return number_; }
@@ -44,6 +50,21 @@ class Segment {
 
   /// The handle for reads, opened at the first call. Valid while the segment is pinned.
   [[nodiscard]] Result<ReadableFile*> FileForRead(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
+  /// The same, or null when nobody read it yet.
+  [[nodiscard]] ReadableFile* FileIfOpen() const { return file_for_read_.load(std::memory_order_acquire); }
+
+  /// Where [offset, offset + size) of the segment stands in the file of FileForRead. Errors: those of opening it;
+  /// kCorruption: nowhere, because it was not needed when the segment was rewritten, or the map is damaged.
+  [[nodiscard]] Result<uint64_t> PlaceOf(SegmentLocator* locator, uint64_t offset_bytes, uint64_t size_bytes)
+      QUARRY_EXCLUDES(open_mutex_);
+  /// The map of a rewritten segment, read at the first need and when the cache let go of it; null: never rewritten.
+  [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> Map(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
+  /// Made in this life of the process: not rewritten, and perhaps still of interest to its lane.
+  [[nodiscard]] bool is_of_this_life() const { return is_of_this_life_; }
+  void set_of_this_life();
+  /// One rewriting at a time. False: somebody else is at it.
+  [[nodiscard]] bool ClaimRewriting() { return !is_being_rewritten_.exchange(true, std::memory_order_acquire); }
+  void EndRewriting() { is_being_rewritten_.store(false, std::memory_order_release); }
 
   [[nodiscard]] SegmentState state() const { return state_.load(std::memory_order_acquire); }
   void set_state(SegmentState state) { state_.store(state, std::memory_order_release); }
@@ -61,6 +82,8 @@ class Segment {
   [[nodiscard]] Released released() const { return {released_extents(), dead_bytes()}; }
   /// A mark pass found these, and gave back the rest: of what was released, only what came after `before` still counts.
   void CountMarked(uint64_t extents, uint64_t bytes, const Released& before);
+  /// State and counters of the one that this one was rewritten from.
+  void TakeOver(const Segment& old, uint64_t size_bytes);
   /// Counters as a manifest (and what a scan found beyond it) left them.
   void RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes);
 
@@ -81,13 +104,22 @@ class Segment {
 
   std::atomic<SegmentState> state_{SegmentState::kActive};
   std::atomic<bool> is_sealed_on_disk_{false};
+  std::atomic<bool> is_being_rewritten_{false};
   std::atomic<uint64_t> appended_extents_{0};
   std::atomic<uint64_t> appended_bytes_{0};
   std::atomic<uint64_t> released_extents_{0};
   std::atomic<uint64_t> dead_bytes_{0};
   std::atomic<uint64_t> size_bytes_{0};
 
+  /// As far as it is known where the extents stand.
+  enum class Layout : uint8_t { kUnknown, kOwnOffsets, kMapped };
+  [[nodiscard]] Status LearnLayout(ReadableFile* file) QUARRY_REQUIRES(open_mutex_);
+
+  bool is_of_this_life_ = false;  ///< set before anybody else knows the segment
+  std::atomic<Layout> layout_{Layout::kUnknown};
+
   Mutex open_mutex_;
+  SegmentHeader header_ QUARRY_GUARDED_BY(open_mutex_);  ///< once the layout is kMapped
   std::unique_ptr<ReadableFile> file_ QUARRY_GUARDED_BY(open_mutex_);
   std::atomic<ReadableFile*> file_for_read_{nullptr};  ///< file_.get() once it is open
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
 
 #include "codec/codec.h"
@@ -57,11 +58,20 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
   if (recent) return Status::Ok();
   missed_recent_ = true;
   QUARRY_TRY_ASSIGN(ReadableFile* const file, segment_->FileForRead(files_));
+  if (!place_bytes_) {
+    QUARRY_TRY_ASSIGN(place_bytes_, segment_->PlaceOf(files_, locator_.offset_bytes, locator_.extent_size_bytes));
+  }
+  std::array<ReadRequest, 2> placed;
+  assert(requests.size() <= placed.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    placed[i] = {requests[i].offset_bytes - locator_.offset_bytes + *place_bytes_, requests[i].out};
+  }
   context_->counters.Add(Counter::kReadSubmissions);
   context_->counters.Add(Counter::kFileBytesRead, size);
-  const Status status = file->ReadBatch(requests);
+  const Status status = file->ReadBatch({placed.data(), requests.size()});
   if (status.ok()) return status;
-  const uint64_t end = requests.back().offset_bytes + requests.back().out.size();
+  const ReadRequest& last = placed[requests.size() - 1];
+  const uint64_t end = last.offset_bytes + last.out.size();
   if (const Result<uint64_t> file_size = file->SizeBytes(); file_size.ok() && *file_size < end) {
     return Corruption("the extent ends at " + std::to_string(end) + ", the segment at " + std::to_string(*file_size));
   }

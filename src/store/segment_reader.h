@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "format/extent.h"
@@ -43,7 +44,7 @@ class SegmentReader {
   /// Decrypts and decompresses (or copies) what [begin, begin + out.size()) of the value has of `part`.
   [[nodiscard]] Status DeliverPart(uint32_t part, std::span<const uint8_t> stored, uint64_t begin_bytes,
                                    std::span<uint8_t> out);
-  /// One submission: all of `requests`, which lie back to back in the extent.
+  /// One submission: all of `requests`, at most two, which lie back to back in the extent.
   [[nodiscard]] Status Submit(std::span<const ReadRequest> requests);
   [[nodiscard]] Status Corruption(const std::string& what) const;
 
@@ -53,6 +54,7 @@ class SegmentReader {
   const Locator& locator_;
   const uint64_t batch_bytes_;
   bool missed_recent_ = false;
+  std::optional<uint64_t> place_bytes_;  ///< of the extent in the file, once it was needed
 
   ExtentIndex index_;
   std::unique_ptr<Cipher> cipher_;   ///< of an encrypted extent, once the index was read

@@ -1,6 +1,7 @@
 #include "store/segment_scan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "format/extent.h"
 #include "format/segment_header.h"
@@ -19,6 +20,21 @@ size_t NextCandidate(std::span<const uint8_t> in_block) {
   return std::min(at, in_block.size());
 }
 
+/// The sound extent at `place_bytes` of the file, whose own offset is `offset_bytes`; nothing when there is none.
+Result<std::optional<ExtentHeader>> ExtentAt(SegmentWindow* window, StoreId store, SegmentNumber segment, uint64_t place_bytes,
+                                             uint64_t offset_bytes) {
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> header_bytes, window->At(place_bytes, kExtentHeaderSizeBytes));
+  if (header_bytes.size() < kExtentHeaderSizeBytes || !StartsLikeExtent(header_bytes)) {
+    return std::optional<ExtentHeader>();
+  }
+  const auto header = DecodeExtentHeader(header_bytes, store, segment, offset_bytes);
+  if (!header.ok()) return std::optional<ExtentHeader>();
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front,
+                    window->At(place_bytes, HeaderAndIndexSizeBytes(*header)));
+  const auto index = DecodeExtentIndex(front, store, segment, offset_bytes);
+  return index.ok() ? std::optional<ExtentHeader>(index->header) : std::optional<ExtentHeader>();
+}
+
 }  // namespace
 
 Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber segment, uint64_t from_bytes) {
@@ -28,18 +44,13 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
   uint64_t at = std::max<uint64_t>(from_bytes, kSegmentHeaderSizeBytes);
   scan.end_bytes = std::min(at, file_size);
   while (at < file_size) {
-    QUARRY_TRY_ASSIGN(const std::span<const uint8_t> header_bytes, window.At(at, kExtentHeaderSizeBytes));
-    if (header_bytes.size() == kExtentHeaderSizeBytes && StartsLikeExtent(header_bytes)) {
-      if (const auto header = DecodeExtentHeader(header_bytes, store, segment, at); header.ok()) {
-        QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front, window.At(at, HeaderAndIndexSizeBytes(*header)));
-        if (const auto index = DecodeExtentIndex(front, store, segment, at); index.ok()) {
-          ++scan.extents;
-          scan.bytes += ExtentSizeBytes(index->header);
-          scan.end_bytes = std::min(file_size, std::max(scan.end_bytes, at + ExtentSizeBytes(index->header)));
-          at = NextExtentOffsetBytes(index->header);
-          continue;
-        }
-      }
+    QUARRY_TRY_ASSIGN(const std::optional<ExtentHeader> extent, ExtentAt(&window, store, segment, at, at));
+    if (extent) {
+      ++scan.extents;
+      scan.bytes += ExtentSizeBytes(*extent);
+      scan.end_bytes = std::min(file_size, std::max(scan.end_bytes, at + ExtentSizeBytes(*extent)));
+      at = NextExtentOffsetBytes(*extent);
+      continue;
     }
     QUARRY_TRY_ASSIGN(const std::span<const uint8_t> in_block,
                       window.At(at, (at / kBlockSizeBytes + 1) * kBlockSizeBytes - at));
@@ -50,6 +61,27 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
       scan.end_bytes = std::max(scan.end_bytes, std::min(next, file_size));
     }
     at = next;
+  }
+  return scan;
+}
+
+Result<SegmentScan> ScanRewrittenSegment(ReadableFile* file, StoreId store, SegmentNumber segment,
+                                         const SegmentMap& map) {
+  QUARRY_TRY_ASSIGN(const uint64_t file_size, file->SizeBytes());
+  SegmentWindow window(file, file_size, kWindowBytes);
+  SegmentScan scan;
+  scan.end_bytes = map.data_end_bytes();
+  for (size_t run = 0; run < map.runs().size(); ++run) {
+    const SegmentRun& begin = map.runs()[run];
+    const uint64_t end = run + 1 < map.runs().size() ? map.runs()[run + 1].place_bytes : map.data_end_bytes();
+    for (uint64_t at = begin.place_bytes; at < end;) {
+      const uint64_t offset = begin.original_bytes + (at - begin.place_bytes);
+      QUARRY_TRY_ASSIGN(const std::optional<ExtentHeader> extent, ExtentAt(&window, store, segment, at, offset));
+      if (!extent) break;
+      ++scan.extents;
+      scan.bytes += ExtentSizeBytes(*extent);
+      at += (ExtentSizeBytes(*extent) + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes * kExtentAlignmentBytes;
+    }
   }
   return scan;
 }

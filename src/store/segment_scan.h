@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "format/segment_map.h"
 #include "io/env.h"
 #include "quarry/status.h"
 #include "quarry/types.h"
@@ -23,5 +24,9 @@ struct SegmentScan {
 /// Scans from `from_bytes` (where an extent or a block starts) to the end of the file.
 [[nodiscard]] Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber segment,
                                               uint64_t from_bytes);
+
+/// The same for a rewritten segment, run by run of its map: an extent that does not verify hides the rest of its run.
+[[nodiscard]] Result<SegmentScan> ScanRewrittenSegment(ReadableFile* file, StoreId store, SegmentNumber segment,
+                                                       const SegmentMap& map);
 
 }  // namespace quarry

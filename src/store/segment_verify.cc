@@ -6,6 +6,7 @@
 #include "base/coding.h"
 #include "format/extent.h"
 #include "format/magic.h"
+#include "store/rewritten_view.h"
 #include "store/segment_window.h"
 
 namespace quarry {
@@ -321,7 +322,24 @@ class SegmentVerifier {
 
 Result<VerifiedSegment> VerifySegment(ReadableFile* file, const ExpectedSegment& expected, const VerifyPace& pace) {
   QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
-  return SegmentVerifier(file, size, expected, pace).Run();
+  Result<std::unique_ptr<RewrittenView>> view = RewrittenView::Open(file, size, expected.store, expected.segment);
+  if (!view.ok()) {
+    if (view.status().code() != StatusCode::kCorruption) return view.status();
+    VerifiedSegment damaged;
+    damaged.is_rewritten = true;
+    damaged.pieces.push_back({FindingKind::kDamaged, kSegmentHeaderSizeBytes, size - kSegmentHeaderSizeBytes,
+                              WithoutPlace(view.status()) + ": no extent of this segment can be read"});
+    return damaged;
+  }
+  if (*view == nullptr) return SegmentVerifier(file, size, expected, pace).Run();
+  // What the store counted, and where the file ended, may be from before the rewriting.
+  ExpectedSegment rewritten = expected;
+  rewritten.end_bytes = UINT64_MAX;
+  rewritten.counted_bytes.reset();
+  QUARRY_TRY_ASSIGN(VerifiedSegment verified,
+                    SegmentVerifier(view->get(), (*view)->size_bytes(), rewritten, pace).Run());
+  verified.is_rewritten = true;
+  return verified;
 }
 
 }  // namespace quarry

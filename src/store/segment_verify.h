@@ -46,6 +46,7 @@ struct VerifiedSegment {
   uint64_t parts = 0;    ///< that verify
   uint64_t read_bytes = 0;
   bool stopped = false;
+  bool is_rewritten = false;        ///< offsets are those of the extents, not of the file
   std::optional<bool> is_complete;  ///< at least as many bytes of extents as were counted; none: not known
   std::vector<Piece> pieces;        ///< by offset, at most kPiecesMax
 };

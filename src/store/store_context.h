@@ -13,6 +13,7 @@
 #include "store/chunk_supply.h"
 #include "store/counter_set.h"
 #include "store/maintenance.h"
+#include "store/map_cache.h"
 #include "store/recent_cache.h"
 #include "store/value_cache.h"
 
@@ -30,6 +31,8 @@ struct SegmentPath {
 inline constexpr uint64_t kChunkBudgetBytes = 16ULL << 20;
 inline constexpr uint64_t kWriteBufferBudgetBytes = 16ULL << 20;
 inline constexpr uint64_t kReadBufferKeptBytes = 16ULL << 20;
+/// Maps of rewritten segments: 16 bytes for each run of extents, so some four million runs.
+inline constexpr uint64_t kMapBudgetBytes = 64ULL << 20;
 /// An extent of at most this size, and of at most the write batch, is staged.
 inline constexpr uint64_t kChunkSizeBytes = 1ULL << 20;
 /// A larger quarry_write_batch_bytes has no further effect.
@@ -45,6 +48,7 @@ struct StoreContext {
         chunk_supply(&chunk_buffers),
         recent(options_in.recent_cache_bytes),
         values(&counters),
+        maps(kMapBudgetBytes),
         maintenance(background_thread) {}
 
   // Constant after Open.
@@ -63,6 +67,7 @@ struct StoreContext {
   ChunkSupply chunk_supply;
   RecentCache recent;
   ValueCache values;
+  MapCache maps;
   Maintenance maintenance;
 };
 

@@ -353,6 +353,7 @@ Counters StoreDirectoryImpl::GetCounters() const {
   Counters counters = context_->counters.Snapshot();
   counters.recent_cache_bytes = context_->recent.kept_bytes();
   counters.cache_bytes = context_->values.used_bytes();
+  counters.segment_map_bytes = context_->maps.kept_bytes();
   counters.staging_bytes = context_->chunk_buffers.counted_bytes() + context_->write_buffers.counted_bytes();
   return counters;
 }

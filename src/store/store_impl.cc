@@ -233,9 +233,9 @@ StoreStats StoreImpl::GetStats() const {
     stats.live_bytes += segment->live_bytes();
     stats.dead_bytes += segment->dead_bytes();
     // A file that cannot be asked now (its data path is away) counts as nothing.
-    const auto file = segment->FileForRead(const_cast<StoreImpl*>(this));
-    if (!file.ok()) continue;
-    if (const Result<uint64_t> allocated = (*file)->AllocatedBytes(); allocated.ok()) stats.real_bytes += *allocated;
+    // No file stays open for this: a directory may have more segments than the process may have descriptors.
+    const Result<FileSpace> space = const_cast<StoreImpl*>(this)->SpaceOf(*segment);
+    if (space.ok()) stats.real_bytes += space->allocated_bytes;
   }
   return stats;
 }

@@ -79,6 +79,31 @@ class StoreImpl final : public Store,
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenSegmentForVerify(const Segment& segment, std::string* path)
       QUARRY_EXCLUDES(location_mutex_);
 
+  // What GC's rewriting asks for (store_rewrite.cc).
+  [[nodiscard]] uint64_t NowMicros() const { return context_->env->NowMicros(); }
+  struct FileSpace {
+    uint64_t size_bytes = 0;
+    uint64_t allocated_bytes = 0;  ///< as du counts it
+  };
+  /// Asks the file, which is opened for as long as that takes unless it is open already.
+  [[nodiscard]] Result<FileSpace> SpaceOf(const Segment& segment) QUARRY_EXCLUDES(location_mutex_);
+  /// No other took its place, and it was not unlinked.
+  [[nodiscard]] bool IsCurrent(const std::shared_ptr<Segment>& segment) const;
+  /// A handle on the file of `segment`, never on one that took its place: then kNotFound.
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenForHoles(const std::shared_ptr<Segment>& segment)
+      QUARRY_EXCLUDES(location_mutex_);
+  /// The file beside a segment's own that is to take its place.
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> CreateRewritten(const Segment& segment)
+      QUARRY_EXCLUDES(location_mutex_);
+  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenRewritten(const Segment& segment)
+      QUARRY_EXCLUDES(location_mutex_);
+  void RemoveRewritten(const Segment& segment) QUARRY_EXCLUDES(location_mutex_);
+  /// Puts it in the place of `segment`'s, by name and for reads. Its content is flushed; the manifest on disk calls the
+  /// segment sealed. Readers of `segment` keep the old file. Errors: kNotFound when another one is in its place, or
+  /// none; after kIoError `is_in_place` tells which is, and a crash may leave the one or the other: both are whole.
+  [[nodiscard]] Status PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes, bool* is_in_place)
+      QUARRY_EXCLUDES(manifest_mutex_, location_mutex_);
+
   /// Recovery found files beyond the manifest's numbers.
   void RaiseNextSegment(SegmentNumber next) { next_segment_.store(next.value); }
 
@@ -112,6 +137,8 @@ class StoreImpl final : public Store,
  private:
   StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& manifest, bool in_trash, bool has_manifest);
   [[nodiscard]] Result<std::string> SegmentDirectoryLocked(uint32_t path_number) const
+      QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
+  [[nodiscard]] Result<std::string> RewrittenPathLocked(const Segment& segment) const
       QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
   [[nodiscard]] std::string HomeDirectory(bool in_trash) const;
   [[nodiscard]] Lane* ChooseLane(const UnsyncedExtents& unsynced);

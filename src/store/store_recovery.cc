@@ -25,6 +25,8 @@ Result<std::map<uint32_t, uint32_t>> FindSegmentFiles(StoreContext* context, Sto
     QUARRY_TRY(names.status());
     for (const std::string& name : *names) {
       if (const auto segment = ParseSegmentFileName(name); segment) found.emplace(segment->value, number);
+      // The rewriting of a segment was cut off: its own file is whole.
+      if (IsLeftover(name) && store->has_manifest()) QUARRY_TRY(context->env->RemoveFile(JoinPath(*directory, name)));
     }
   }
   return found;
@@ -37,6 +39,19 @@ Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSeg
   QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
   if (size <= kSegmentHeaderSizeBytes) {
     return false;  // the header is durable before the first extent: nothing was ever appended
+  }
+  const Result<std::shared_ptr<const SegmentMap>> map = segment->Map(store);
+  if (map.status().code() == StatusCode::kIoError) return map.status();
+  if (!map.ok() || *map != nullptr) {
+    // Rewritten after the manifest that is here was written (it came from a copy, or is lost). Nothing of it is a tail
+    // that was never used, and the manifest's position means nothing. A map that is damaged is each read's to report.
+    SegmentScan scan;
+    if (map.ok()) {
+      QUARRY_TRY_ASSIGN(scan, ScanRewrittenSegment(file, store->id(), segment->number(), **map));
+    }
+    segment->RestoreCounters(scan.extents, scan.bytes, 0, size);
+    segment->set_state(SegmentState::kSealed);
+    return true;
   }
   QUARRY_TRY_ASSIGN(const SegmentScan scan,
                     ScanSegment(file, store->id(), segment->number(), known.checkpoint_position_bytes));

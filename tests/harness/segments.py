@@ -19,14 +19,15 @@ Extent = collections.namedtuple(
 
 
 def extents(path):
-    """Every extent of a segment, in order of offset."""
+    """Every extent of a segment, in order of offset. Of a rewritten one, `first_part_offset` is the place in the file."""
     data = path.read_bytes()
+    runs = _runs(data)
     found, position = [], data.find(EXTENT_MAGIC, BLOCK_SIZE_BYTES)
     while position != -1:
         _, version, codec, _, _, _, offset, value_size, stored_total, _, part_size, part_count, _ = HEADER.unpack_from(
             data, position
         )
-        if version in (1, 2) and offset == position:
+        if version in (1, 2) and offset == _original_offset(runs, position):
             index, key_id, key_version = position + HEADER.size, 0, 0
             if version == 2:
                 _, key_id, key_version, _, _ = CIPHER.unpack_from(data, index)
@@ -56,6 +57,19 @@ def extents(path):
         else:
             position = data.find(EXTENT_MAGIC, position + 8)
     return found
+
+
+def _runs(data):
+    """(original offset, place) of each run of a rewritten segment; of any other one run that is the whole file."""
+    if len(data) < BLOCK_SIZE_BYTES or struct.unpack_from("<H", data, 8)[0] != 2:
+        return [(0, 0)]
+    (count,) = struct.unpack_from("<I", data, 68)
+    return [struct.unpack_from("<QQ", data, BLOCK_SIZE_BYTES + 16 * run) for run in range(count)]
+
+
+def _original_offset(runs, position):
+    original, place = max((run for run in runs if run[1] <= position), key=lambda run: run[1], default=(0, 0))
+    return original + position - place
 
 
 def all_extents(paths):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COPY = REPOSITORY / "build" / "planted"
-COPIED = ["CMakeLists.txt", "src", "include", "tests/simulation", "tests/golden/generate_v1.cc"]
+COPIED = ["CMakeLists.txt", "src", "include", "tests/simulation", "tests/golden"]
 
 
 @dataclass
@@ -64,8 +64,8 @@ BUGS = [
     Bug(
         "a mark leaves out the last block of its extent",
         "src/gc/gc_pass.cc",
-        "RoundUpToBlock(locator.offset_bytes + locator.extent_size_bytes) / kBlockSizeBytes)",
-        "(locator.offset_bytes + locator.extent_size_bytes) / kBlockSizeBytes)",
+        "RoundUpToBlock(*place + locator.extent_size_bytes) / kBlockSizeBytes)",
+        "(*place + locator.extent_size_bytes) / kBlockSizeBytes)",
         ["durable-reads-back", "gc-gives-back"],
     ),
     Bug(
@@ -109,6 +109,41 @@ BUGS = [
         "std::max<uint64_t>(RoundUpToBlock(scan.end_bytes), kSegmentHeaderSizeBytes)",
         "std::max<uint64_t>(RoundUpToBlock(scan.end_bytes) - kBlockSizeBytes, kSegmentHeaderSizeBytes)",
         ["durable-reads-back", "flushed-not-cut"],
+    ),
+    Bug(
+        "a rewritten segment takes its name unflushed",
+        "src/gc/segment_rewrite.cc",
+        "  QUARRY_TRY(target_->Sync());\n",
+        "",
+        ["durable-reads-back"],
+    ),
+    Bug(
+        "the map of a rewritten segment is off by one entry",
+        "src/format/segment_map.cc",
+        "static_cast<size_t>(behind - runs_.begin()) - 1;\n  const uint64_t from_run",
+        "static_cast<size_t>(behind - runs_.begin()) - (behind - runs_.begin() > 1 ? 2 : 1);\n  const uint64_t from_run",
+        ["durable-reads-back", "unsynced-reads"],
+    ),
+    Bug(
+        "a rewriting leaves out an extent that is marked",
+        "src/gc/gc_pass.cc",
+        "  uint64_t bytes = 0;\n  uint64_t end_units = 0;\n",
+        "  uint64_t bytes = 0;\n  uint64_t end_units = 0;\n  if (extents.size() > 1) extents.pop_back();\n",
+        ["durable-reads-back"],
+    ),
+    Bug(
+        "the old file of a rewritten segment stays in use",
+        "src/store/store_rewrite.cc",
+        "  RegisterSegment(rewritten);\n",
+        "",
+        ["stats-match-files", "durable-reads-back", "gc-gives-back"],
+    ),
+    Bug(
+        "what a rewriting that was cut off left stays",
+        "src/store/store_recovery.cc",
+        "IsLeftover(name) && store->has_manifest()",
+        "IsLeftover(name) && !store->has_manifest()",
+        ["no-leftovers"],
     ),
     Bug(
         "a manifest is not flushed before it takes its place",

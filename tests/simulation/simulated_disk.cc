@@ -17,9 +17,12 @@ Status StatusOf(const Result<T>& result) {
   return result.status();
 }
 
+/// What a segment is rewritten into, until it takes its place.
+bool IsRewriting(const std::string& path) { return path.ends_with(".qseg.new"); }
+
 /// "store/segment" of a segment's path, empty for any other file: the directory above moves between stores and trash.
 std::string KeyOf(const std::string& path) {
-  if (!path.ends_with(".qseg")) return {};
+  if (!path.ends_with(".qseg") && !IsRewriting(path)) return {};
   const std::string directory = ParentPath(path);
   return directory.substr(directory.rfind('/') + 1) + path.substr(path.rfind('/'));
 }
@@ -97,6 +100,9 @@ bool SimulatedDisk::IsFlushed(const Locator& locator) const {
   const auto found = watched_.find(KeyOf(locator.store, locator.segment));
   if (found == watched_.end()) return false;
   const std::vector<uint8_t>& blocks = found->second->blocks;
+  if (found->second->is_rewritten) {
+    return std::none_of(blocks.begin(), blocks.end(), [](uint8_t block) { return (block & Watched::kDirty) != 0; });
+  }
   const uint64_t last = (locator.offset_bytes + locator.extent_size_bytes - 1) / kBlockSizeBytes;
   for (uint64_t block = locator.offset_bytes / kBlockSizeBytes; block <= last; ++block) {
     if (block >= blocks.size() || (blocks[block] & Watched::kDirty) != 0) return false;
@@ -307,7 +313,14 @@ Result<std::vector<std::string>> SimulatedDisk::ListDirectory(const std::string&
 }
 
 Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
-  return Do("rename", from + " to " + to, 0, 0, true, [&] { return faults_.Rename(from, to); });
+  QUARRY_TRY(Do("rename", from + " to " + to, 0, 0, true, [&] { return faults_.Rename(from, to); }));
+  if (IsRewriting(from)) {
+    const std::shared_ptr<Watched> watched = watched_[KeyOf(from)];
+    watched->is_rewritten = true;
+    watched_.erase(KeyOf(from));
+    watched_[KeyOf(to)] = watched;
+  }
+  return Status::Ok();
 }
 
 Status SimulatedDisk::RemoveFile(const std::string& path) {

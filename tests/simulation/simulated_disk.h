@@ -79,6 +79,7 @@ class SimulatedDisk : public Env {
     static constexpr uint8_t kFlushedData = 4;  ///< kData, and flushed
     std::vector<uint8_t> blocks;
     bool is_of_this_life = true;
+    bool is_rewritten = false;     ///< took the place of another: extents do not stand at their own offsets
     bool has_failed = false;       ///< nothing may be written or flushed any more
     bool has_lost_writes = false;  ///< has_failed, or a write failed for want of space
   };

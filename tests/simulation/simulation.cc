@@ -7,10 +7,9 @@
 // Exit code 0: every invariant held; 1: one did not, and how to see it again is printed; 2: bad arguments.
 #include <malloc.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "simulation/world.h"
@@ -104,50 +103,30 @@ void Report(const Totals& totals, double seconds) {
   Print("GC holes", totals.gc_holes);
   Print("GC segments unlinked", totals.gc_segments_unlinked);
   Print("GC bytes reclaimed", totals.gc_bytes_reclaimed);
-}
-
-[[nodiscard]] int Usage(const char* program) {
-  std::fprintf(
-      stderr,
-      "usage: %s [--seeds n] [--start n] [--seed n] [--ops n] [--trace] [--twice] [--every-call] [--cut-at n]\n",
-      program);
-  return 2;
+  Print("GC segments rewritten", totals.gc_segments_rewritten);
+  Print("GC bytes rewritten", totals.gc_bytes_rewritten);
+  Print("GC segments with damage", totals.gc_segments_damaged);
 }
 
 int Main(int argc, char** argv) {
   Arguments arguments;
   arguments.program = argv[0];
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    const auto number = [&](uint64_t* target) {
-      char* end = nullptr;
-      if (i + 1 >= argc) return false;
-      *target = std::strtoull(argv[++i], &end, 10);
-      return *end == 0 && end != argv[i];
-    };
-    bool is_good = true;
-    if (name == "--seeds") {
-      is_good = number(&arguments.seeds);
-    } else if (name == "--start") {
-      is_good = number(&arguments.start);
-    } else if (name == "--ops") {
-      is_good = number(&arguments.operations);
-    } else if (name == "--cut-at") {
-      is_good = number(&arguments.cut_at_call);
-    } else if (name == "--seed") {
-      is_good = number(&arguments.start);
-      arguments.seeds = 1;
-    } else if (name == "--trace") {
-      arguments.trace = true;
-    } else if (name == "--twice") {
-      arguments.twice = true;
-    } else if (name == "--every-call") {
-      arguments.every_call = true;
-    } else {
-      is_good = false;
-    }
-    if (!is_good) return Usage(argv[0]);
+  CLI::App app("Random histories of a store, on a disk in memory that fails and loses power, against a model.");
+  app.add_option("--seeds", arguments.seeds, "so many seeds, from --start")->capture_default_str();
+  auto* const start = app.add_option("--start", arguments.start, "the first seed")->capture_default_str();
+  auto* const one_seed =
+      app.add_option("--seed", arguments.start, "this seed alone")->excludes(start)->excludes("--seeds");
+  app.add_option("--ops", arguments.operations, "operations of each seed")->capture_default_str();
+  app.add_flag("--trace", arguments.trace, "print everything that happens");
+  app.add_flag("--twice", arguments.twice, "each seed twice: both runs must make the same calls");
+  app.add_flag("--every-call", arguments.every_call, "each seed again and again, power going after every call");
+  app.add_option("--cut-at", arguments.cut_at_call, "power goes after this changing call and at no other");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
+  if (!one_seed->empty()) arguments.seeds = 1;
   // Chunk buffers of 1 MiB come and go with every life of the process: let malloc keep them.
   (void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
   (void)mallopt(M_TRIM_THRESHOLD, 512 << 20);

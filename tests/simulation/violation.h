@@ -24,6 +24,8 @@ inline constexpr const char* kStoreIdsRise = "store-ids-rise";
 inline constexpr const char* kTrashRule = "trash-rule";
 inline constexpr const char* kGcGivesBack = "gc-gives-back";
 inline constexpr const char* kVerifyIsRight = "verify-is-right";
+inline constexpr const char* kGcPacks = "gc-packs";
+inline constexpr const char* kNoLeftovers = "no-leftovers";
 inline constexpr const char* kSameSeedSameRun = "same-seed-same-run";
 
 class Violation : public std::runtime_error {

@@ -58,6 +58,7 @@ void World::DrawOptions() {
   options_.recent_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 4 << 20});
   options_.value_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 100 << 10, 1 << 20});
   options_.checkpoint_interval_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});
+  has_small_values_ = dice_.Percent(33);
   for (uint64_t path = dice_.OneOf<uint64_t>({0, 0, 1, 2}); path > 0; --path) {
     options_.data_paths.push_back("/disk" + std::to_string(path));
     (void)disk_.memory()->CreateDirectory(options_.data_paths.back());
@@ -85,9 +86,9 @@ void World::OneOperation() {
       {1, &World::UndoDrop, "undo drop"},
       {2, &World::EmptyTrash, "empty trash"},
       {2, &World::RebuildTable, "rebuild"},
-      {3, &World::BeginGc, "gc begin"},
-      {4, &World::MarkGc, "gc mark"},
-      {6, &World::ReclaimGc, "gc reclaim"},
+      {4, &World::BeginGc, "gc begin"},
+      {5, &World::MarkGc, "gc mark"},
+      {8, &World::ReclaimGc, "gc reclaim"},
       {1, &World::DropGc, "gc drop"},
       {2, &World::Scrub, "scrub"},
       // From here on: not when power is to go at one chosen call.
@@ -217,6 +218,7 @@ void World::Reopen() {
   }
   CompareAll();
   CompareStats();
+  CheckNoLeftovers();
   VerifyFiles();
   if (dice_.Percent(15)) ReopenTwice();
 }

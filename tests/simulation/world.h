@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "format/segment_map.h"
 #include "format/test_cipher.h"
 #include "quarry/gc.h"
 #include "quarry/verify.h"
@@ -59,6 +60,9 @@ struct Totals {
   uint64_t gc_holes = 0;
   uint64_t gc_segments_unlinked = 0;
   uint64_t gc_bytes_reclaimed = 0;
+  uint64_t gc_segments_rewritten = 0;
+  uint64_t gc_bytes_rewritten = 0;
+  uint64_t gc_segments_damaged = 0;
 };
 
 /// The key of values that are encrypted.
@@ -111,14 +115,15 @@ class World {
   void CompareBytes(const Value& value, const Status& status, uint64_t failures_before, bool is_right);
   void CompareAll();
   void CompareStats();
-  void CheckGivenBack();
   /// Learns from ListStores what a failed or cut off change has come to; everything else must be as it was.
   void Observe();
   [[nodiscard]] std::map<uint32_t, std::string> SegmentFiles(StoreId store);
   [[nodiscard]] uint64_t AllocatedBlocks(const std::string& path);
+  void CheckNoLeftovers();
 
   // world_operations.cc
   void Append();
+  void AppendOne();
   void Commit();
   void RollBack();
   void CommitSome();
@@ -151,6 +156,11 @@ class World {
   void MarkGc();
   void ReclaimGc();
   void DropGc();
+  /// What is allocated is what the marks need, and no segment is left that was worth rewriting.
+  void CheckGivenBack();
+  void CheckGivenBackIn(const std::string& path, const std::vector<const Value*>& needed);
+  /// The map of the file at `path`; nothing when it was never rewritten.
+  [[nodiscard]] std::optional<SegmentMap> MapOf(const std::string& path);
 
   Dice dice_;
   const Settings settings_;
@@ -171,10 +181,11 @@ class World {
   uint64_t next_table_ = 1;
   uint64_t store_id_max_ = 0;
   uint64_t lsn_ = 100;
-  bool cut_was_armed_ = false;
+  bool has_small_values_ = false;  ///< many to a block: segments are worth rewriting
 
   struct Pass {
     std::unique_ptr<GcPass> pass;
+    GcOptions options;
     uint64_t began_at = 0;
     std::vector<StoreId> stores;
     std::map<std::pair<uint64_t, uint32_t>, std::string> segments;  ///< candidates and where they lie

@@ -1,6 +1,5 @@
 // The comparing half of World.
 #include <algorithm>
-#include <set>
 
 #include "io/path.h"
 #include "simulation/world.h"
@@ -155,23 +154,17 @@ void World::CompareStats() {
   }
 }
 
-void World::CheckGivenBack() {
-  if (disk_.failures() > 0 || disk_.power_is_off()) return;  // what a failing call left is given back by a later pass
-  std::map<std::pair<uint64_t, uint32_t>, std::set<uint64_t>> needed;
-  for (const size_t index : gc_->marked) {
-    const Locator& locator = values_[index].locator;
-    const uint64_t last = (locator.offset_bytes + locator.extent_size_bytes - 1) / kBlockSizeBytes;
-    std::set<uint64_t>& blocks = needed[{locator.store.value, locator.segment.value}];
-    for (uint64_t block = locator.offset_bytes / kBlockSizeBytes; block <= last; ++block) blocks.insert(block);
-  }
-  for (const auto& [segment, path] : gc_->segments) {
-    const auto store = stores_.find(segment.first);
-    if (store == stores_.end() || gc_->dropped.contains(segment.first)) continue;
-    const auto found = needed.find(segment);
-    const uint64_t expected = found == needed.end() ? 0 : 1 + found->second.size();
-    Check(AllocatedBlocks(path) == expected, kGcGivesBack,
-          path + " has " + std::to_string(AllocatedBlocks(path)) + " blocks, " + std::to_string(expected) +
-              " are in use");
+void World::CheckNoLeftovers() {
+  std::vector<std::string> parents = {JoinPath(options_.home_path, kStoresDirectoryName),
+                                      JoinPath(options_.home_path, kTrashDirectoryName)};
+  for (const std::string& path : options_.data_paths) parents.push_back(JoinPath(path, kDataPathDirectoryName));
+  for (const auto& [id, store] : stores_) {
+    for (const std::string& parent : parents) {
+      const std::string directory = JoinPath(parent, StoreDirectoryName(store.id));
+      const Result<std::vector<std::string>> names = disk_.memory()->ListDirectory(directory);
+      if (!names.ok()) continue;
+      for (const std::string& name : *names) Check(!IsLeftover(name), kNoLeftovers, JoinPath(directory, name));
+    }
   }
 }
 

@@ -1,5 +1,7 @@
 // The operations of World on GC: a pass is begun, other operations go on, the marks come, space is given back in steps.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "simulation/world.h"
 
@@ -12,7 +14,8 @@ void World::BeginGc() {
     if (!store.now.is_discarded && dice_.Percent(80)) pass.stores.push_back(store.id);
   }
   const uint64_t failures_before = disk_.failures();
-  Result<std::unique_ptr<GcPass>> begun = BeginGcPass(directory_.get(), pass.stores);
+  pass.options.rewrite_above = dice_.OneOf({0.0, 1.01, 1.25, 1.25, 2.0});
+  Result<std::unique_ptr<GcPass>> begun = BeginGcPass(directory_.get(), pass.stores, pass.options);
   if (!begun.ok()) return ExpectCause(begun.status(), failures_before, "begin of a GC pass");
   pass.pass = std::move(begun).value();
   pass.began_at = clock_;
@@ -63,11 +66,77 @@ void World::ReclaimGc() {
     totals_->gc_holes += report.holes;
     totals_->gc_segments_unlinked += report.segments_unlinked;
     totals_->gc_bytes_reclaimed += report.reclaimed_bytes;
+    totals_->gc_segments_rewritten += report.segments_rewritten;
+    totals_->gc_bytes_rewritten += report.rewritten_bytes;
+    totals_->gc_segments_damaged += report.segments_damaged;
     gc_.reset();
     return;
   }
 }
 
 void World::DropGc() { gc_.reset(); }
+
+std::optional<SegmentMap> World::MapOf(const std::string& path) {
+  const auto bytes = disk_.memory()->ReadSmallFile(path, UINT64_MAX);
+  if (!bytes.ok()) return std::nullopt;
+  const Result<SegmentHeader> header = DecodeSegmentHeader(*bytes);
+  if (!header.ok() || !header->is_rewritten()) return std::nullopt;
+  const Result<SegmentMap> map = SegmentMap::Decode(std::span(*bytes).subspan(kSegmentHeaderSizeBytes), *header);
+  Check(map.ok(), kDurableReadsBack, path + " has a bad map: " + map.status().ToString());
+  return *map;
+}
+
+void World::CheckGivenBack() {
+  if (disk_.failures() > 0 || disk_.power_is_off()) return;  // what a failing call left is given back by a later pass
+  std::map<std::pair<uint64_t, uint32_t>, std::vector<const Value*>> needed;
+  for (const size_t index : gc_->marked) {
+    const Locator& locator = values_[index].locator;
+    needed[{locator.store.value, locator.segment.value}].push_back(&values_[index]);
+  }
+  for (const auto& [segment, path] : gc_->segments) {
+    const auto store = stores_.find(segment.first);
+    if (store == stores_.end() || gc_->dropped.contains(segment.first)) continue;
+    CheckGivenBackIn(path, needed[segment]);
+  }
+}
+
+void World::CheckGivenBackIn(const std::string& path, const std::vector<const Value*>& needed) {
+  const std::optional<SegmentMap> map = MapOf(path);
+  std::set<uint64_t> blocks;
+  std::map<uint64_t, uint64_t> sizes;  // of extents with what fills them to 8 bytes, by offset
+  bool is_damaged = false;
+  for (const Value* const value : needed) {
+    const Locator& locator = value->locator;
+    const std::optional<uint64_t> place =
+        map ? map->Find(locator.offset_bytes, locator.extent_size_bytes) : locator.offset_bytes;
+    Check(place.has_value(), kDurableReadsBack,
+          path + " was rewritten without offset " + std::to_string(locator.offset_bytes));
+    const uint64_t last = (*place + locator.extent_size_bytes - 1) / kBlockSizeBytes;
+    for (uint64_t block = *place / kBlockSizeBytes; block <= last; ++block) blocks.insert(block);
+    sizes[locator.offset_bytes] = (locator.extent_size_bytes + 7) / 8 * 8;
+    is_damaged = is_damaged || value->is_damaged;
+  }
+  const uint64_t front = map ? DataBeginBytes(static_cast<uint32_t>(map->runs().size())) / kBlockSizeBytes : 1;
+  const uint64_t expected = needed.empty() ? 0 : front + blocks.size();
+  const uint64_t allocated = AllocatedBlocks(path);
+  Check(allocated == expected, kGcGivesBack,
+        path + " has " + std::to_string(allocated) + " blocks, " + std::to_string(expected) + " are in use");
+  if (needed.empty() || gc_->options.rewrite_above == 0 || is_damaged) return;
+  uint64_t bytes = 0;
+  uint64_t runs = 0;
+  uint64_t end = 0;
+  for (const auto& [offset, size] : sizes) {
+    runs += offset == end ? 0 : 1;
+    end = offset + size;
+    bytes += size;
+  }
+  const uint64_t packed = 1 + (16 * runs + 4095) / 4096 + (bytes + 4095) / 4096;
+  const bool is_worth =
+      static_cast<double>(allocated * kBlockSizeBytes) > gc_->options.rewrite_above * static_cast<double>(bytes) &&
+      packed * 8 <= allocated * 7;
+  Check(!is_worth, kGcPacks,
+        path + " has " + std::to_string(allocated) + " blocks for " + std::to_string(bytes) + " bytes in " +
+            std::to_string(runs) + " runs, and was not rewritten");
+}
 
 }  // namespace quarry::simulation

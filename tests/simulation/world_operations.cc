@@ -16,6 +16,11 @@ Value* World::PickValue(Value::State state) {
 }
 
 void World::Append() {
+  const uint64_t count = has_small_values_ ? 1 + dice_.Below(10) : 1;
+  for (uint64_t i = 0; i < count && !disk_.power_is_off(); ++i) AppendOne();
+}
+
+void World::AppendOne() {
   const Slot& slot = slots_[dice_.Below(slots_.size())];
   const bool to_rebuilt = slot.rebuilt.value != 0 && dice_.Percent(50);
   Result<std::shared_ptr<Store>> store = OpenStore(to_rebuilt ? slot.rebuilt : slot.table);
@@ -23,7 +28,9 @@ void World::Append() {
   Value value;
   value.seed = dice_.Word();
   value.content = dice_.OneOf({Content::kRandom, Content::kRandom, Content::kText, Content::kZeros, Content::kSparse});
-  value.size_bytes = dice_.Below(dice_.OneOf<uint64_t>({200, 4000, 4000, 20000, 20000, 70000, 300000}));
+  value.size_bytes =
+      dice_.Below(has_small_values_ ? dice_.OneOf<uint64_t>({60, 300, 300, 700, 700, 2000, 6000, 20000})
+                                    : dice_.OneOf<uint64_t>({200, 4000, 4000, 20000, 20000, 70000, 300000}));
   value.appended_at = clock_;
   AppendOptions options;
   options.part_size_bytes = dice_.OneOf<uint32_t>({512, 4096, 10000, 65536});
@@ -56,7 +63,7 @@ void World::ReadRange() {
 }
 
 void World::DeleteRows() {
-  for (uint64_t count = 1 + dice_.Below(4); count > 0; --count) {
+  for (uint64_t count = 1 + dice_.Below(has_small_values_ ? 24 : 4); count > 0; --count) {
     Value* const value = PickValue(Value::State::kLive);
     if (value == nullptr) return;
     value->state = Value::State::kDeleted;
@@ -70,7 +77,12 @@ void World::FlipBit() {
   const auto files = SegmentFiles(value->locator.store);
   const auto file = files.find(value->locator.segment.value);
   if (file == files.end()) return;
-  const uint64_t offset = value->locator.offset_bytes + dice_.Below(value->locator.extent_size_bytes);
+  const Locator& locator = value->locator;
+  const std::optional<SegmentMap> map = MapOf(file->second);
+  const std::optional<uint64_t> place =
+      map ? map->Find(locator.offset_bytes, locator.extent_size_bytes) : locator.offset_bytes;
+  Check(place.has_value(), kDurableReadsBack, file->second + " was rewritten without a value that is needed");
+  const uint64_t offset = *place + dice_.Below(locator.extent_size_bytes);
   if (!disk_.memory()->FlipBit(file->second, offset, static_cast<int>(dice_.Below(8)))) return;
   ++totals_->bits_flipped;
   value->is_damaged = true;

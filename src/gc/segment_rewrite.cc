@@ -1,0 +1,235 @@
+#include "gc/segment_rewrite.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "base/checksum.h"
+#include "format/segment_header.h"
+#include "store/segment_layout.h"
+
+namespace quarry {
+namespace {
+
+/// One read of the old file and one write of the new one, when extents are small.
+constexpr uint64_t kCallBytes = 1ULL << 20;
+
+uint64_t BytesOf(uint32_t units) { return units * kExtentAlignmentBytes; }
+
+/// Neighbours become one run.
+std::vector<SegmentMap::Piece> RunsOf(std::span<const NeededExtent> extents) {
+  std::vector<SegmentMap::Piece> runs;
+  for (const NeededExtent& extent : extents) {
+    const uint64_t begin = BytesOf(extent.offset_units);
+    if (runs.empty() || runs.back().original_bytes + runs.back().size_bytes != begin) runs.push_back({begin, 0});
+    runs.back().size_bytes += BytesOf(extent.size_units);
+  }
+  return runs;
+}
+
+}  // namespace
+
+SegmentRewrite::SegmentRewrite(std::shared_ptr<StoreImpl> store, std::shared_ptr<Segment> segment,
+                               std::vector<NeededExtent> extents)
+    : store_(std::move(store)),
+      segment_(std::move(segment)),
+      extents_(std::move(extents)),
+      new_map_(SegmentMap::Place(RunsOf(extents_))) {}
+
+SegmentRewrite::~SegmentRewrite() {
+  target_.reset();
+  if (!is_claimed_) return;
+  if (!is_in_place_) store_->RemoveRewritten(*segment_);
+  segment_->EndRewriting();
+}
+
+uint64_t SegmentRewrite::SizeBytes(std::span<const NeededExtent> extents) {
+  uint64_t size = 0;
+  uint32_t runs = 0;
+  uint64_t end = 0;
+  for (const NeededExtent& extent : extents) {
+    if (runs == 0 || extent.offset_units != end) ++runs;
+    end = static_cast<uint64_t>(extent.offset_units) + extent.size_units;
+    size += BytesOf(extent.size_units);
+  }
+  return RoundUpToBlock(DataBeginBytes(runs) + size);
+}
+
+Status SegmentRewrite::Begin(std::string* damage) {
+  if (!segment_->ClaimRewriting()) return Status::NotFound("another pass rewrites the segment");
+  is_claimed_ = true;
+  QUARRY_TRY_ASSIGN(source_, segment_->FileForRead(store_.get()));
+  QUARRY_TRY_ASSIGN(source_size_bytes_, source_->SizeBytes());
+  QUARRY_TRY_ASSIGN(old_map_, segment_->Map(store_.get()));
+  const Result<SegmentHeader> header = ReadSegmentHeader(source_, segment_->store(), segment_->number());
+  if (!header.ok()) {
+    *damage = header.status().ToString();
+    return Status::Ok();
+  }
+  header_ = *header;
+  ++header_.generation;
+  QUARRY_TRY_ASSIGN(target_, store_->CreateRewritten(*segment_));
+  written_bytes_ = DataBeginBytes(static_cast<uint32_t>(new_map_.runs().size()));
+  // Says early that there is no room, and keeps the file in one piece.
+  QUARRY_TRY(target_->Allocate(0, RoundUpToBlock(new_map_.data_end_bytes())));
+  buffer_ = AlignedBuffer(kCallBytes);
+  return Status::Ok();
+}
+
+Result<SegmentRewrite::Step> SegmentRewrite::Copy(uint64_t bytes_max) {
+  Step step;
+  if (target_ == nullptr) QUARRY_TRY(Begin(&step.damage));
+  if (!step.damage.empty()) return step;
+  while (next_extent_ < extents_.size()) {
+    if (step.bytes > 0 && step.bytes >= bytes_max) return step;
+    QUARRY_TRY(CopyPiece(&step.bytes, &step.damage));
+    if (!step.damage.empty()) return step;
+  }
+  QUARRY_TRY(Finish());
+  step.is_done = true;
+  return step;
+}
+
+Status SegmentRewrite::CopyPiece(uint64_t* copied, std::string* damage) {
+  const NeededExtent& extent = extents_[next_extent_];
+  const uint64_t begin = BytesOf(extent.offset_units);
+  if (!index_) {
+    const std::optional<uint64_t> place =
+        old_map_ == nullptr ? begin : old_map_->Find(begin, BytesOf(extent.size_units));
+    place_bytes_ = place.value_or(source_size_bytes_);
+    Result<ExtentIndex> index = ReadIndex(extent, place_bytes_);
+    if (!index.ok()) {
+      *damage = index.status().ToString();
+      return Status::Ok();
+    }
+    index_ = std::move(index).value();
+    next_part_ = 0;
+    QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front,
+                      Source(place_bytes_, HeaderAndIndexSizeBytes(index_->header)));
+    *copied += front.size();
+    QUARRY_TRY(Put(front));
+  } else {
+    const PartEntry& entry = index_->parts[next_part_];
+    const Result<std::span<const uint8_t>> stored =
+        Source(place_bytes_ + entry.offset_in_extent_bytes, entry.stored_size_bytes);
+    if (const Status status = stored.ok() ? VerifyPart(*index_, next_part_, *stored) : stored.status(); !status.ok()) {
+      *damage = status.ToString();
+      return Status::Ok();
+    }
+    ++next_part_;
+    *copied += stored->size();
+    QUARRY_TRY(Put(*stored));
+  }
+  if (next_part_ < index_->header.part_count) return Status::Ok();
+  index_.reset();
+  ++next_extent_;
+  return PutZerosTo(kExtentAlignmentBytes);
+}
+
+Result<ExtentIndex> SegmentRewrite::ReadIndex(const NeededExtent& extent, uint64_t place_bytes) {
+  const uint64_t offset = BytesOf(extent.offset_units);
+  QUARRY_TRY_ASSIGN(std::span<const uint8_t> front, Source(place_bytes, kExtentHeaderSizeBytes));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header,
+                    DecodeExtentHeader(front, segment_->store(), segment_->number(), offset));
+  // The sum of what the file says must be what the row said: else the one or the other is damaged.
+  if ((ExtentSizeBytes(header) + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes != extent.size_units) {
+    return Status::Corruption(segment_->store().value, segment_->number().value, offset,
+                              "the extent has " + std::to_string(ExtentSizeBytes(header)) + " bytes, its row says " +
+                                  std::to_string(BytesOf(extent.size_units)) + " with what fills its end");
+  }
+  QUARRY_TRY_ASSIGN(front, Source(place_bytes, HeaderAndIndexSizeBytes(header)));
+  return DecodeExtentIndex(front, segment_->store(), segment_->number(), offset);
+}
+
+Result<std::span<const uint8_t>> SegmentRewrite::Source(uint64_t place_bytes, uint64_t size_bytes) {
+  if (place_bytes < window_begin_bytes_ || place_bytes + size_bytes > window_begin_bytes_ + window_.size()) {
+    const uint64_t there = source_size_bytes_ - std::min(source_size_bytes_, place_bytes);
+    if (size_bytes > there) {
+      return Status::Corruption(segment_->store().value, segment_->number().value, place_bytes,
+                                "the segment ends at " + std::to_string(source_size_bytes_) + ", within an extent");
+    }
+    window_.resize(static_cast<size_t>(std::min(there, std::max(size_bytes, kCallBytes))));
+    window_begin_bytes_ = place_bytes;
+    const Result<size_t> read = source_->ReadAt(place_bytes, window_);
+    if (!read.ok() || *read < size_bytes) {
+      window_.clear();
+      QUARRY_TRY(read.status());
+      return Status::Corruption(segment_->store().value, segment_->number().value, place_bytes,
+                                "the segment became shorter while it was read");
+    }
+    window_.resize(*read);
+  }
+  return std::span<const uint8_t>(window_).subspan(static_cast<size_t>(place_bytes - window_begin_bytes_),
+                                                   static_cast<size_t>(size_bytes));
+}
+
+// ---- the new file ----
+
+Status SegmentRewrite::Put(std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const size_t size = std::min(bytes.size(), buffer_.size() - buffered_);
+    std::memcpy(buffer_.data() + buffered_, bytes.data(), size);
+    buffered_ += size;
+    bytes = bytes.subspan(size);
+    if (buffered_ == buffer_.size()) QUARRY_TRY(WriteBuffer());
+  }
+  return Status::Ok();
+}
+
+Status SegmentRewrite::PutZerosTo(uint64_t multiple) {
+  static constexpr std::array<uint8_t, kBlockSizeBytes> kZeros{};
+  const uint64_t rest = buffered_ % multiple;  // the buffer begins at a block
+  return rest == 0 ? Status::Ok() : Put(std::span<const uint8_t>(kZeros).first(static_cast<size_t>(multiple - rest)));
+}
+
+Status SegmentRewrite::WriteBuffer() {
+  if (buffered_ == 0) return Status::Ok();
+  QUARRY_TRY(target_->WriteAt(written_bytes_, {buffer_.data(), buffered_}));
+  written_bytes_ += buffered_;
+  buffered_ = 0;
+  return Status::Ok();
+}
+
+Status SegmentRewrite::Finish() {
+  QUARRY_TRY(PutZerosTo(kBlockSizeBytes));
+  QUARRY_TRY(WriteBuffer());
+  assert(written_bytes_ == RoundUpToBlock(new_map_.data_end_bytes()));
+  const uint64_t size = written_bytes_;
+  const std::vector<uint8_t> map = new_map_.Encode();
+  QUARRY_TRY(WriteMap(map));
+  QUARRY_TRY(WriteHeader(map));
+  QUARRY_TRY(target_->Sync());
+  QUARRY_TRY(target_->Close());
+  QUARRY_TRY(Verify());
+  return store_->PublishRewritten(segment_, size, &is_in_place_);
+}
+
+Status SegmentRewrite::WriteMap(const std::vector<uint8_t>& map) {
+  written_bytes_ = kSegmentHeaderSizeBytes;
+  QUARRY_TRY(Put(map));
+  QUARRY_TRY(PutZerosTo(kBlockSizeBytes));
+  return WriteBuffer();
+}
+
+Status SegmentRewrite::WriteHeader(const std::vector<uint8_t>& map) {
+  header_.run_count = static_cast<uint32_t>(new_map_.runs().size());
+  header_.data_end_bytes = new_map_.data_end_bytes();
+  header_.map_checksum = Checksum64(map);
+  header_.rewritten_micros = store_->NowMicros();
+  EncodeSegmentHeader(header_, std::span<uint8_t, kSegmentHeaderSizeBytes>(buffer_.data(), kSegmentHeaderSizeBytes));
+  return target_->WriteAt(0, {buffer_.data(), kSegmentHeaderSizeBytes});
+}
+
+Status SegmentRewrite::Verify() {
+  QUARRY_TRY_ASSIGN(const std::unique_ptr<ReadableFile> file, store_->OpenRewritten(*segment_));
+  QUARRY_TRY_ASSIGN(const SegmentHeader header, ReadSegmentHeader(file.get(), segment_->store(), segment_->number()));
+  if (!(header == header_)) return Status::FromErrno(EIO, "what was written does not read back:", "segment header");
+  QUARRY_TRY_ASSIGN(const auto map, ReadSegmentMap(file.get(), header));
+  if (!std::equal(map->runs().begin(), map->runs().end(), new_map_.runs().begin(), new_map_.runs().end())) {
+    return Status::FromErrno(EIO, "what was written does not read back:", "segment map");
+  }
+  return Status::Ok();
+}
+
+}  // namespace quarry

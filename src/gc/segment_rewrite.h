@@ -1,0 +1,101 @@
+// SegmentRewrite: copies the needed extents of a segment, byte for byte, to a file that then takes the segment's place.
+//
+// Invariants:
+//  - An extent is copied after header, index and every part verified; nothing is decoded, so no key is needed. One
+//    that does not verify, or cannot be read, ends the rewriting: the segment stays as it is.
+//  - The header comes last, in front of what it speaks of, and is flushed with it before the new file gets the name.
+//  - A rewriting that is dropped leaves the segment as it was, and removes what it wrote.
+// Thread-safety: externally synchronised.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "format/extent.h"
+#include "format/segment_map.h"
+#include "io/env.h"
+#include "store/store_impl.h"
+
+namespace quarry {
+
+/// A needed extent, in units of kExtentAlignmentBytes: offset in the segment as it was, size rounded up.
+struct NeededExtent {
+  uint32_t offset_units = 0;
+  uint32_t size_units = 0;
+  auto operator<=>(const NeededExtent&) const = default;
+};
+
+class SegmentRewrite {
+ public:
+  /// `extents` are sorted, without doubles, do not overlap, and all lie within the segment.
+  SegmentRewrite(std::shared_ptr<StoreImpl> store, std::shared_ptr<Segment> segment, std::vector<NeededExtent> extents);
+  ~SegmentRewrite();
+  SegmentRewrite(const SegmentRewrite&) = delete;
+  SegmentRewrite& operator=(const SegmentRewrite&) = delete;
+
+  /// The size of the new file.
+  [[nodiscard]] static uint64_t SizeBytes(std::span<const NeededExtent> extents);
+
+  [[nodiscard]] uint64_t size_bytes() const { return new_map_.data_end_bytes(); }
+  /// Gives the extents back. The rewriting is over.
+  [[nodiscard]] std::vector<NeededExtent> TakeExtents() { return std::move(extents_); }
+
+  struct Step {
+    uint64_t bytes = 0;    ///< copied
+    bool is_done = false;  ///< the new file has taken the place of the old
+    std::string damage;    ///< not empty: an extent could not be copied, for this reason; the rewriting is over
+  };
+  /// Copies about `bytes_max` more, at least one part. Errors: kIoError, kNoSpace, kNotFound (another file is in the
+  /// segment's place); then the rewriting is over.
+  [[nodiscard]] Result<Step> Copy(uint64_t bytes_max);
+
+ private:
+  [[nodiscard]] Status Begin(std::string* damage);
+  /// Copies the front of the next extent, or its next part. Errors are those of writing; those of reading are damage.
+  [[nodiscard]] Status CopyPiece(uint64_t* copied, std::string* damage);
+  [[nodiscard]] Result<ExtentIndex> ReadIndex(const NeededExtent& extent, uint64_t place_bytes);
+  /// `size_bytes` of the old file. Valid until the next call.
+  [[nodiscard]] Result<std::span<const uint8_t>> Source(uint64_t place_bytes, uint64_t size_bytes);
+  [[nodiscard]] Status Put(std::span<const uint8_t> bytes);
+  [[nodiscard]] Status PutZerosTo(uint64_t multiple);
+  [[nodiscard]] Status WriteBuffer();
+  [[nodiscard]] Status Finish();
+  [[nodiscard]] Status WriteMap(const std::vector<uint8_t>& map);
+  [[nodiscard]] Status WriteHeader(const std::vector<uint8_t>& map);
+  /// Reads the layout as every reader will.
+  [[nodiscard]] Status Verify();
+
+  const std::shared_ptr<StoreImpl> store_;
+  const std::shared_ptr<Segment> segment_;
+  std::vector<NeededExtent> extents_;
+  const SegmentMap new_map_;
+
+  // From Begin on.
+  std::shared_ptr<const SegmentMap> old_map_;  ///< null: the extents stand at their own offsets
+  ReadableFile* source_ = nullptr;             ///< the segment's own handle
+  uint64_t source_size_bytes_ = 0;
+  SegmentHeader header_;
+  std::unique_ptr<WritableFile> target_;
+  bool is_claimed_ = false;
+  bool is_in_place_ = false;
+
+  size_t next_extent_ = 0;
+  uint32_t next_part_ = 0;
+  std::optional<ExtentIndex> index_;  ///< of the extent that is being copied, once its front was
+  uint64_t place_bytes_ = 0;          ///< of that extent in the old file
+
+  std::vector<uint8_t> window_;  ///< of the old file ...
+  uint64_t window_begin_bytes_ = 0;
+  AlignedBuffer buffer_;  ///< of the new file ...
+  size_t buffered_ = 0;
+  uint64_t written_bytes_ = 0;  ///< ... from here
+};
+
+}  // namespace quarry

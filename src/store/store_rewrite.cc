@@ -1,0 +1,82 @@
+// The rewriting half of StoreImpl: the file that GC writes beside a segment's own, and how it takes its place.
+//
+// Invariants:
+//  - The segment's own file stays as it is until one rename replaces it, by one whose content was flushed before.
+//    So every crash leaves the one or the other, each whole. No manifest has to agree: the file tells its layout.
+//  - A Segment never sees two files: its own was opened before the rename, and another Segment is made for the new one.
+#include "io/path.h"
+#include "store/layout.h"
+#include "store/store_impl.h"
+
+namespace quarry {
+
+bool StoreImpl::IsCurrent(const std::shared_ptr<Segment>& segment) const {
+  return FindSegment(segment->number()) == segment;
+}
+
+Result<StoreImpl::FileSpace> StoreImpl::SpaceOf(const Segment& segment) {
+  ReadableFile* file = segment.FileIfOpen();
+  std::unique_ptr<ReadableFile> opened;
+  if (file == nullptr) {
+    QUARRY_TRY_ASSIGN(opened, OpenSegmentForRead(segment.number(), segment.path_number()));
+    file = opened.get();
+  }
+  FileSpace space;
+  QUARRY_TRY_ASSIGN(space.size_bytes, file->SizeBytes());
+  QUARRY_TRY_ASSIGN(space.allocated_bytes, file->AllocatedBytes());
+  return space;
+}
+
+Result<std::unique_ptr<WritableFile>> StoreImpl::OpenForHoles(const std::shared_ptr<Segment>& segment) {
+  SharedLock lock(location_mutex_);
+  if (!IsCurrent(segment)) return NotFound(segment->number());
+  QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment->path_number()));
+  return context_->env->OpenForWrite(JoinPath(directory, SegmentFileName(segment->number())));
+}
+
+Result<std::string> StoreImpl::RewrittenPathLocked(const Segment& segment) const {
+  QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment.path_number()));
+  return JoinPath(directory, RewrittenSegmentFileName(segment.number()));
+}
+
+Result<std::unique_ptr<WritableFile>> StoreImpl::CreateRewritten(const Segment& segment) {
+  SharedLock lock(location_mutex_);
+  QUARRY_TRY_ASSIGN(const std::string path, RewrittenPathLocked(segment));
+  // What an earlier try left is in nobody's use.
+  if (const Status status = context_->env->RemoveFile(path); !status.ok() && status.code() != StatusCode::kNotFound) {
+    return status;
+  }
+  return context_->env->CreateFile(path);
+}
+
+Result<std::unique_ptr<ReadableFile>> StoreImpl::OpenRewritten(const Segment& segment) {
+  SharedLock lock(location_mutex_);
+  QUARRY_TRY_ASSIGN(const std::string path, RewrittenPathLocked(segment));
+  return context_->env->OpenForRead(path);
+}
+
+void StoreImpl::RemoveRewritten(const Segment& segment) {
+  SharedLock lock(location_mutex_);
+  const Result<std::string> path = RewrittenPathLocked(segment);
+  // What stays is removed by the next try, or by the next start.
+  if (path.ok()) (void)context_->env->RemoveFile(*path);
+}
+
+Status StoreImpl::PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes, bool* is_in_place) {
+  // Whoever holds the old one reads the old file, also if it is for the first time.
+  QUARRY_TRY(segment->FileForRead(this).status());
+  auto rewritten = std::make_shared<Segment>(context_, id_, segment->number(), segment->path_number());
+  rewritten->TakeOver(*segment, size_bytes);
+  MutexLock manifest_lock(manifest_mutex_);
+  ExclusiveLock lock(location_mutex_);
+  if (unlinked_ || !IsCurrent(segment)) return NotFound(segment->number());
+  QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment->path_number()));
+  QUARRY_TRY(context_->env->Rename(JoinPath(directory, RewrittenSegmentFileName(segment->number())),
+                                   JoinPath(directory, SegmentFileName(segment->number()))));
+  RegisterSegment(rewritten);
+  *is_in_place = true;
+  context_->counters.Add(Counter::kFileBytesWritten, size_bytes);
+  return context_->env->SyncDirectory(directory);
+}
+
+}  // namespace quarry
