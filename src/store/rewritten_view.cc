@@ -27,24 +27,23 @@ Result<std::unique_ptr<RewrittenView>> RewrittenView::Open(ReadableFile* file, u
   const Result<SegmentHeader> header = DecodeSegmentHeader(bytes, store, segment);
   if (!header.ok() || !header->is_rewritten()) return std::unique_ptr<RewrittenView>();
   if (header->data_end_bytes > file_size_bytes || DataBeginBytes(header->run_count) > file_size_bytes) {
-    return Status::Corruption(store.value, segment.value, file_size_bytes,
-                              "the rewritten segment was cut off, it had " + std::to_string(header->data_end_bytes) +
-                                  " bytes");
+    return Status::Corruption(
+        store.value, segment.value, file_size_bytes,
+        "the rewritten segment was cut off, it had " + std::to_string(header->data_end_bytes) + " bytes");
   }
   SegmentWindow map_window(file, file_size_bytes, kWindowBytes);
   QUARRY_TRY_ASSIGN(const std::span<const uint8_t> map_bytes,
                     map_window.At(kSegmentHeaderSizeBytes, MapSizeBytes(header->run_count)));
   QUARRY_TRY_ASSIGN(SegmentMap map, SegmentMap::Decode(map_bytes, *header));
-  return std::unique_ptr<RewrittenView>(
-      new RewrittenView(file, file_size_bytes, std::move(bytes), std::move(map)));
+  return std::unique_ptr<RewrittenView>(new RewrittenView(file, file_size_bytes, std::move(bytes), std::move(map)));
 }
 
 std::vector<RewrittenView::Piece> RewrittenView::PiecesOf(uint64_t begin_bytes, uint64_t end_bytes) const {
   std::vector<Piece> pieces;
   const std::span<const SegmentRun> runs = map_.runs();
-  const auto behind = std::upper_bound(runs.begin(), runs.end(), begin_bytes, [](uint64_t offset, const SegmentRun& run) {
-    return offset < run.original_bytes;
-  });
+  const auto behind =
+      std::upper_bound(runs.begin(), runs.end(), begin_bytes,
+                       [](uint64_t offset, const SegmentRun& run) { return offset < run.original_bytes; });
   for (auto run = static_cast<size_t>(behind - runs.begin()) - (behind == runs.begin() ? 0 : 1);
        run < runs.size() && runs[run].original_bytes < end_bytes; ++run) {
     const uint64_t place_end = run + 1 < runs.size() ? runs[run + 1].place_bytes : map_.data_end_bytes();
@@ -56,8 +55,8 @@ std::vector<RewrittenView::Piece> RewrittenView::PiecesOf(uint64_t begin_bytes, 
 }
 
 Result<size_t> RewrittenView::ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) {
-  out = out.first(static_cast<size_t>(
-      std::min<uint64_t>(out.size(), size_bytes_ - std::min(size_bytes_, offset_bytes))));
+  out =
+      out.first(static_cast<size_t>(std::min<uint64_t>(out.size(), size_bytes_ - std::min(size_bytes_, offset_bytes))));
   std::fill(out.begin(), out.end(), uint8_t{0});
   if (offset_bytes < header_.size()) {
     const size_t size = std::min<size_t>(out.size(), header_.size() - static_cast<size_t>(offset_bytes));

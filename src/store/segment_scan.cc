@@ -21,16 +21,15 @@ size_t NextCandidate(std::span<const uint8_t> in_block) {
 }
 
 /// The sound extent at `place_bytes` of the file, whose own offset is `offset_bytes`; nothing when there is none.
-Result<std::optional<ExtentHeader>> ExtentAt(SegmentWindow* window, StoreId store, SegmentNumber segment, uint64_t place_bytes,
-                                             uint64_t offset_bytes) {
+Result<std::optional<ExtentHeader>> ExtentAt(SegmentWindow* window, StoreId store, SegmentNumber segment,
+                                             uint64_t place_bytes, uint64_t offset_bytes) {
   QUARRY_TRY_ASSIGN(const std::span<const uint8_t> header_bytes, window->At(place_bytes, kExtentHeaderSizeBytes));
   if (header_bytes.size() < kExtentHeaderSizeBytes || !StartsLikeExtent(header_bytes)) {
     return std::optional<ExtentHeader>();
   }
   const auto header = DecodeExtentHeader(header_bytes, store, segment, offset_bytes);
   if (!header.ok()) return std::optional<ExtentHeader>();
-  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front,
-                    window->At(place_bytes, HeaderAndIndexSizeBytes(*header)));
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front, window->At(place_bytes, HeaderAndIndexSizeBytes(*header)));
   const auto index = DecodeExtentIndex(front, store, segment, offset_bytes);
   return index.ok() ? std::optional<ExtentHeader>(index->header) : std::optional<ExtentHeader>();
 }

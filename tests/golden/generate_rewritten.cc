@@ -1,5 +1,6 @@
 // Writes the golden file of segment header version 2 into the directory given: the segment of version 1 (read from the
-// first directory), rewritten. Run once, when the version was made. Target: quarry_golden_rewritten (not built by default).
+// first directory), rewritten. Run once, when the version was made. Target: quarry_golden_rewritten (not built by
+// default).
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
