@@ -1,0 +1,77 @@
+"""Backups beside GC: a mark pass that is asked for while a backup runs gives nothing back before it has ended."""
+
+import threading
+
+from drill import check_all, checksums, replay, binlogs_after
+from harness.gc import Gc, disk_bytes
+from test_under_load import BINLOG, Load, restored
+
+ROWS = 40
+
+
+def test_a_pass_waits_for_the_copy(own_server, drill):
+    server = own_server("backup-gc", "--quarry-segment-size=2M", "--quarry-gc=OFF")
+    gc = Gc(server)
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query(f"INSERT INTO d.t SELECT seq, REPEAT(CHAR(64 + seq), 300000) FROM d.seq_1_to_{ROWS}")
+    before = checksums(server)
+    full = disk_bytes(server.segments())
+    # When mariadb-backup has ended, its locks are gone: all that is left is the tool's own lock.
+    drill.backup_then(
+        server,
+        "full",
+        f'echo "DELETE FROM d.t WHERE id % 10 > 0; SET GLOBAL quarry_gc_now = ON" | {drill.client(server)}\nsleep 8',
+    )
+    # The pass had reason enough, and does its work as soon as it may.
+    gc.wait_done(gc.status()["requests"])
+    assert disk_bytes(server.segments()) < full / 2, "the pass found nothing to give back"
+    drill.verify("full")
+    drill.prepare("full")
+    copy = own_server("backup-gc-copy", "--quarry-gc=OFF", start=False)
+    drill.restore_to(copy, "full")
+    server.stop()
+    copy.start()
+    assert checksums(copy) == before
+    check_all(copy)
+    # A pass over the restored server knows what is dead there, and what is not.
+    copy.query("DELETE FROM d.t WHERE id % 2 = 0")
+    left = checksums(copy)
+    Gc(copy).run_well()
+    assert checksums(copy) == left
+
+
+def test_under_load_with_passes_all_the_time(own_server, drill):
+    server = own_server("backup-gc-load", *BINLOG, "--quarry-gc=OFF")
+    gc = Gc(server)
+    Load.prepare(server)
+    stop = threading.Event()
+
+    def ask():
+        while not stop.wait(0.3):
+            gc.request()
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    try:
+        with Load(server):
+            drill.backup(server, "full")
+        with Load(server):
+            drill.backup(server, "one", base="full")
+        # Once more without DDL, which ends passes.
+        gc.wait_done(gc.status()["requests"])
+    finally:
+        stop.set()
+        asker.join()
+    final = checksums(server)
+    print(f"GC: {gc.status()}")
+    assert gc.status()["passes"] > 0, gc.status()
+    linked = [entry for entry in drill.catalog("one")["quarry_files"] if entry["linked"]]
+    print(f"linked: {len(linked)} of {len(drill.catalog('one')['quarry_files'])}")
+    drill.prepare("full")
+    drill.prepare("full", increment="one")
+    copy = restored(own_server, drill, "backup-gc-load-copy", "full")
+    _, start, names = binlogs_after(server, drill.catalog("one")["binlog"])
+    replay(names, start, copy)
+    assert checksums(copy) == final
+    check_all(copy)
