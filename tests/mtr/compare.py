@@ -17,7 +17,7 @@ from pathlib import Path
 ENGINE_NAME = re.compile(r"quarry|innodb", re.IGNORECASE)
 WORKER_FOLDER = r"(?:/\d+\b)?"  # mtr gives each of several workers a folder
 TEMPORARY = re.compile(r"/tmp/quarry-mtr\w+/tmp" + WORKER_FOLDER)
-INLINE_OPTION = re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?[`\"]INLINE_SIZE[`\"]='?\d+'?", re.IGNORECASE)
+INLINE_OPTION = re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?([`\"]?)INLINE_SIZE\1='?\d+'?", re.IGNORECASE)
 # The id of a query, of which the server counts those of Quarry's own threads too.
 XID = re.compile(r"(\bXid = |/\* xid=)\d+")
 LAST_LINES = 40
