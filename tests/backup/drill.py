@@ -90,7 +90,11 @@ class Drill:
         return self.run("prepare", f"--target-dir={self.path(name)}", *arguments, fails=fails)
 
     def verify(self, name, fails=False):
-        return self.run("verify", f"--target-dir={self.path(name)}", fails=fails)
+        """By sizes and checksums, and by quarry-verify."""
+        extents = f"--quarry-verify={REPOSITORY / 'build' / 'release' / 'tools' / 'quarry-verify'}"
+        said = self.run("verify", f"--target-dir={self.path(name)}", extents, fails=fails)
+        assert fails or " extents, " in said, said
+        return said
 
     def catalog(self, name):
         return json.loads((self.path(name) / "backup.json").read_text())

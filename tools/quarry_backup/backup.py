@@ -60,6 +60,12 @@ def in_parallel(function, items, threads):
             raise
 
 
+def make_home(directory):
+    """What every home has, also when nothing is in it."""
+    for part in ("stores", "trash"):
+        files.make_directories(os.path.join(directory, "home", part))
+
+
 class Base:
     """The backup that an incremental one builds upon."""
 
@@ -153,6 +159,7 @@ class Backup:
 
     # --- Quarry's files -----------------------------------------------------------------------
     def copy_quarry(self, snapshot, session):
+        make_home(self.path(catalog.QUARRY))
         small = []
         for name, _, _, contents in snapshot["file"]:
             small.append(self.write_small(f"home/{name}", bytes.fromhex(contents or "")))

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 from quarry_backup import catalog, files
-from quarry_backup.backup import Progress, in_parallel, say
+from quarry_backup.backup import Progress, in_parallel, make_home, say
 from quarry_backup.files import BackupError
 from quarry_backup.session import check_passed_on, find_tool, run_mariadb_backup
 
@@ -83,6 +83,7 @@ def _adopt_segments(directory, increment, added):
     """Every backup holds all of Quarry's files of its moment: those of the increment take the place of ours."""
     here = os.path.join(directory, catalog.QUARRY)
     files.remove_tree(here + ".new")
+    make_home(here + ".new")
     for entry in added["quarry_files"]:
         target = os.path.join(here + ".new", entry["name"])
         files.make_directories(os.path.dirname(target))
