@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "backup.h"
+#include "gc_thread.h"
 #include "housekeeping.h"
 #include "hton.h"
 #include "scrub.h"
@@ -83,6 +83,15 @@ void AddWork(Text* text, const Counters& counters) {
              ", checkpoints ", counters.checkpoints);
 }
 
+void AddGc(Text* text) {
+  const GcStatus gc = GetGcStatus();
+  text->Section("GC");
+  text->Line(gc.state, GcIsOn() ? "" : " (quarry_gc = OFF)");
+  text->Line("passes ", gc.passes, ", dropped ", gc.passes_dropped, ", rows scanned ", gc.rows_scanned);
+  text->Line("bytes given back ", gc.reclaimed_bytes, ", segments unlinked ", gc.segments_unlinked);
+  if (!gc.last_error.empty()) text->Line("last dropped for: ", gc.last_error);
+}
+
 void AddHealth(Text* text, const Counters& counters) {
   const ScrubState scrub = GetScrubState();
   text->Section("SCRUB");
@@ -106,6 +115,7 @@ bool ShowEngineStatus(handlerton*, THD* thd, stat_print_fn* print, enum ha_stat_
   text.Line("QUARRY, counted since the server started");
   AddStores(&text);
   AddWork(&text, counters);
+  AddGc(&text);
   AddHealth(&text, counters);
   constexpr std::string_view kName = "QUARRY";
   return print(thd, kName.data(), kName.size(), "", 0, text.text().data(), text.text().size());

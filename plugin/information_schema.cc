@@ -150,9 +150,22 @@ std::optional<std::unordered_map<uint64_t, std::string>> InnodbNames() {
   return names;
 }
 
+/// The same answer for every table that one statement visits.
+const std::optional<std::unordered_map<uint64_t, std::string>>& InnodbNamesOfStatement(const THD* thd) {
+  static thread_local query_id_t query_id = 0;
+  static thread_local my_thread_id thread_id = 0;
+  static thread_local std::optional<std::unordered_map<uint64_t, std::string>> names;
+  if (query_id != thd->query_id || thread_id != thd->thread_id) {
+    names = InnodbNames();
+    query_id = thd->query_id;
+    thread_id = thd->thread_id;
+  }
+  return names;
+}
+
 /// The least that holds for the table, or any partition of it. 0 when InnoDB cannot be asked for their ids.
-uint32_t PrefixLimitOf(const TABLE_SHARE* share) {
-  const auto innodb_names = InnodbNames();
+uint32_t PrefixLimitOf(const THD* thd, const TABLE_SHARE* share) {
+  const auto& innodb_names = InnodbNamesOfStatement(thd);
   if (!innodb_names) return 0;
   std::string_view name(share->normalized_path.str, share->normalized_path.length);
   if (name.substr(0, 2) == "./") name.remove_prefix(2);
@@ -166,12 +179,12 @@ uint32_t PrefixLimitOf(const TABLE_SHARE* share) {
 }
 
 /// The layout that an open handler of the table would use.
-ColumnLayout LayoutInForce(TABLE* table) {
+ColumnLayout LayoutInForce(const THD* thd, TABLE* table) {
   ColumnLayout layout = ResolveColumns(table, false);
   const bool limit_matters = std::any_of(layout.columns.begin(), layout.columns.end(), [](const ColumnPlan& plan) {
     return plan.managed() && plan.guaranteed_prefix_bytes > plan.index_prefix_bytes;
   });
-  if (limit_matters) layout.ApplyPrefixLimit(PrefixLimitOf(table->s));
+  if (limit_matters) layout.ApplyPrefixLimit(PrefixLimitOf(thd, table->s));
   return layout;
 }
 
@@ -200,7 +213,7 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
     }
     return 0;
   }
-  const ColumnLayout layout = LayoutInForce(table);
+  const ColumnLayout layout = LayoutInForce(thd, table);
   const uint32_t key_id = EncryptionKeyOf(table->s);
   for (const ColumnPlan& plan : layout.columns) {
     const Field* const column = table->field[plan.field_index];

@@ -131,7 +131,7 @@ def test_engine_status(server):
     rows = server.query("SHOW ENGINE QUARRY STATUS")
     assert len(rows) == 1 and rows[0][0] == "QUARRY"
     text = rows[0][2]
-    for section in ("STORES", "APPENDS AND READS", "GROUP COMMIT", "SCRUB", "HEALTH"):
+    for section in ("STORES", "APPENDS AND READS", "GROUP COMMIT", "GC", "SCRUB", "HEALTH"):
         assert f"---\n{section}\n---\n" in text, text
     stores = int(re.search(r"^(\d+) stores, \d+ segments", text, re.M).group(1))
     shown = server.query("SELECT COUNT(*) FROM information_schema.QUARRY_TABLES WHERE STATE <> 'DROPPED'")[0][0]
