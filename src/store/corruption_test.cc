@@ -2,6 +2,7 @@
 // verification finds every flip that has a meaning. The counts are printed.
 #include <cstdio>
 
+#include "quarry/gc.h"
 #include "store/verify_test_util.h"
 
 namespace quarry {
@@ -89,6 +90,50 @@ TEST(CorruptionTest, EveryBitOfASegment) {
     EXPECT_EQ(directory->GetCounters().corruptions, flips.read_errors);
     flips.Print((std::string("segment, codec ") + CodecName(codec)).c_str());
   }
+}
+
+// GC rewrote it: header of version 2, a map, and extents that stand elsewhere than their locators say.
+TEST(CorruptionTest, EveryBitOfARewrittenSegment) {
+  MemoryEnv env;
+  DirectoryOptions options = TestOptions();
+  options.recent_cache_bytes = 0;
+  options.value_cache_bytes = 0;
+  const Values values = MakeInstallation(&env, options, Codec::kNone, 30, 40);
+  Values kept;
+  {
+    const std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
+    const std::vector<StoreId> stores = {values.front().first.store};
+    const auto pass = ValueOf(BeginGcPass(directory.get(), stores));
+    for (size_t i = 0; i < values.size(); i += 5) {
+      pass->Mark(values[i].first);
+      kept.push_back(values[i]);
+    }
+    while (!ValueOf(pass->ReclaimSome(1 << 20)).done) {
+    }
+    ASSERT_GT(pass->report().segments_rewritten, 0U);
+  }
+  ASSERT_EQ(VerifyAll(&env).seen.findings.size(), 0U) << VerifyAll(&env).seen.Text();
+  Flips flips;
+  uint64_t needed_bytes = kBlockSizeBytes;
+  for (const auto& [locator, value] : kept) needed_bytes += locator.extent_size_bytes;
+  for (uint64_t at = 0; at < SizeOf(&env, kSegmentPath); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      ASSERT_TRUE(env.FlipBit(kSegmentPath, at, bit));
+      ++flips.flips;
+      // Opened anew, for a map stays in memory once it was read.
+      const auto directory = OpenDirectory(&env, options);
+      const uint64_t errors = directory.ok() ? ReadAll(directory->get(), kept, at) : 1;
+      const Verified verified = VerifyAll(&env);
+      const bool is_damaged = verified.seen.CountOf(FindingKind::kDamaged) > 0;
+      ASSERT_TRUE(is_damaged || errors == 0) << "byte " << at << " bit " << bit << "\n" << verified.seen.Text();
+      flips.read_errors += errors;
+      ++(is_damaged ? flips.damaged : flips.leftover);
+      ASSERT_TRUE(env.FlipBit(kSegmentPath, at, bit));
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(flips.damaged, needed_bytes * 8);
+  flips.Print("rewritten segment");
 }
 
 /// Every bit of a small file: each in an installation of its own, for opening may write it anew.
