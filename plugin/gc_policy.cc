@@ -20,7 +20,7 @@ GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, con
       excess >= kGcWorthMinBytes &&
       static_cast<double>(now.real_bytes) > settings.space_amplification_max * static_cast<double>(now.live_bytes);
   if (!amplified) return GcVerdict::kNotYet;
-  if (!last) return GcVerdict::kAmplified;
+  if (!last || last->left_some) return GcVerdict::kAmplified;
   // What the last pass left (extents that share a block with live ones) only counts again when there is more.
   const uint64_t changed =
       std::max({Growth(now.real_bytes, last->after.real_bytes), Growth(now.dead_bytes, last->after.dead_bytes),

@@ -26,6 +26,8 @@ struct GcSettings {
 struct GcMemory {
   GcFigures after;          ///< figures when it had ended
   uint64_t ended_at_s = 0;  ///< on a steady clock
+  /// It gave space back, and left segments aside that were full but not flushed yet: their turn is the next pass.
+  bool left_some = false;
 };
 
 enum class GcVerdict : uint8_t { kNotYet, kAmplified, kDue };

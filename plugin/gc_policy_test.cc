@@ -25,7 +25,9 @@ TEST(GcPolicy, LittleIsLeftAlone) {
 }
 
 TEST(GcPolicy, APassThatGaveNothingBackIsNotRepeated) {
-  const GcMemory last = {Figures(200, 100, 0), 10};
+  const GcMemory last = {Figures(200, 100, 0), 10, false};
+  EXPECT_EQ(JudgeGc(Figures(200, 100, 0), GcMemory{Figures(200, 100, 0), 10, true}, kSettings, 20, 0),
+            GcVerdict::kAmplified);
   EXPECT_EQ(JudgeGc(Figures(200, 100, 0), last, kSettings, 20, 0), GcVerdict::kNotYet);
   EXPECT_EQ(JudgeGc(Figures(209, 100, 9), last, kSettings, 20, 0), GcVerdict::kNotYet);
   // Appended over, or deleted.
@@ -37,7 +39,7 @@ TEST(GcPolicy, EveryTableHasItsTurn) {
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), {}, kSettings, 999, 0), GcVerdict::kNotYet);
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), {}, kSettings, 1000, 0), GcVerdict::kDue);
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), {}, kSettings, 1000, 1), GcVerdict::kNotYet);
-  const GcMemory last = {Figures(100, 100, 0), 500};
+  const GcMemory last = {Figures(100, 100, 0), 500, false};
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, kSettings, 1400, 0), GcVerdict::kNotYet);
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, kSettings, 1500, 0), GcVerdict::kDue);
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, {1.5, 0}, 1500, 0), GcVerdict::kNotYet);

@@ -257,7 +257,10 @@ void Gc::RunPass(const Table& table, Known* known) {
     NoteError(name + ": " + status.ToString());
     return;
   }
-  known->last = GcMemory{FiguresOf(table.target.stores), NowSeconds()};
+  const GcFigures after = FiguresOf(table.target.stores);
+  // What the pass looked at counts as live now, or is gone.
+  known->last =
+      GcMemory{after, NowSeconds(), outcome.report.reclaimed_bytes > 0 && after.dead_bytes >= kGcWorthMinBytes};
   if (outcome.report.reclaimed_bytes > 0) {
     sql_print_information("QUARRY: GC gave back %llu bytes of table %s",
                           static_cast<unsigned long long>(outcome.report.reclaimed_bytes), name.c_str());
