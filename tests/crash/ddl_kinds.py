@@ -40,8 +40,8 @@ class Kind(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Something that such crashes do to plain InnoDB tables too (QUARRY_TEST_ENGINE=InnoDB shows it). A file of a table is lost to the server then, not to a
-    person: nothing was removed.
+    """Something that such crashes do to plain InnoDB tables too (QUARRY_TEST_ENGINE=InnoDB shows it). A file of a table
+    is lost to the server then, not to a person: nothing was removed.
 
     `pattern`: what is found. `kinds`: the only ones in which it may happen. `by_log`: the server's log says it, about a
     file of its own or InnoDB's, and says nothing else; otherwise it counts only if the same cut of the same kind, with InnoDB,

@@ -313,6 +313,17 @@ def churn(maker):
     ]
 
 
+def garbage(maker):
+    """Values that die, some beside others that live, and a mark pass over all tables."""
+    made = maker.room("plain", count=6)
+    for _ in range(2):
+        made.append(maker.insert("plain", [300000, 5000, 400000]))
+        rows = [row for row in maker.taken("plain") if len(maker.rows["plain", row] or b"") in (300000, 400000)]
+        text = f"DELETE FROM plain WHERE id IN ({', '.join(map(str, rows))})"
+        made.append(maker.done([(text, ())], {("plain", row): GONE for row in rows}))
+    return [*made, Transaction([("SET GLOBAL quarry_gc_now = ON", ())], {})]
+
+
 KINDS = (
     Kind("insert-inline", inserting("plain", 3000)),
     Kind("insert-staged", inserting("plain", 9000)),
@@ -338,6 +349,7 @@ KINDS = (
     Kind("xa", xa),
     Kind("group-commit", group, clients=6),
     Kind("new-store", new_store),
+    Kind("garbage", garbage),
     # Threads of the background.
     *(
         Kind(f"checkpoint-{call}", churn, call=call, file="MANIFEST", rounds_max=8)
@@ -353,6 +365,10 @@ KINDS = (
             ("trash-manifest", "unlink", "MANIFEST"),
             ("trash-rmdir", "rmdir", "#quarry directory"),
         )
+    ),
+    *(
+        Kind(f"gc-{call}-{file.split()[0]}", garbage, call=call, file=file, per_round=4, rounds_max=60, pause_s=0.2)
+        for call, file in (("truncate", "segment"), ("punch", "segment"), ("unlink", "segment"), ("write", "MANIFEST"))
     ),
     Kind("innodb-page-write", churn, call="write", file="ibd", rounds_max=40),
     Kind("innodb-page-sync", churn, call="fdatasync", file="ibd", rounds_max=40),

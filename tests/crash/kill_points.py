@@ -35,6 +35,8 @@ def name_of(events, client_threads, kind, torn, with_binlog):
 
 
 def step_of(events, last, by_client, kind, with_binlog):
+    if kind.name.startswith("gc-") and not by_client and last.kind in ("segment", "MANIFEST", "#quarry directory"):
+        return "GC"
     if last.kind in ("MANIFEST", "DIRECTORY") and last.call != "unlink":
         return "checkpoint" if last.kind == "MANIFEST" and not by_client else "manifest"
     if last.kind == "segment" and not by_client and last.call in ("write", "fdatasync"):

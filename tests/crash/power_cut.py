@@ -24,7 +24,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS / "crash")]
@@ -36,10 +35,10 @@ from quarry_lab.server import ServerError  # noqa: E402
 from row_model import Client, RowModel  # noqa: E402
 
 from harness import io_layer  # noqa: E402
+from harness.gc import Gc  # noqa: E402
 from harness.server import ENGINE, SCRATCH, Server  # noqa: E402
 
 CLIENTS = 4
-SETTLE_S = 0.3
 WORK = [kind for kind in KINDS if kind.clients == 1 and not kind.call]
 OPTIONS = (
     "--innodb-buffer-pool-size=32M",
@@ -91,7 +90,7 @@ class Worker(threading.Thread):
 class Recording:
     """A server's life with all its calls. `disk`, `first`, `last`: where a cut may be; `workers`."""
 
-    def __init__(self, name, options, seed, rounds, work):
+    def __init__(self, name, options, seed, rounds, work, with_gc):
         self.rounds, self.work = rounds, work
         directory = SCRATCH / name
         self.log, self.base = directory.with_name(name + ".log"), directory.with_name(name + ".base")
@@ -118,7 +117,8 @@ class Recording:
             worker.join()
             if worker.failure is not None:
                 raise worker.failure
-        time.sleep(SETTLE_S)
+        if with_gc and ENGINE.upper() == "QUARRY":
+            Gc(self.server).run()  # so that holes and unlinked segments are among what may be cut off
         self.last = self.layer.sequence
         self.server.kill()
         self.records = io_layer.read_log(self.log, self.layer.kinds())
@@ -143,14 +143,14 @@ class Recording:
 class PowerCuts:
     """Cuts of one recording, each judged by a server that starts on what is left."""
 
-    def __init__(self, name, options=(), seed="1", rounds=25, may_lose_commits=False):
+    def __init__(self, name, options=(), seed="1", rounds=25, may_lose_commits=False, with_gc=False):
         self.random, self.counts = random.Random(f"{seed}-cuts"), collections.Counter()
         quarry = QUARRY_SERVER_OPTIONS if ENGINE.upper() == "QUARRY" else ()
         options = [*OPTIONS, *quarry, *options]
         self.may_lose_commits = may_lose_commits
         # (What a lost log leaves of XA transactions depends on what was lost of it.)
         work = [kind for kind in WORK if kind.name != "xa" or not may_lose_commits]
-        self.recording = Recording(name, options, seed, rounds, work)
+        self.recording = Recording(name, options, seed, rounds, work, with_gc)
         self.probe = Server(name + "-probe", options)
         self.recording.check_complete(self.probe.datadir)
 
@@ -227,7 +227,7 @@ def main():
         while counts["cuts"] < arguments.cuts and not failures:
             run += 1
             name = f"power-cut-{seed}-{run}"
-            cuts = PowerCuts(name, options, f"{seed}-{run}", arguments.rounds, arguments.flush_log != "1")
+            cuts = PowerCuts(name, options, f"{seed}-{run}", arguments.rounds, arguments.flush_log != "1", True)
             if arguments.planted:
                 cuts.plant(arguments.planted)
             for _ in range(min(arguments.cuts_per_run, arguments.cuts - counts["cuts"])):

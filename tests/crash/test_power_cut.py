@@ -5,7 +5,7 @@ from harness import io_layer
 from harness.values import SEED
 from power_cut import BINLOG_OPTIONS, PLANTED, PowerCuts
 
-CUTS = 8
+CUTS = 6
 PLANTED_CUTS_MAX = 40
 HISTORIES = {
     "binlog off": ((), False),
@@ -33,7 +33,7 @@ def power_cuts():
 @pytest.mark.parametrize("history", HISTORIES)
 def test_acknowledged_commits_survive(power_cuts, history):
     options, may_lose_commits = HISTORIES[history]
-    cuts = power_cuts("power-cut", options, SEED, rounds=12, may_lose_commits=may_lose_commits)
+    cuts = power_cuts("power-cut", options, SEED, rounds=8, may_lose_commits=may_lose_commits)
     for _ in range(CUTS):
         print(cuts.cut())
     print(dict(cuts.counts))
@@ -42,7 +42,7 @@ def test_acknowledged_commits_survive(power_cuts, history):
 @pytest.mark.quarry_only
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_flush_that_is_not_made_is_noticed(power_cuts, planted):
-    cuts = power_cuts("power-cut-planted", (), SEED, rounds=8)
+    cuts = power_cuts("power-cut-planted", (), SEED, rounds=5)
     cuts.plant(planted)
     for _ in range(PLANTED_CUTS_MAX):
         try:
