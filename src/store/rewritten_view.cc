@@ -83,13 +83,4 @@ Status RewrittenView::ReadBatch(std::span<const ReadRequest> requests) {
   return Status::Ok();
 }
 
-Result<bool> RewrittenView::HasHole(uint64_t offset_bytes, uint64_t size_bytes) {
-  const std::vector<Piece> pieces = PiecesOf(offset_bytes, offset_bytes + size_bytes);
-  for (const Piece& piece : pieces) {
-    QUARRY_TRY_ASSIGN(const bool has_hole, file_->HasHole(piece.place_bytes, piece.size_bytes));
-    if (has_hole) return true;
-  }
-  return pieces.empty();
-}
-
 }  // namespace quarry

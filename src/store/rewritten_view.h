@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "format/segment_map.h"
@@ -26,8 +27,17 @@ class RewrittenView final : public ReadableFile {
   [[nodiscard]] Status ReadBatch(std::span<const ReadRequest> requests) override;
   [[nodiscard]] Result<uint64_t> SizeBytes() override { return size_bytes_; }
   [[nodiscard]] Result<uint64_t> AllocatedBytes() override { return file_->AllocatedBytes(); }
-  /// Where something was kept, whether the file has holes there now; elsewhere true.
-  [[nodiscard]] Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override;
+
+  /// Where the file keeps these bytes, whose sectors and holes are the file's; nothing when not all of them together.
+  [[nodiscard]] std::optional<uint64_t> PlaceOf(uint64_t offset_bytes, uint64_t size_bytes) const {
+    return map_.Find(offset_bytes, size_bytes);
+  }
+  /// The file itself. Valid until the next read.
+  [[nodiscard]] Result<std::span<const uint8_t>> ReadFile(uint64_t place_bytes, uint64_t size_bytes) {
+    return window_.At(place_bytes, size_bytes);
+  }
+  [[nodiscard]] ReadableFile* file() const { return file_; }
+  [[nodiscard]] uint64_t file_size_bytes() const { return window_.file_size_bytes(); }
 
  private:
   struct Piece {

@@ -32,8 +32,11 @@ std::string WithoutPlace(const Status& status) {
 
 class SegmentVerifier {
  public:
-  SegmentVerifier(ReadableFile* file, uint64_t file_size_bytes, const ExpectedSegment& expected, const VerifyPace& pace)
+  /// `view`: null, or `file` itself when that is the view of a rewritten segment.
+  SegmentVerifier(ReadableFile* file, uint64_t file_size_bytes, RewrittenView* view, const ExpectedSegment& expected,
+                  const VerifyPace& pace)
       : file_(file),
+        view_(view),
         expected_(expected),
         pace_(pace),
         window_(file, file_size_bytes, kWindowBytes),
@@ -67,6 +70,14 @@ class SegmentVerifier {
     if (bytes.ok()) return std::optional<std::span<const uint8_t>>(*bytes);
     if (bytes.status().code() != StatusCode::kIoError || ++unreadable_ > kUnreadableMax) return bytes.status();
     Add(FindingKind::kUnreadable, offset, size, bytes.status().message());
+    return std::optional<std::span<const uint8_t>>();
+  }
+
+  Result<std::optional<std::span<const uint8_t>>> ReadFile(uint64_t place, uint64_t size) {
+    if (view_ == nullptr) return Read(place, size);
+    const auto bytes = view_->ReadFile(place, size);
+    if (bytes.ok()) return std::optional<std::span<const uint8_t>>(*bytes);
+    if (bytes.status().code() != StatusCode::kIoError) return bytes.status();
     return std::optional<std::span<const uint8_t>>();
   }
 
@@ -184,19 +195,24 @@ class SegmentVerifier {
 
   // Damage, or what GC and torn writes leave: see the head of segment_verify.h.
   Result<FindingKind> KindOf(uint64_t offset, uint64_t size) {
-    const uint64_t begin = offset / kSectorBytes * kSectorBytes;
-    const uint64_t end = std::min((offset + size + kSectorBytes - 1) / kSectorBytes * kSectorBytes, end_bytes_);
     if (offset + size > window_.file_size_bytes()) return FindingKind::kDoubtful;
+    // Sectors and holes are those of the file, wherever it keeps these bytes now.
+    const std::optional<uint64_t> place = view_ == nullptr ? offset : view_->PlaceOf(offset, size);
+    if (!place.has_value()) return FindingKind::kDoubtful;
+    const uint64_t file_end = view_ == nullptr ? end_bytes_ : view_->file_size_bytes();
+    const uint64_t begin = *place / kSectorBytes * kSectorBytes;
+    const uint64_t end = std::min((*place + size + kSectorBytes - 1) / kSectorBytes * kSectorBytes, file_end);
     bool has_zeros = false;
     for (uint64_t at = begin; at < end && !has_zeros; at += kWindowBytes) {
-      QUARRY_TRY_ASSIGN(const auto bytes, Read(at, std::min(kWindowBytes, end - at)));
+      QUARRY_TRY_ASSIGN(const auto bytes, ReadFile(at, std::min(kWindowBytes, end - at)));
       if (!bytes.has_value()) return FindingKind::kUnreadable;
       for (size_t sector = 0; sector < bytes->size() && !has_zeros; sector += kSectorBytes) {
         has_zeros = IsZero(bytes->subspan(sector, std::min<size_t>(kSectorBytes, bytes->size() - sector)));
       }
     }
     if (!has_zeros) return FindingKind::kDamaged;
-    QUARRY_TRY_ASSIGN(const bool has_hole, file_->HasHole(begin, end - begin));
+    ReadableFile* const file = view_ == nullptr ? file_ : view_->file();
+    QUARRY_TRY_ASSIGN(const bool has_hole, file->HasHole(begin, end - begin));
     return has_hole ? FindingKind::kLeftover : FindingKind::kDoubtful;
   }
 
@@ -303,6 +319,7 @@ class SegmentVerifier {
   }
 
   ReadableFile* const file_;
+  RewrittenView* const view_;
   const ExpectedSegment& expected_;
   const VerifyPace& pace_;
   SegmentWindow window_;
@@ -331,13 +348,13 @@ Result<VerifiedSegment> VerifySegment(ReadableFile* file, const ExpectedSegment&
                               WithoutPlace(view.status()) + ": no extent of this segment can be read"});
     return damaged;
   }
-  if (*view == nullptr) return SegmentVerifier(file, size, expected, pace).Run();
+  if (*view == nullptr) return SegmentVerifier(file, size, nullptr, expected, pace).Run();
   // What the store counted, and where the file ended, may be from before the rewriting.
   ExpectedSegment rewritten = expected;
   rewritten.end_bytes = UINT64_MAX;
   rewritten.counted_bytes.reset();
   QUARRY_TRY_ASSIGN(VerifiedSegment verified,
-                    SegmentVerifier(view->get(), (*view)->size_bytes(), rewritten, pace).Run());
+                    SegmentVerifier(view->get(), (*view)->size_bytes(), view->get(), rewritten, pace).Run());
   verified.is_rewritten = true;
   return verified;
 }
