@@ -237,6 +237,7 @@ class Hunt:
         for table in reversed(self.model.tables()):
             self.server.query(f"DELETE FROM dml.{table}")
         self.server.query("DELETE HISTORY FROM dml.history")
+        self.model.rows.clear()
         self.counts["MiB in segments"] += disk_bytes(self.server.segments()) >> 20
         wait_for(self.nothing_is_left, lambda: f"bytes that no pass gives back: {self.left()}, {Gc(self.server).status()}")
 
