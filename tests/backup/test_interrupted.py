@@ -35,13 +35,18 @@ def source(own_server):
 class Held:
     """A backup whose mariadb-backup says that it is there and then waits, before its work or behind it."""
 
-    def __init__(self, drill, server, name, behind):
+    def __init__(self, drill, server, name, behind, interrupt=signal.SIG_DFL):
+        """`interrupt`: what SIGINT is to it; a job in the background starts with it ignored."""
         self.at, self.go = drill.path(f"{name}.at"), drill.path(f"{name}.go")
         wait = f"touch '{self.at}'; while [ ! -e '{self.go}' ]; do sleep 0.05; done"
         wrapper = drill.wrapper(f'"$real" "$@"\n{wait}' if behind else f'{wait}\n"$real" "$@"')
         arguments = [*drill.connection(server), f"--target-dir={drill.path(name)}", f"--mariadb-backup={wrapper}"]
         self.process = subprocess.Popen(
-            drill.command("backup", *arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            drill.command("backup", *arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt),
         )
         drill.wait_until(self.at.exists, "mariadb-backup was called")
 
@@ -55,7 +60,7 @@ class Held:
 @pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_killed(source, own_server, drill, behind, number):
-    held = Held(drill, source, "broken", behind)
+    held = Held(drill, source, "broken", behind, signal.SIG_IGN if number == signal.SIGTERM else signal.SIG_DFL)
     assert not is_free(source)
     held.process.send_signal(number)
     said = held.process.communicate(timeout=300)[0]

@@ -103,8 +103,8 @@ def main(words=None):
     arguments = _parser().parse_args(words)
     arguments.passed_on = passed_on
     arguments.connection = _connection(arguments)
-    # As Ctrl-C: the session is closed in order.
-    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    # As Ctrl-C: the session is closed in order. Also where SIGINT itself is ignored, as in a job in the background.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.umask(0o007)
     try:
         arguments.function(arguments)
