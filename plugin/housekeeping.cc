@@ -45,17 +45,16 @@ void Run() {
   housekeeping.changed.notify_all();
   if (!usable) return;
   while (!housekeeping.changed.wait_for(lock, kSweepInterval, [] { return housekeeping.stop; })) {
-    if (housekeeping.paused_for != 0) continue;
-    ++housekeeping.working;
     lock.unlock();
-    sweep.Step();
-    if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
-      last_checkpoint = std::chrono::steady_clock::now();
-      Checkpoint();
+    if (TryBeginFileStep()) {
+      sweep.Step();
+      if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
+        last_checkpoint = std::chrono::steady_clock::now();
+        Checkpoint();
+      }
+      EndFileStep();
     }
     lock.lock();
-    --housekeeping.working;
-    housekeeping.changed.notify_all();
   }
   lock.unlock();
   my_thread_end();
