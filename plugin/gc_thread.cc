@@ -25,6 +25,12 @@ constexpr std::chrono::milliseconds kPausePoll{100};
 /// The tables whose names begin so are an ALTER's, half made.
 constexpr std::string_view kUnfinishedMark = "/#sql";
 
+void AddTo(GcFigures* figures, const StoreStats& stats) {
+  figures->real_bytes += stats.real_bytes;
+  figures->live_bytes += stats.live_bytes;
+  figures->dead_bytes += stats.dead_bytes;
+}
+
 uint64_t NowSeconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
@@ -203,7 +209,6 @@ Result<std::map<std::string, Gc::Table>> Gc::ListTables() {
   QUARRY_TRY(look_.CheckServerIsWhole());
   QUARRY_TRY_ASSIGN(const auto inner_tables, look_.Tables());
   std::map<std::string, Table> tables;
-  std::set<std::string> with_store;
   for (const auto& [id, inner_name] : inner_tables) {
     if (inner_name.find(kUnfinishedMark) != std::string::npos) continue;
     const std::string name = WithoutPartition(inner_name);
@@ -217,9 +222,9 @@ Result<std::map<std::string, Gc::Table>> Gc::ListTables() {
     if (table == tables.end()) continue;
     table->second.in_doubt |= stats.rebinding;
     table->second.target.stores.push_back(stats.store);
+    AddTo(&table->second.figures, stats);
   }
   std::erase_if(tables, [](const auto& table) { return table.second.target.stores.empty(); });
-  for (auto& [name, table] : tables) table.figures = FiguresOf(table.target.stores);
   return tables;
 }
 
@@ -227,9 +232,7 @@ GcFigures Gc::FiguresOf(const std::vector<StoreId>& stores) {
   GcFigures figures;
   for (const StoreStats& stats : Directory()->ListStores()) {
     if (std::find(stores.begin(), stores.end(), stats.store) == stores.end()) continue;
-    figures.real_bytes += stats.real_bytes;
-    figures.live_bytes += stats.live_bytes;
-    figures.dead_bytes += stats.dead_bytes;
+    AddTo(&figures, stats);
   }
   return figures;
 }
