@@ -7,9 +7,11 @@
 #include <sql_parse.h>
 #include <sql_show.h>
 
+#include "home_directory.h"
 #include "housekeeping.h"
 #include "hton.h"
 #include "quarry/backup.h"
+#include "schema_table.h"
 #include "transaction.h"
 
 namespace quarry {
@@ -178,8 +180,7 @@ void StoreColumn(Field* field, const std::string& text) {
     field->set_null();
     return;
   }
-  field->set_notnull();
-  field->store(text.data(), text.size(), system_charset_info);
+  StoreText(field, text);
 }
 
 bool StoreRow(THD* thd, TABLE* target, const Row& row) {
@@ -188,10 +189,7 @@ bool StoreRow(THD* thd, TABLE* target, const Row& row) {
   StoreColumn(fields[columns::kKind], row.kind);
   StoreColumn(fields[columns::kName], row.name);
   StoreColumn(fields[columns::kPath], row.path);
-  if (row.path_number) {
-    fields[columns::kPathNumber]->set_notnull();
-    fields[columns::kPathNumber]->store(static_cast<longlong>(*row.path_number), true);
-  }
+  if (row.path_number) StoreNumber(fields[columns::kPathNumber], *row.path_number);
   StoreColumn(fields[columns::kContents], row.contents);
   return schema_table_store_record(thd, target);
 }
@@ -239,7 +237,7 @@ int FillBackup(THD* thd, TABLE_LIST* list, COND*) {
     if (!kept.snapshot.ok()) {
       rows.push_back({"error", kept.snapshot.status().ToString(), "", {}, ""});
     } else {
-      const std::string home = std::string(mysql_real_data_home) + "#quarry";
+      const std::string home = std::string(mysql_real_data_home) + kHomeName;
       const std::string home_now = MadeAbsolute(home);
       rows.push_back({"home", home_now, home_now, {}, ""});
       for (Row& row : Rows(*kept.snapshot, home, home_now)) rows.push_back(std::move(row));

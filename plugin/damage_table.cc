@@ -4,6 +4,7 @@
 #include <string>
 
 #include "mariadb_compat.h"
+#include "schema_table.h"
 #include "scrub.h"
 
 #include <sql_i_s.h>
@@ -41,12 +42,6 @@ ST_FIELD_INFO fields[] = {Show::Column("KIND", Show::Varchar(kKindLength), NOT_N
                           Show::Column("FILE", Show::Varchar(kTextLength), NOT_NULL),
                           Show::Column("FOUND_AT", Show::Varchar(kTimeLength), NOT_NULL),
                           Show::CEnd()};
-
-void StoreText(Field* field, const std::string& text) {
-  field->store(text.data(), static_cast<uint>(text.size()), system_charset_info);
-}
-
-void StoreNumber(Field* field, uint64_t number) { field->store(static_cast<longlong>(number), true); }
 
 int Fill(THD* thd, TABLE_LIST* list, COND*) {
   if ((thd->security_ctx->master_access & PROCESS_ACL) == NO_ACL) return 0;

@@ -10,6 +10,9 @@
 
 namespace quarry {
 
+/// Of the stores' folder in the data directory.
+inline constexpr char kHomeName[] = "#quarry";
+
 /// Moves `<data_home>@0023quarry` back to `home` (`<data_home>#quarry`) when the stores are there and not in `home`;
 /// says so in the error log. Not found in either place: Ok, the installation is new. Errors: kInvalidArgument when
 /// there are stores in both places, kIoError.

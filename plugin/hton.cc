@@ -146,9 +146,9 @@ void FillHandlerton(handlerton* hton) {
 }
 
 int Init(void* argument) {
-  const std::string home = std::string(mysql_real_data_home) + "#quarry";
+  const std::string home = std::string(mysql_real_data_home) + kHomeName;
   // Else the folder shows up as a database.
-  ignore_db_dirs_append("#quarry");
+  ignore_db_dirs_append(kHomeName);
   Result<DirectoryOptions> options = DirectoryOptionsFromVariables(home);
   Status status = options.status();
   if (status.ok()) options->cipher_provider = MakeCipherProvider();

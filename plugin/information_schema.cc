@@ -21,6 +21,7 @@
 #include "inner_name.h"
 #include "inner_query.h"
 #include "quarry/store.h"
+#include "schema_table.h"
 
 namespace quarry {
 namespace {
@@ -120,16 +121,6 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
                           Show::CEnd()};
 
 }  // namespace tables
-
-void StoreText(Field* field, std::string_view text) {
-  field->set_notnull();
-  field->store(text.data(), text.size(), system_charset_info);
-}
-
-void StoreNumber(Field* field, uint64_t number) {
-  field->set_notnull();
-  field->store(static_cast<longlong>(number), true);
-}
 
 void StoreYesNo(Field* field, bool yes) { StoreText(field, yes ? "YES" : "NO"); }
 

@@ -1,0 +1,20 @@
+// What the plugin's INFORMATION_SCHEMA tables store their columns with. Thread-safety: as the table's.
+#pragma once
+
+#include <string_view>
+
+#include "mariadb_compat.h"
+
+namespace quarry {
+
+inline void StoreText(Field* field, std::string_view text) {
+  field->set_notnull();
+  field->store(text.data(), text.size(), system_charset_info);
+}
+
+inline void StoreNumber(Field* field, uint64_t number) {
+  field->set_notnull();
+  field->store(static_cast<longlong>(number), true);
+}
+
+}  // namespace quarry
