@@ -22,27 +22,6 @@ constexpr size_t kVectorMax = 64;       // pieces of one preadv; below IOV_MAX, 
 
 bool IsBlockAligned(uint64_t value) { return value % kBlockSizeBytes == 0; }
 
-Result<uint64_t> FileSize(int fd, const std::string& path) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return Status::FromErrno(errno, "stat", path);
-  return static_cast<uint64_t>(info.st_size);
-}
-
-Result<uint64_t> FileAllocated(int fd, const std::string& path) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return Status::FromErrno(errno, "stat", path);
-  return static_cast<uint64_t>(info.st_blocks) * kStatBlockSize;
-}
-
-// Moves the descriptor's position, which no call of ours uses.
-Result<bool> FileHasHole(int fd, uint64_t offset_bytes, uint64_t size_bytes, const std::string& path) {
-  const off_t hole = ::lseek(fd, static_cast<off_t>(offset_bytes), SEEK_HOLE);
-  if (hole < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) return false;
-  if (hole < 0 && errno == ENXIO) return true;  // behind the end
-  if (hole < 0) return Status::FromErrno(errno, "look for holes in", path);
-  return static_cast<uint64_t>(hole) < offset_bytes + size_bytes;
-}
-
 bool SetDirect(int fd, bool direct) {
   const int flags = ::fcntl(fd, F_GETFL);
   return flags >= 0 && ::fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
@@ -200,15 +179,28 @@ Status PosixReadableFile::ReadBatch(std::span<const ReadRequest> requests) {
   return Status::Ok();
 }
 
-Result<uint64_t> PosixReadableFile::SizeBytes() { return FileSize(fd_.get(), path_); }
-
-Result<uint64_t> PosixReadableFile::AllocatedBytes() { return FileAllocated(fd_.get(), path_); }
-
-Result<bool> PosixReadableFile::HasHole(uint64_t offset_bytes, uint64_t size_bytes) {
-  return FileHasHole(fd_.get(), offset_bytes, size_bytes, path_);
+Result<uint64_t> PosixReadableFile::SizeBytes() {
+  struct stat info {};
+  if (::fstat(fd_.get(), &info) != 0) return Status::FromErrno(errno, "stat", path_);
+  return static_cast<uint64_t>(info.st_size);
 }
 
-PosixVerifyFile::PosixVerifyFile(std::string path, unique_fd fd) : path_(std::move(path)), fd_(std::move(fd)) {
+Result<uint64_t> PosixReadableFile::AllocatedBytes() {
+  struct stat info {};
+  if (::fstat(fd_.get(), &info) != 0) return Status::FromErrno(errno, "stat", path_);
+  return static_cast<uint64_t>(info.st_blocks) * kStatBlockSize;
+}
+
+// Moves the descriptor's position, which no call of ours uses.
+Result<bool> PosixReadableFile::HasHole(uint64_t offset_bytes, uint64_t size_bytes) {
+  const off_t hole = ::lseek(fd_.get(), static_cast<off_t>(offset_bytes), SEEK_HOLE);
+  if (hole < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) return false;
+  if (hole < 0 && errno == ENXIO) return true;  // behind the end
+  if (hole < 0) return Status::FromErrno(errno, "look for holes in", path_);
+  return static_cast<uint64_t>(hole) < offset_bytes + size_bytes;
+}
+
+PosixVerifyFile::PosixVerifyFile(std::string path, unique_fd fd) : PosixReadableFile(std::move(path), std::move(fd)) {
   direct_.store(SetDirect(fd_.get(), true), std::memory_order_relaxed);
 }
 
@@ -245,14 +237,6 @@ Status PosixVerifyFile::ReadBatch(std::span<const ReadRequest> requests) {
     if (size != request.out.size()) return Status::FromErrno(EIO, "short read of", path_);
   }
   return Status::Ok();
-}
-
-Result<uint64_t> PosixVerifyFile::SizeBytes() { return FileSize(fd_.get(), path_); }
-
-Result<uint64_t> PosixVerifyFile::AllocatedBytes() { return FileAllocated(fd_.get(), path_); }
-
-Result<bool> PosixVerifyFile::HasHole(uint64_t offset_bytes, uint64_t size_bytes) {
-  return FileHasHole(fd_.get(), offset_bytes, size_bytes, path_);
 }
 
 }  // namespace quarry

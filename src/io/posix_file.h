@@ -50,28 +50,24 @@ class PosixReadableFile : public ReadableFile {
   [[nodiscard]] Result<uint64_t> AllocatedBytes() override;
   [[nodiscard]] Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override;
 
+ protected:
+  const std::string path_;
+  const unique_fd fd_;
+
  private:
   Status ReadWhole(const ReadRequest& request, size_t done_bytes);
   Status ReadContiguous(std::span<const ReadRequest> requests);
-
-  const std::string path_;
-  const unique_fd fd_;
 };
 
 /// Reads around the page cache where the file system lets it; elsewhere drops from the cache what it brought there.
-class PosixVerifyFile : public ReadableFile {
+class PosixVerifyFile : public PosixReadableFile {
  public:
   PosixVerifyFile(std::string path, unique_fd fd);
 
   [[nodiscard]] Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) override;
   [[nodiscard]] Status ReadBatch(std::span<const ReadRequest> requests) override;
-  [[nodiscard]] Result<uint64_t> SizeBytes() override;
-  [[nodiscard]] Result<uint64_t> AllocatedBytes() override;
-  [[nodiscard]] Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override;
 
  private:
-  const std::string path_;
-  const unique_fd fd_;
   std::atomic<bool> direct_{false};
 };
 
