@@ -158,7 +158,8 @@ def test_modes_of_files_and_no_symbolic_links(own_server, tmp_path):
                 mode = stat.S_IMODE((os.stat(os.path.join(folder, name))).st_mode)
                 assert mode & ~0o770 == 0, f"{folder}/{name} has mode {mode:o}"
     assert seen >= 4
-    (segment,) = server.segments_of("v", "t", path)
+    # A mark pass in between may have sealed the first segment.
+    segment = min(server.segments_of("v", "t", path))
     server.stop()
     elsewhere = tmp_path / "elsewhere.qseg"
     segment.rename(elsewhere)
