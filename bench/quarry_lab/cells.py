@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import stats
 from .stats import Summary
-from .variants import ALL
+from .variants import LABELS
 
 
 COLD_SHARE_MAX = 0.01
@@ -18,6 +18,7 @@ class CellKey:
     operation: str
     size_bytes: int
     threads: int
+    setting: str = ""
 
 
 def throughput(point: dict) -> float:
@@ -34,6 +35,12 @@ def bytes_written_ratio(point: dict) -> float | None:
     return point["written"]["server_bytes_per_payload_byte"]
 
 
+def memory_ratio(point: dict) -> float | None:
+    """Bytes of the server's caches that the dataset takes, per payload byte, after every row was read."""
+    memory = point.get("memory")
+    return sum(memory["cached_bytes"].values()) / memory["payload_bytes"] if memory else None
+
+
 def payload_rate(point: dict) -> float:
     """Payload bytes written per second in the measured interval."""
     result = point["result"]
@@ -41,12 +48,13 @@ def payload_rate(point: dict) -> float:
 
 
 class Cells:
-    """Points by cell, variant and round. Immutable."""
+    """Points by cell, variant and round. Immutable. labels: what people read for each variant, in the order of tables and charts."""
 
-    def __init__(self, points: list[dict]):
+    def __init__(self, points: list[dict], labels: dict[str, str] = LABELS):
+        self._labels = labels
         self._points: dict[CellKey, dict[str, dict[int, dict]]] = {}
         for point in points:
-            key = CellKey(point["operation"], point["size_bytes"], point["threads"])
+            key = CellKey(point["operation"], point["size_bytes"], point["threads"], point.get("setting", ""))
             self._points.setdefault(key, {}).setdefault(point["variant"], {})[point["round"]] = point
 
     def points(self) -> list[dict]:
@@ -56,8 +64,11 @@ class Cells:
         return sorted(self._points)
 
     def variants(self) -> list[str]:
-        """In the order of variants.ALL, so that tables and charts agree."""
-        return sorted({v for by_variant in self._points.values() for v in by_variant}, key=list(ALL).index)
+        """In the order of the labels, so that tables and charts agree."""
+        return sorted({v for by_variant in self._points.values() for v in by_variant}, key=list(self._labels).index)
+
+    def label(self, variant: str) -> str:
+        return self._labels[variant]
 
     def rounds(self, key: CellKey, variant: str) -> dict[int, dict]:
         return self._points.get(key, {}).get(variant, {})

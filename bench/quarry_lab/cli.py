@@ -11,20 +11,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import charts, variants
-from .experiments import EXPERIMENTS
+from . import charts
+from .experiments.base import Experiment
+from .experiments.catalogue import EXPERIMENTS
 from .lab_server import ConfigurationError, parse_mycnf
 from .payload import KINDS
-from .plan import OPERATIONS
+from .request import SCALES, LabError, Request
 from .results import RunDirectory, open_run
-from .runner import LabError
 from .server import PLUGIN, ServerError
-from .session import Request, execute
+from .session import execute
 from .sysbench import SysbenchError
 from .variants import KIB
 
 EXIT_INTERRUPTED = 130
-SCALES = ("quick", "normal", "full")
 # Verbs of other parts of the package, each with a main(arguments) of its own.
 OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo"}
 
@@ -39,36 +38,25 @@ def _numbers(text: str) -> list[int]:
     return found
 
 
-def _operations(text: str) -> list[str]:
-    found = text.split(",")
-    for name in found:
-        if name not in OPERATIONS:
-            raise argparse.ArgumentTypeError(f"unknown operation '{name}' (allowed: {', '.join(OPERATIONS)})")
-    return found
-
-
-def _engines(text: str) -> list[variants.Variant]:
-    try:
-        return variants.by_keys(text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def _words(text: str) -> list[str]:
+    return text.split(",")
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quarry_lab", description="Measures Quarry against other engines on private servers.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     bench = verbs.add_parser("bench", help="run one experiment", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    bench.add_argument("--exp", choices=sorted(EXPERIMENTS), default="core", help="; ".join(f"{k}: {m.TITLE}" for k, m in sorted(EXPERIMENTS.items())))
+    bench.add_argument("--exp", choices=sorted(EXPERIMENTS), default="core", help="; ".join(f"{k}: {e.title}" for k, e in sorted(EXPERIMENTS.items())))
     bench.add_argument("--sizes", type=_numbers, metavar="KB,...", help="value sizes in KB (default: the experiment's)")
     bench.add_argument("--threads", type=_numbers, metavar="N,...", help="client threads (default: the experiment's)")
-    bench.add_argument("--ops", type=_operations, metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: the experiment's)")
-    bench.add_argument("--engines", type=_engines, metavar="NAME,...", help=f"of {', '.join(variants.ALL)} (default: the experiment's)")
+    bench.add_argument("--ops", type=_words, metavar="OP,...", help="operations (default: the experiment's)")
+    bench.add_argument("--engines", type=_words, metavar="NAME,...", help="variants (default: the experiment's)")
     _add_run_options(bench)
     bench.add_argument("--baseline-plugin", type=Path, metavar="SO", help="also measure this build of the plugin, in a second server")
     lab = verbs.add_parser("lab", help="run every experiment that is built and write one report",
                            formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     lab.add_argument("--scale", choices=SCALES, default="quick", help="quick: one short round of everything, for a look; normal: fair rounds; full: five rounds, both payloads")
-    lab.add_argument("--engines", type=_engines, metavar="NAME,...", help="restrict every experiment to these")
+    lab.add_argument("--engines", type=_words, metavar="NAME,...", help="restrict every experiment to these")
     _add_run_options(lab)
     for verb in OTHER_VERBS:
         verbs.add_parser(verb, add_help=False, help=f"see `{verb} --help`")
@@ -89,49 +77,63 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="start anew even when an interrupted run could be resumed")
 
 
+def chosen(name: str, wanted: list[str], known: list[str]) -> list[str]:
+    for word in wanted:
+        if word not in known:
+            raise LabError(f"{name}: unknown '{word}' (allowed: {', '.join(known)})")
+    return wanted
+
+
 def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
     """The experiment's own request, with what the command line says instead."""
-    settings = request.settings
+    changes: dict = {"settings": _settings(request, arguments), "mycnf": parse_mycnf(arguments.mycnf), "plugin": arguments.plugin,
+                     "fresh": arguments.fresh, "output": arguments.output}
+    if arguments.rounds is not None and arguments.rounds < 1:
+        raise LabError(f"--rounds must be at least 1 (got {arguments.rounds})")
+    for name in ("rounds", "seed", "payload"):
+        if getattr(arguments, name) is not None:
+            changes[name] = getattr(arguments, name)
+    return replace(request, **changes)
+
+
+def _settings(request: Request, arguments: argparse.Namespace):
+    changes = {}
     for option, name in (("seconds", "seconds"), ("warmup", "warmup_seconds"), ("tables", "tables"), ("wait_quiet", "quiet_wait_seconds_max")):
         value = getattr(arguments, option)
         if value is not None:
             least = 0 if option in ("warmup", "wait_quiet") else 1
             if value < least:
                 raise LabError(f"--{option.replace('_', '-')} must be at least {least} (got {value})")
-            settings = replace(settings, **{name: value})
-    request.settings = settings
-    if arguments.rounds is not None:
-        if arguments.rounds < 1:
-            raise LabError(f"--rounds must be at least 1 (got {arguments.rounds})")
-        request.rounds = arguments.rounds
-    request.seed = arguments.seed if arguments.seed is not None else request.seed
-    request.payload = arguments.payload or request.payload
-    request.mycnf = parse_mycnf(arguments.mycnf)
-    request.plugin, request.fresh = arguments.plugin, arguments.fresh
-    request.output = arguments.output
+            changes[name] = value
+    return replace(request.settings, **changes)
+
+
+def bench_request(experiment: Experiment, arguments: argparse.Namespace) -> Request:
+    request = apply_options(experiment.request(), arguments)
+    if arguments.sizes:
+        request.sizes_bytes = [s * KIB for s in arguments.sizes]
+    if arguments.threads:
+        request.threads = arguments.threads
+    if arguments.ops:
+        request.operations = chosen("--ops", arguments.ops, list(experiment.operations))
     if arguments.engines:
-        request.variants = arguments.engines
-    if arguments.verb == "bench":
-        request.sizes_bytes = [s * KIB for s in arguments.sizes] if arguments.sizes else request.sizes_bytes
-        request.threads = arguments.threads or request.threads
-        request.operations = arguments.ops or request.operations
-        if arguments.baseline_plugin:
-            request.baseline_plugin = arguments.baseline_plugin
-            if "quarry-baseline" not in [v.key for v in request.variants]:
-                request.variants = [*request.variants, variants.ALL["quarry-baseline"]]
+        request.variants = chosen("--engines", arguments.engines, list(experiment.labels))
+    if arguments.baseline_plugin:
+        request.baseline_plugin = arguments.baseline_plugin
+        if "quarry-baseline" not in request.variants:
+            request.variants = [*request.variants, "quarry-baseline"]
     return request
 
 
 def run_bench(arguments: argparse.Namespace, console: Console) -> None:
     experiment = EXPERIMENTS[arguments.exp]
-    request = apply_options(experiment.default_request(), arguments)
-    run_and_report(request, experiment, console)
+    run_and_report(bench_request(experiment, arguments), experiment, console)
 
 
-def run_and_report(request: Request, experiment, console: Console) -> RunDirectory:
+def run_and_report(request: Request, experiment: Experiment, console: Console) -> RunDirectory:
     """After an interruption, too, the table of what is there is printed."""
     try:
-        run = execute(request, console)
+        run = execute(experiment, request, console)
     except KeyboardInterrupt:
         kept = open_run(request.output_directory)
         if kept and kept.points:
@@ -141,7 +143,8 @@ def run_and_report(request: Request, experiment, console: Console) -> RunDirecto
         raise
     experiment.report(console, run)
     written = [charts.save_png(figure, run.path / f"{name}.png").name for name, figure in experiment.figures(run).items()]
-    console.print(f"raw rounds and charts in {run.path}: {', '.join(['points.jsonl', 'points.csv', 'run.json', *written])}", highlight=False)
+    files = ["points.jsonl", "points.csv", "verdicts.json", "run.json", *written]
+    console.print(f"raw rounds and charts in {run.path}: {', '.join(files)}", highlight=False)
     return run
 
 

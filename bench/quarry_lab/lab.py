@@ -12,9 +12,9 @@ from rich.console import Console
 
 from . import charts
 from .cli import apply_options, run_and_report
-from .experiments import EXPERIMENTS
+from .experiments.catalogue import EXPERIMENTS
+from .request import BENCH_OUTPUT
 from .results import RunDirectory
-from .session import BENCH_OUTPUT, Request
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Quarry lab</title>
@@ -27,14 +27,6 @@ svg {{ max-width: 100%; height: auto; display: block; margin: 1rem 0; }} .dim {{
 {sections}
 </body></html>
 """
-
-
-def scaled(request: Request, experiment, scale: str) -> Request:
-    if scale == "quick":
-        return experiment.quick(request)
-    if scale == "full":
-        request.rounds = 5
-    return request
 
 
 def section_html(experiment, run: RunDirectory, title: str) -> str:
@@ -54,12 +46,12 @@ def run(arguments: argparse.Namespace, console: Console) -> Path:
     for experiment in EXPERIMENTS.values():
         for payload in payloads:
             # The scale first: what the command line says in so many words stays.
-            request = apply_options(scaled(experiment.default_request(), experiment, arguments.scale), arguments)
+            request = apply_options(experiment.request(arguments.scale), arguments)
             request.payload = payload
             base = arguments.output or BENCH_OUTPUT / "lab"
             request.output = base / (request.name if payload == "random" else f"{request.name}-{payload}")
             done = run_and_report(request, experiment, console)
-            sections.append(section_html(experiment, done, f"{experiment.TITLE} ({payload})"))
+            sections.append(section_html(experiment, done, f"{experiment.title} ({payload})"))
     target = (arguments.output or BENCH_OUTPUT / "lab") / "index.html"
     target.write_text(_PAGE.format(when=time.strftime("%Y-%m-%d %H:%M"), scale=arguments.scale, sections="\n".join(sections)))
     console.print(f"report: {target}", highlight=False)

@@ -40,6 +40,8 @@ PINNED = {
     "query_cache_type": "OFF",
     "skip_log_bin": None,  # an option, not a variable: log_bin is checked instead
 }
+# As durable as InnoDB, and as much cache.
+ROCKSDB = {"rocksdb_flush_log_at_trx_commit": 1, "rocksdb_block_cache_size": PINNED["innodb_buffer_pool_size"]}
 # Never to be changed by --mycnf: without them the figures would not be about durable commits.
 DURABILITY = {"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON"}
 
@@ -94,8 +96,8 @@ class LabServer:
 
     def options(self) -> list[str]:
         values = {**PINNED, **self.extra}
-        if self.rocksdb and "rocksdb_flush_log_at_trx_commit" not in values:
-            values["rocksdb_flush_log_at_trx_commit"] = 1
+        if self.rocksdb:
+            values = {**ROCKSDB, **values}
         return [f"--{name.replace('_', '-')}" + ("" if value is None else f"={value}") for name, value in values.items()]
 
     # --- life ---

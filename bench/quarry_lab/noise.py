@@ -8,6 +8,7 @@ journal, block completion) work for the server and are not noise. Figures come f
 from __future__ import annotations
 
 import os
+import resource
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,3 +97,27 @@ def wait_for_quiet(own_pids: set[int], seconds_max: float, sample_seconds: float
         if not usage(before, take_snapshot(), own_pids, 0.0)["noisy"]:
             break
     return time.monotonic() - started
+
+
+def children_cpu_seconds() -> float:
+    """Used by all children that ended so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Meter:
+    """
+    `with Meter(pids) as meter: ...`, then meter.usage: what usage() returns for that time. pids: servers, and whatever else is ours and
+    alive at both ends; this process and children that end within are counted anyway.
+    """
+
+    def __init__(self, own_pids: set[int]):
+        self.own_pids = {os.getpid(), *own_pids}
+        self.usage: dict = {}
+
+    def __enter__(self) -> Meter:
+        self._children, self._before = children_cpu_seconds(), take_snapshot()
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self.usage = usage(self._before, take_snapshot(), self.own_pids, children_cpu_seconds() - self._children)

@@ -1,20 +1,32 @@
 """
 What an experiment measures, and in which order.
 
-A cell is (operation, size, threads); a point is one round of one cell with one variant. Rounds are interleaved: within a round the
-sizes come in random order, and within a size all points (operations, threads, variants) in random order, so that drift of the machine
+A cell is (operation, variant, size, threads, setting); a point is one round of one cell. Rounds are interleaved: within a round the
+groups (by default: the sizes) come in random order, and within a group all points in random order, so that drift of the machine
 falls on every variant alike. The order depends on the seed only, so a resumed run follows the same plan.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, dataclass
 
 from .variants import Variant
 
 OPERATIONS = ("insert", "read", "mix")
 OPERATION_LABELS = {"insert": "durable insert", "read": "hot read", "mix": "90/10 mix"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is repeated in every round. `setting`: a network, a protocol, a number of data paths; whatever else the experiment varies."""
+
+    operation: str
+    variant: str
+    size_bytes: int = 0
+    threads: int = 1
+    setting: str = ""
 
 
 @dataclass(frozen=True)
@@ -24,33 +36,49 @@ class Point:
     size_bytes: int
     threads: int
     variant: str
+    setting: str = ""
 
     @property
     def key(self) -> tuple:
-        return (self.round, self.operation, self.size_bytes, self.threads, self.variant)
+        return (self.round, self.operation, self.size_bytes, self.threads, self.variant, self.setting)
+
+    def as_dict(self) -> dict:
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Points of one size in one round: their datasets are loaded side by side, then dropped."""
+    """Points of one group in one round: what they need is set up once for all of them, then removed."""
 
     round: int
-    size_bytes: int
+    group: Hashable
     points: tuple[Point, ...]
 
 
-def make_plan(operations: list[str], sizes_bytes: list[int], threads: list[int], variants: list[Variant], rounds: int, seed: int) -> list[Block]:
+def by_size(cell: Cell) -> int:
+    return cell.size_bytes
+
+
+def interleave(cells: list[Cell], rounds: int, seed: int, group: Callable[[Cell], Hashable] = by_size) -> list[Block]:
     rng = random.Random(seed)
+    groups: dict[Hashable, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(group(cell), []).append(cell)
     blocks = []
     for round_number in range(1, rounds + 1):
-        sizes = list(sizes_bytes)
-        rng.shuffle(sizes)
-        for size in sizes:
-            points = [Point(round_number, operation, size, count, variant.key)
-                      for operation in operations for count in threads for variant in variants if variant.applies_to(size)]
+        order = list(groups)
+        rng.shuffle(order)
+        for key in order:
+            points = [Point(round_number, c.operation, c.size_bytes, c.threads, c.variant, c.setting) for c in groups[key]]
             rng.shuffle(points)
-            blocks.append(Block(round_number, size, tuple(points)))
+            blocks.append(Block(round_number, key, tuple(points)))
     return blocks
+
+
+def table_cells(operations: list[str], sizes_bytes: list[int], threads: list[int], variants: list[Variant]) -> list[Cell]:
+    """Every combination that applies."""
+    return [Cell(operation, variant.key, size, count) for size in sizes_bytes for operation in operations for count in threads
+            for variant in variants if variant.applies_to(size)]
 
 
 def all_points(blocks: list[Block]) -> list[Point]:

@@ -21,7 +21,7 @@ class RunDirectory:
         self.path = path
         self.parameters = parameters
         self.moved_to: Path | None = None
-        if (path / "run.json").exists() and (fresh or not self._may_resume()):
+        if (path / "run.json").exists() and (fresh or not open_run(path).may_resume(parameters)):
             self.moved_to = path.with_name(f"{path.name}-{time.strftime('%Y%m%d-%H%M%S', time.localtime((path / 'run.json').stat().st_mtime))}")
             os.rename(path, self.moved_to)
         path.mkdir(parents=True, exist_ok=True)
@@ -31,9 +31,9 @@ class RunDirectory:
         self.resumed = bool(self.points)
         self._write_run()
 
-    def _may_resume(self) -> bool:
-        run = json.loads((self.path / "run.json").read_text())
-        return run["finished"] is None and run["parameters"] == json.loads(json.dumps(self.parameters))
+    def may_resume(self, parameters: dict) -> bool:
+        """Only an unfinished run of exactly these parameters is gone on with."""
+        return self.run["finished"] is None and self.run["parameters"] == json.loads(json.dumps(parameters))
 
     def _read_points(self) -> list[dict]:
         """Also cuts off the torn last line of a run that was killed while writing it: that point is measured again."""
@@ -99,7 +99,7 @@ def open_run(path: Path) -> RunDirectory | None:
 
 
 def point_key(point: dict) -> tuple:
-    return (point["round"], point["operation"], point["size_bytes"], point["threads"], point["variant"])
+    return (point["round"], point["operation"], point["size_bytes"], point["threads"], point["variant"], point.get("setting", ""))
 
 
 def flatten(value: dict, prefix: str = "") -> dict:

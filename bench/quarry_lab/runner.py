@@ -1,7 +1,7 @@
 """
-Executes a plan: loads datasets, settles, measures, records.
+Measures points on tables of one BLOB column with sysbench: loads datasets, settles, measures.
 
-Each recorded point carries the raw figures of its round (load generator, bytes written by the server's process and to the device,
+Each record carries the raw figures of its round (load generator, bytes written by the server's process and to the device,
 processors used by whom, memory, settling), so every table and verdict can be recomputed from points.jsonl.
 
 Bytes written per payload byte are counted from before the load until the server has settled after it, warm-up included: deferred work
@@ -10,63 +10,41 @@ belongs to who caused it.
 
 from __future__ import annotations
 
-import os
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import device, noise, stats, sysbench
+from .experiments.base import Bench, Context
 from .lab_server import DATABASE, LabServer
 from .payload import Payload
 from .plan import OPERATION_LABELS, Block, Point
-from .progress import RunProgress
-from .results import RunDirectory
+from .request import LabError
 from .variants import ALL, Variant, create_table
 
 
-class LabError(Exception):
-    """The run cannot go on; the message says what is missing."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    seconds: int = 10
-    warmup_seconds: int = 2
-    dataset_bytes: int = 384 << 20  # per variant; several variants' datasets fit the buffer pool together
-    tables: int = 1
-    rows_min: int = 64
-    read_percent: int = 90
-    batch_rows: int = 1
-    disk_budget_bytes: int = 32 << 30  # a server's directory is made anew beyond this
-    disk_reserve_bytes: int = 8 << 30  # left free for everyone else
-    device_probe_seconds: float = 3.0
-    quiet_wait_seconds_max: float = 0.0  # before each point, for other processes to leave the processors alone
-
-
-@dataclass
-class Runner:
+class TableBench(Bench):
     """Externally synchronised. `servers` by key; the caller starts and closes them."""
 
-    directory: RunDirectory
-    servers: dict[str, LabServer]
-    payload: Payload
-    settings: Settings
-    progress: RunProgress
-    write_rate: float = 0.0  # the device's own, for the space that an insert point may need
-    failed: list[str] = field(default_factory=list)
+    def __init__(self, context: Context, servers: dict[str, LabServer], payload: Payload):
+        self.directory, self.progress, self.settings = context.run, context.progress, context.request.settings
+        self.servers, self.payload = servers, payload
+        self.write_rate = 0.0  # the device's own, for the space that an insert point may need
+        self._conditioned = False
+        self._memory_of: dict[tuple[str, int], dict] = {}
 
-    def run(self, blocks: list[Block]) -> None:
-        done = self.directory.done_keys()
-        for server in self.servers.values():
-            self._condition(server)
-        for block in blocks:
-            points = [p for p in block.points if p.key not in done]
-            if not points:
-                continue
-            self._probe_device(block.round)
-            for point in points:
-                self._run_point(point)
-            self._drop_datasets(block.size_bytes)
+    def describe(self) -> dict:
+        return {"payload": self.payload.describe(), "servers": {key: server.describe() for key, server in self.servers.items()}}
+
+    def begin(self, block: Block) -> None:
+        if not self._conditioned:
+            for server in self.servers.values():
+                self._condition(server)
+            self._conditioned = True
+        self._probe_device(block.round)
+
+    def end(self, block: Block) -> None:
+        for size in sorted({point.size_bytes for point in block.points}):
+            self._drop_datasets(size)
 
     # --- preparing ---
     def _condition(self, server: LabServer) -> None:
@@ -159,6 +137,7 @@ class Runner:
             for variant_key, size in [k for k in server.datasets if k[1] == size_bytes]:
                 server.execute(f"DROP DATABASE `{self._dataset_schema(ALL[variant_key], size)}`")
                 del server.datasets[(variant_key, size)]
+                self._memory_of.pop((variant_key, size), None)
             self._bound_disk(server)
 
     # --- space ---
@@ -181,8 +160,7 @@ class Runner:
                            f"{stats.human_bytes(point.size_bytes)} may need {stats.human_bytes(need)}: free some, or give --seconds a smaller value")
 
     # --- measuring ---
-    def _run_point(self, point: Point) -> None:
-        started = time.monotonic()
+    def measure(self, point: Point) -> dict:
         variant = ALL[point.variant]
         server = self.servers[variant.server]
         if point.operation != "read":
@@ -199,40 +177,48 @@ class Runner:
         if point.operation == "insert":
             server.execute("DROP DATABASE insert_point")
             self._bound_disk(server)
-        self.directory.add_point(record)
-        self.progress.done(point.operation, time.monotonic() - started, describe(record))
+        return record
+
+    def _memory(self, point: Point, server: LabServer, variant: Variant, schema: str) -> dict | None:
+        """What the server's caches hold of the dataset once every row was read; asked once a dataset, outside measured intervals."""
+        if point.operation == "insert":
+            return None
+        key = (variant.key, point.size_bytes)
+        if key not in self._memory_of:
+            rows = self._rows(point.size_bytes) * self.settings.tables
+            self._memory_of[key] = {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached_bytes(server, variant, schema)}
+        return self._memory_of[key]
 
     def _measure(self, point: Point, server: LabServer, variant: Variant, schema: str) -> dict:
         self.progress.step(f"settling before {variant.label}")
         settled_before = {key: other.settle() for key, other in self.servers.items()}[server.key]
-        own_pids = {os.getpid(), *(s.pid for s in self.servers.values())}
+        own_pids = {s.pid for s in self.servers.values()}
         if self.settings.quiet_wait_seconds_max:
             self.progress.step("waiting for a quiet machine")
             noise.wait_for_quiet(own_pids, self.settings.quiet_wait_seconds_max)
         pinned = server.verify_pinned()
+        memory_of_dataset = self._memory(point, server, variant, schema)
         memory = device.memory_info()
         status_before = server.status("quarry%")
         load = sysbench.Load(**{**self._load(point, server, point.operation).__dict__, "database": schema})
         self.progress.step(f"{variant.label} {point.size_bytes // 1024} KB {OPERATION_LABELS[point.operation]} x {point.threads}")
-        counters_before, snapshot = server.counters(), noise.take_snapshot()
-        wall_started = time.time()
-        result = sysbench.run(load, self.payload)
-        usage = noise.usage(snapshot, noise.take_snapshot(), own_pids, result.client_cpu_seconds)
+        counters_before = server.counters()
+        with noise.Meter(own_pids) as meter:
+            result = sysbench.run(load, self.payload)
         counters_run = server.counters()
         self.progress.step(f"settling after {variant.label}")
         settled_after = server.settle()
         counters_after = server.counters()
         payload_bytes = result.total_rows_written * point.size_bytes
         return {
-            "round": point.round, "operation": point.operation, "size_bytes": point.size_bytes, "threads": point.threads,
-            "variant": point.variant, "payload": self.payload.kind, "tables": self.settings.tables, "batch_rows": load.batch_rows,
-            "started": wall_started,
+            "payload": self.payload.kind, "tables": self.settings.tables, "batch_rows": load.batch_rows,
             "result": result.as_dict(),
             "payload_bytes_written": payload_bytes,
             "written": written(counters_before, counters_run, counters_after, payload_bytes),
-            "cpu": usage,
+            "cpu": meter.usage,
             "memory_free_before": memory,
             "settle_before": settled_before, "settle_after": settled_after,
+            "memory": memory_of_dataset,
             "columns": self._quarry_columns(server, schema),
             "quarry_status": difference(status_before, server.status("quarry%")),
             "configuration": pinned,
@@ -245,6 +231,22 @@ class Runner:
         names = [row[0] for row in server.rows("SHOW COLUMNS FROM INFORMATION_SCHEMA.QUARRY_COLUMNS")]
         rows = server.rows(f"SELECT * FROM INFORMATION_SCHEMA.QUARRY_COLUMNS WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = 'sbtest1'")
         return [{name.lower(): value for name, value in zip(names, row, strict=True)} for row in rows]
+
+
+def cached_bytes(server: LabServer, variant: Variant, schema: str) -> dict[str, int]:
+    """By cache: pages of InnoDB's buffer pool (by tablespace, which counts overflow pages too), QUARRY's cache, MyRocks' block cache and memtables."""
+    if variant.engine == "ROCKSDB":
+        (block_cache,) = server.rows("SELECT SUM(VALUE) FROM information_schema.ROCKSDB_DBSTATS WHERE STAT_TYPE = 'DB_BLOCK_CACHE_USAGE'")
+        (memtables,) = server.rows("SELECT SUM(VALUE) FROM information_schema.ROCKSDB_CFSTATS WHERE STAT_TYPE = 'CUR_SIZE_ALL_MEM_TABLES'")
+        return {"rocksdb_block_cache": int(block_cache[0] or 0), "rocksdb_memtables": int(memtables[0] or 0)}
+    ((pages, page_bytes),) = server.rows(
+        "SELECT COUNT(*), @@innodb_page_size FROM information_schema.INNODB_BUFFER_PAGE WHERE space IN (SELECT space FROM "
+        f"information_schema.INNODB_SYS_TABLESPACES WHERE name LIKE '{schema}/%')")
+    found = {"buffer_pool": int(pages) * int(page_bytes)}
+    if variant.engine == "QUARRY":
+        ((cached,),) = server.rows(f"SELECT SUM(CACHED_BYTES) FROM information_schema.QUARRY_TABLES WHERE TABLE_SCHEMA = '{schema}'")
+        found["quarry_cache"] = int(cached or 0)
+    return found
 
 
 def written(before: dict, run: dict, after: dict, payload_bytes: int) -> dict:
@@ -273,17 +275,10 @@ def difference(before: dict[str, str], after: dict[str, str]) -> dict[str, int]:
     return moved
 
 
-def describe(record: dict) -> str:
-    """One line per finished point."""
-    result, ratio = record["result"], record["written"]["server_bytes_per_payload_byte"]
-    line = (f"round {record['round']}  {record['size_bytes'] // 1024:>3} KB  {OPERATION_LABELS[record['operation']]:<14} x{record['threads']:<3} "
-            f"{ALL[record['variant']].label:<18} [bold]{stats.human_count(result['events_per_second']):>7}[/bold]/s  "
-            f"p95 {result['latency_p95_ms']:.2f} ms")
-    if ratio is not None:
-        line += f"  {ratio:.2f} B/B"
+def line(record: dict) -> str:
+    """What a finished point says beyond its speed."""
+    ratio = record["written"]["server_bytes_per_payload_byte"]
+    text = f"  {ratio:.2f} B/B" if ratio is not None else ""
     if not (record["settle_before"]["settled"] and record["settle_after"]["settled"]):
-        line += "  [yellow]not settled[/yellow]"
-    if record["cpu"]["noisy"]:
-        others = ", ".join(record["cpu"]["top_others"]) or "short-lived processes"
-        line += f"  [yellow]noisy: others {record['cpu']['other_cpus']:.2f} CPU, steal {record['cpu']['steal_cpus']:.2f} ({others})[/yellow]"
-    return line
+        text += "  [yellow]not settled[/yellow]"
+    return text

@@ -1,5 +1,6 @@
 """
-One run of an experiment from request to raw points: servers up, configuration printed and recorded, the plan executed, all cleaned up.
+One run of an experiment from request to raw points and verdicts: needs checked, configuration printed and recorded, the plan executed, all
+cleaned up.
 
 An interrupted run (Ctrl-C, a crash) keeps its points; the same request resumes it on fresh servers.
 """
@@ -13,73 +14,18 @@ import shutil
 import subprocess
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from . import device, stats, sysbench
-from .lab_server import LabServer, file_sha256
-from .payload import Payload
-from .plan import Block, all_points, make_plan
+from . import device, stats, sysbench, verdicts
+from .experiments.base import Bench, Context, Experiment
+from .plan import Block, Point, all_points
 from .progress import RunProgress
-from .results import RunDirectory
-from .runner import LabError, Runner, Settings
-from .server import BUILD, MARIADB, PLUGIN, REPOSITORY, PrivateServer
-from .variants import Variant
-
-BENCH_OUTPUT = BUILD / "bench"
-
-
-@dataclass
-class Request:
-    """What to run. Sizes in bytes."""
-
-    name: str
-    title: str
-    operations: list[str]
-    sizes_bytes: list[int]
-    threads: list[int]
-    variants: list[Variant]
-    rounds: int = 3
-    seed: int = 20260101
-    payload: str = "random"
-    settings: Settings = field(default_factory=Settings)
-    mycnf: dict[str, str] = field(default_factory=dict)
-    plugin: Path = PLUGIN
-    baseline_plugin: Path | None = None
-    output: Path | None = None
-    fresh: bool = False
-
-    @property
-    def output_directory(self) -> Path:
-        return self.output or BENCH_OUTPUT / self.name
-
-    def plan(self) -> list[Block]:
-        return make_plan(self.operations, self.sizes_bytes, self.threads, self.variants, self.rounds, self.seed)
-
-    def parameters(self) -> dict:
-        """What makes two runs the same run: a changed plugin starts a new one."""
-        wanted = {v.server for v in self.variants if v.needs_plugin}
-        return {
-            "name": self.name, "operations": self.operations, "sizes_bytes": self.sizes_bytes, "threads": self.threads,
-            "variants": [v.key for v in self.variants], "rounds": self.rounds, "seed": self.seed, "payload": self.payload,
-            "settings": asdict(self.settings), "mycnf": self.mycnf,
-            "plugin_sha256": file_sha256(self.plugin) if "main" in wanted else None,
-            "baseline_plugin_sha256": file_sha256(self.baseline_plugin) if "baseline" in wanted and self.baseline_plugin else None,
-        }
-
-
-def check_tools(request: Request) -> None:
-    sysbench.version()
-    if not (MARIADB / "usr" / "sbin" / "mariadbd").exists():
-        raise LabError(f"no MariaDB in {MARIADB}: run scripts/fetch-mariadb")
-    needs = {v.server: v for v in request.variants if v.needs_plugin}
-    for server_key, path in (("main", request.plugin), ("baseline", request.baseline_plugin)):
-        if server_key in needs and (path is None or not Path(path).exists()):
-            raise LabError(f"{needs[server_key].label} needs a plugin, and there is none at {path}: build it ('make plugin'), "
-                           "or leave it out of --engines")
+from .request import BENCH_OUTPUT, DATA, LabError, Request
+from .results import RunDirectory, open_run
+from .server import BUILD, REPOSITORY, PrivateServer
 
 
 def machine() -> dict:
@@ -99,17 +45,6 @@ def commit() -> str:
     return found.stdout.strip()
 
 
-def make_servers(request: Request, data: Path) -> dict[str, LabServer]:
-    servers = {}
-    for key in sorted({v.server for v in request.variants} | {"main"}):
-        mine = [v for v in request.variants if v.server == key]
-        if not mine:
-            continue
-        plugin = (request.plugin if key == "main" else request.baseline_plugin) if any(v.needs_plugin for v in mine) else None
-        servers[key] = LabServer(key, data / key, plugin, any(v.engine == "ROCKSDB" for v in mine), request.mycnf)
-    return servers
-
-
 @contextmanager
 def exclusive():
     """One measuring run at a time in this tree: two would spoil each other."""
@@ -122,33 +57,44 @@ def exclusive():
         yield
 
 
-def print_configuration(console: Console, request: Request, session: dict, left: int, total: int) -> None:
+def left_to_do(experiment: Experiment, request: Request) -> tuple[list[Point], list[Point]]:
+    """(all points, those that an interrupted run of the same request has not got yet)."""
+    points = all_points(experiment.plan(request))
+    if not points:
+        raise LabError(f"{experiment.name}: nothing to measure: none of the variants applies to the given sizes")
+    kept = None if request.fresh else open_run(request.output_directory)
+    done = kept.done_keys() if kept and kept.may_resume(experiment.identity(request)) else set()
+    return points, [p for p in points if p.key not in done]
+
+
+def check(experiment: Experiment, request: Request) -> None:
+    """Everything that can be known to be missing, said at once and before any work starts. Raises LabError."""
+    missing = experiment.needs(request)
+    request.output_directory.mkdir(parents=True, exist_ok=True)
+    free, need = device.free_bytes(request.output_directory), experiment.disk_bytes(request)
+    if free < need:
+        missing.append(f"{stats.human_bytes(need)} of free disk under {request.output_directory} ({stats.human_bytes(free)} are free)")
+    if missing:
+        raise LabError(f"{experiment.name} needs " + "; and ".join(missing))
+
+
+def print_configuration(console: Console, experiment: Experiment, request: Request, session: dict, left: int, total: int) -> None:
     table = Table(show_header=False, box=None, padding=(0, 1))
     info = session["machine"]
     table.add_row("machine", f"{info['cpu']}, {info['processors']} processors shared by server and client, "
                              f"{stats.human_bytes(info['memory_bytes'])} memory ({stats.human_bytes(session['memory']['MemAvailable'])} available)")
     table.add_row("storage", f"{info['device'] or 'no block device'}: {info['file_system']}; {stats.human_bytes(session['free_disk_bytes'])} free")
-    for key, server in session["servers"].items():
-        pinned = ", ".join(f"{k}={v}" for k, v in server["pinned"].items())
-        plugin = f"; plugin sha256 {server['plugin_sha256'][:12]}" if server["plugin_sha256"] else ""
-        table.add_row(f"server {key}", f"MariaDB {server['version']}{plugin}")
-        table.add_row("", f"[dim]{pinned}[/dim]")
-    payload = session["payload"]
-    table.add_row("payload", f"{payload['kind']}; a 64 KB value compresses {payload['compression_ratio_of_64KB']} to 1")
+    for key, server in session.get("servers", {}).items():
+        plugin = f"; plugin sha256 {server['plugin_sha256'][:12]}" if server.get("plugin_sha256") else ""
+        table.add_row(f"server {key}", f"{server['version']}{plugin}")
+        table.add_row("", "[dim]" + ", ".join(f"{k}={v}" for k, v in server["pinned"].items()) + "[/dim]")
+    if payload := session.get("payload"):
+        table.add_row("payload", f"{payload['kind']}; a 64 KB value compresses {payload['compression_ratio_of_64KB']} to 1")
     settings = request.settings
-    table.add_row("points", f"{left} to measure of {total}: {settings.warmup_seconds} s warm-up + {settings.seconds} s, {request.rounds} rounds, "
-                            f"random order (seed {request.seed}), {settings.tables} table(s) a variant, SET NAMES binary, binary parameters")
-    console.print(f"[bold]{request.title}[/bold]")
+    table.add_row("points", f"{left} to measure of {total}: {settings.warmup_seconds} s warm-up + {settings.seconds} s, {request.rounds} round(s), "
+                            f"random order (seed {request.seed})")
+    console.print(f"[bold]{experiment.title}[/bold]")
     console.print(table, highlight=False)
-
-
-def start_session(run: RunDirectory, servers: dict[str, LabServer], payload: Payload) -> dict:
-    session = {
-        "started": time.time(), "machine": machine(), "memory": device.memory_info(), "free_disk_bytes": device.free_bytes(run.path),
-        "payload": payload.describe(), "servers": {key: server.describe() for key, server in servers.items()},
-    }
-    run.add_session(session)
-    return session
 
 
 def sweep(data: Path) -> None:
@@ -160,38 +106,48 @@ def sweep(data: Path) -> None:
     shutil.rmtree(data, ignore_errors=True)
 
 
-def execute(request: Request, console: Console) -> RunDirectory:
+def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: list[Block]) -> None:
+    done = context.run.done_keys()
+    for block in blocks:
+        points = [p for p in block.points if p.key not in done]
+        if not points:
+            continue
+        bench.begin(block)
+        for point in points:
+            started, wall_started = time.monotonic(), time.time()
+            record = {**point.as_dict(), "started": wall_started, **bench.measure(point)}
+            context.run.add_point(record)
+            context.progress.done(point.operation, time.monotonic() - started, experiment.line(record))
+        bench.end(block)
+
+
+def execute(experiment: Experiment, request: Request, console: Console) -> RunDirectory:
     """
     Runs what is not yet done of the request. KeyboardInterrupt passes through after cleaning up, with all finished points kept.
     Errors: LabError, ConfigurationError, SysbenchError, ServerError, OSError.
     """
-    check_tools(request)
+    check(experiment, request)
     with exclusive():
-        run = RunDirectory(request.output_directory, request.parameters(), request.fresh)
+        run = RunDirectory(request.output_directory, experiment.identity(request), request.fresh)
         if run.moved_to:
             console.print(f"[dim]the earlier run is kept in {run.moved_to}[/dim]")
-        blocks = request.plan()
-        points = all_points(blocks)
-        if not points:
-            raise LabError("nothing to measure: no engine applies to the given sizes")
-        left = [p for p in points if p.key not in run.done_keys()]
+        points, left = left_to_do(experiment, request)
         if run.resumed:
             console.print(f"resuming the interrupted run: {len(points) - len(left)} of {len(points)} points are there")
-        data = BENCH_OUTPUT / "data"
-        sweep(data)
-        servers = make_servers(request, data)
+        sweep(DATA)
+        guess = experiment.planned_seconds(request, left) / max(1, len(left))
         try:
-            with Payload(request.payload) as payload:
-                for server in servers.values():
-                    server.start()
-                print_configuration(console, request, start_session(run, servers, payload), len(left), len(points))
-                guess = request.settings.seconds + request.settings.warmup_seconds + 4
-                with RunProgress(console, request.name, [p.operation for p in left], guess) as progress:
-                    Runner(run, servers, payload, request.settings, progress).run(blocks)
+            with RunProgress(console, request.name, [p.operation for p in left], guess) as progress:
+                context = Context(request, run, progress)
+                with experiment.open(context) as bench:
+                    session = {"started": time.time(), "machine": machine(), "memory": device.memory_info(),
+                               "free_disk_bytes": device.free_bytes(run.path), **bench.describe()}
+                    run.add_session(session)
+                    print_configuration(console, experiment, request, session, len(left), len(points))
+                    measure_all(bench, context, experiment, experiment.plan(request))
             run.finish()
         finally:
-            for server in servers.values():
-                server.close()
-            sweep(data)
+            sweep(DATA)
             run.write_csv()
+        verdicts.write(run.path / "verdicts.json", experiment.name, experiment.verdicts(run))
     return run

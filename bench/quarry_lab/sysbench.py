@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import shutil
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from .noise import children_cpu_seconds
 from .payload import Payload
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "sysbench"
@@ -64,6 +64,10 @@ class LoadResult:
 
     def as_dict(self) -> dict:
         return asdict(self)
+
+
+def is_installed() -> bool:
+    return shutil.which("sysbench") is not None
 
 
 def version() -> str:
@@ -129,11 +133,6 @@ class RunningLoad:
         return "; ".join(said[:5])
 
 
-def _children_cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
 def reports_of(output: str) -> list[dict]:
     """The script's report lines, in order."""
     return [json.loads(line) for line in output.splitlines() if line.startswith('{"quarry_report"')]
@@ -160,7 +159,7 @@ def run(load: Load, payload: Payload) -> LoadResult:
     command[1:1] = [f"--time={load.warmup_seconds + load.seconds}", "--events=0"]
     if load.warmup_seconds:
         command.insert(1, f"--report-checkpoints={load.warmup_seconds}")
-    cpu_before = _children_cpu_seconds()
+    cpu_before = children_cpu_seconds()
     running = RunningLoad([*command, "run"], payload)
     # A last event may wait for a stalled flush; beyond this something hangs.
     output = running.wait(load.warmup_seconds + load.seconds + 120)
@@ -168,7 +167,7 @@ def run(load: Load, payload: Payload) -> LoadResult:
     expected = 2 if load.warmup_seconds else 1
     if len(reports) != expected:
         raise SysbenchError(f"sysbench printed {len(reports)} reports, {expected} were expected")
-    return combine(reports, load.batch_rows, _children_cpu_seconds() - cpu_before)
+    return combine(reports, load.batch_rows, children_cpu_seconds() - cpu_before)
 
 
 def fill(load: Load, payload: Payload) -> float:

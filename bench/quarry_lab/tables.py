@@ -7,17 +7,15 @@ Everything shown is computed from the raw rounds of one run (cells.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from . import charts, stats
 from .cells import CellKey, Cells, bytes_written_ratio, p95_ms, payload_rate, throughput
 from .noise import NOISE_CPUS_MAX
 from .plan import OPERATION_LABELS, OPERATIONS
-from .variants import ALL, KIB
+from .variants import KIB
 
 
 def device_rate(run: dict) -> stats.Summary | None:
@@ -73,21 +71,21 @@ def _row(cells: Cells, key: CellKey, variant: str, against: list[str], rate: sta
     payload = cells.summary(key, variant, payload_rate)
     share = f"{payload.median / rate.median:.0%}" if rate and payload and payload.median else ""
     return [
-        ALL[variant].label, f"[bold]{stats.human_count(rate_found.median)}[/bold]", f"[dim]{_range(rate_found, stats.human_count)}[/dim]",
+        cells.label(variant), f"[bold]{stats.human_count(rate_found.median)}[/bold]", f"[dim]{_range(rate_found, stats.human_count)}[/dim]",
         *ratios, _optional(cells.summary(key, variant, p95_ms), _times),
         _optional(cells.summary(key, variant, bytes_written_ratio), _times), share, _notes(cells, key, variant)]
 
 
-def print_table(console: Console, cells: Cells, run: dict, reference: str) -> None:
-    """One row per cell and variant; ratios are taken round by round (stats.paired_ratio)."""
+def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:
+    """One row per cell and variant; ratios are taken round by round (stats.paired_ratio). A list, for an experiment's tables()."""
     variants, rate = cells.variants(), device_rate(run)
     against = references(variants, reference)
     parameters = run["parameters"]
     table = Table(title=f"{parameters['name']}: {parameters['rounds']} round(s) of {parameters['settings']['seconds']} s, payload {parameters['payload']}",
-                  header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+                  header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=_caption(cells, rate), caption_justify="left")
     table.add_column("", no_wrap=True)
     table.add_column("engine", no_wrap=True)
-    for heading in ("events/s", "range", *(f"/ {ALL[r].label}" for r in against), "p95 ms", "B/B", "dev"):
+    for heading in ("events/s", "range", *(f"/ {cells.label(r)}" for r in against), "p95 ms", "B/B", "dev"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("notes")
     for key in sorted(cells.keys(), key=lambda k: (OPERATIONS.index(k.operation), k.size_bytes, k.threads)):
@@ -97,49 +95,22 @@ def print_table(console: Console, cells: Cells, run: dict, reference: str) -> No
                 table.add_row(head, *_row(cells, key, variant, against, rate))
                 head = ""
         table.add_section()
-    console.print(table)
-    console.print("[dim]B/B: bytes that the server's process wrote per payload byte, until settled; noisy: others or the hypervisor "
-                  f"used more than {NOISE_CPUS_MAX} processor[/dim]", highlight=False)
+    return [table]
+
+
+def _caption(cells: Cells, rate: stats.Summary | None) -> str:
     available = [p["memory_free_before"]["MemAvailable"] for p in cells.points()]
-    console.print(f"[dim]memory available before the points: {stats.human_bytes(min(available))} to {stats.human_bytes(max(available))}[/dim]", highlight=False)
+    lines = [f"B/B: bytes that the server's process wrote per payload byte, until settled; noisy: others or the hypervisor used more than "
+             f"{NOISE_CPUS_MAX} processor",
+             f"memory available before the points: {stats.human_bytes(min(available))} to {stats.human_bytes(max(available))}"]
     if rate:
-        console.print(f"device, raw sequential direct writes: {stats.human_bytes(rate.median)}/s (probes {stats.human_bytes(rate.low)}-"
-                      f"{stats.human_bytes(rate.high)}/s); dev: payload bytes per second over that", highlight=False)
+        lines.append(f"device, raw sequential direct writes: {stats.human_bytes(rate.median)}/s (probes {stats.human_bytes(rate.low)}-"
+                     f"{stats.human_bytes(rate.high)}/s); dev: payload bytes per second over that")
+    return "\n".join(lines)
 
 
 def size_label(size_bytes: int) -> str:
     return f"{size_bytes // KIB} KB"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One statement against this run's figures."""
-
-    statement: str
-    state: str
-    found: str
-
-
-FAIR_SECONDS, FAIR_ROUNDS = 10, 3
-
-
-def judge(statement: str, holds: bool, words: tuple[str, str], found: str, parameters: dict) -> Verdict:
-    """words: what to say when it holds and when not. A run shorter than a fair one gets its figures, but no verdict."""
-    if parameters["rounds"] < FAIR_ROUNDS or parameters["settings"]["seconds"] < FAIR_SECONDS:
-        return Verdict(statement, "not judged", f"{found}; a verdict takes {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s")
-    return Verdict(statement, words[0] if holds else words[1], found)
-
-
-VERDICT_COLOURS = {"met": "green", "not met": "red", "reproduced": "green", "not reproduced": "red"}
-
-
-def print_verdicts(console: Console, title: str, heading: str, found: list[Verdict]) -> None:
-    table = Table(title=title, header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name, ratio in ((heading, 4), ("verdict", 1), ("found", 4)):
-        table.add_column(name, ratio=ratio)
-    for verdict in found:
-        table.add_row(verdict.statement, f"[{VERDICT_COLOURS.get(verdict.state, 'yellow')}]{verdict.state}[/]", verdict.found)
-    console.print(table)
 
 
 def throughput_figure(cells: Cells, operation: str):
@@ -148,7 +119,7 @@ def throughput_figure(cells: Cells, operation: str):
     panels = []
     for size in sorted({k.size_bytes for k in keys}):
         threads = sorted({k.threads for k in keys if k.size_bytes == size})
-        series = [charts.Series(v, ALL[v].label, [cells.summary(CellKey(operation, size, t), v, throughput) for t in threads])
+        series = [charts.Series(v, cells.label(v), [cells.summary(CellKey(operation, size, t), v, throughput) for t in threads])
                   for v in cells.variants() if any(cells.rounds(CellKey(operation, size, t), v) for t in threads)]
         panels.append(charts.Panel(size_label(size), threads, series))
     if not panels:
@@ -163,7 +134,7 @@ def bytes_written_figure(cells: Cells):
         return None
     threads = max(k.threads for k in keys)
     sizes = sorted({k.size_bytes for k in keys if k.threads == threads})
-    series = [charts.Series(v, ALL[v].label, [cells.summary(CellKey("insert", size, threads), v, bytes_written_ratio) for size in sizes])
+    series = [charts.Series(v, cells.label(v), [cells.summary(CellKey("insert", size, threads), v, bytes_written_ratio) for size in sizes])
               for v in cells.variants()]
     return charts.bars(f"bytes written per payload byte, durable insert, {threads} threads", "value size", "bytes / byte",
                        [size_label(size) for size in sizes], series)

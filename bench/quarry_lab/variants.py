@@ -14,6 +14,7 @@ CORE_SIZES_KIB = (4, 24, 64, 448)
 # BLOB_INLINE_SIZE of the published inline variants (MySQL Cluster 9.4's maximum for 64 and 448 KB).
 E1_INLINE_BYTES = {4: 4096, 24: 24576, 64: 29736, 448: 29736}
 NDB_HEAD_BYTES = 256  # what NDB keeps in the row without a comment; E1's default variant is pinned to it
+SWEEP_KIB = (16, 256, 1024, 16384, 32768)  # batch bytes swept by E1, beside the 64 KB and 4 MB of its other variants
 VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes and the id
 
 
@@ -52,6 +53,15 @@ def _prefetch(size: int) -> Variant:
     return Variant(f"quarry-prefetch-{size}", f"QUARRY prefetch {size}", "QUARRY", session_sql=f"SET quarry_autoincrement_prefetch_sz={size}")
 
 
+def sweep_key(batch_kib: int) -> str:
+    return f"quarry-batch-{batch_kib}k"
+
+
+def _swept(batch_kib: int) -> Variant:
+    size = f"{batch_kib} KB" if batch_kib < KIB else f"{batch_kib // KIB} MB"
+    return Variant(sweep_key(batch_kib), f"QUARRY head 256, {size} batches", "QUARRY", inline="256", session_sql=_batches(batch_kib * KIB))
+
+
 ALL = {
     v.key: v
     for v in (
@@ -70,10 +80,14 @@ ALL = {
                 size_min_bytes=64 * KIB),
         Variant("quarry-varbinary", "QUARRY VARBINARY", "QUARRY", column="varbinary"),
         _prefetch(1), _prefetch(256), _prefetch(1024),
+        *(_swept(kib) for kib in SWEEP_KIB),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
         Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),
     )
 }
+
+
+LABELS = {key: variant.label for key, variant in ALL.items()}
 
 
 def by_keys(keys: list[str]) -> list[Variant]:

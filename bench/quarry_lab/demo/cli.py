@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import signal
 import sys
@@ -25,7 +24,7 @@ from rich.console import Console
 
 from .. import device, noise, session
 from ..lab_server import ConfigurationError, LabServer
-from ..runner import LabError
+from ..request import LabError
 from ..server import BUILD, PLUGIN, PrivateServer, ServerError, SqlError
 from ..sysbench import SysbenchError
 from . import console as tables_console
@@ -235,7 +234,7 @@ class Demo:
                 " MB/s"
             )
         self.result["rounds"] = rounds = []
-        before, children_before = noise.take_snapshot(), _children_cpu_seconds()
+        before, children_before = noise.take_snapshot(), noise.children_cpu_seconds()
         cells, current = measure.plan(self.settings), 0
         for cell in cells:
             if cell.round != current:
@@ -247,7 +246,7 @@ class Demo:
             rounds.append(record)
             screen.line(self._cell_line(cell, record))
         own = {os.getpid(), self.server.pid}
-        children = _children_cpu_seconds() - children_before
+        children = noise.children_cpu_seconds() - children_before
         self.result["processor_usage"] = noise.usage(before, noise.take_snapshot(), own, children)
         self.result.update(
             {
@@ -326,12 +325,6 @@ class Demo:
             soft_wrap=True,
         )
         return EXIT_WRONG if wrong else 0
-
-
-def _children_cpu_seconds() -> float:
-    """Of client processes, and of servers that were replaced by a fresh one."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

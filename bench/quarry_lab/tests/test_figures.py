@@ -3,12 +3,20 @@
 import io
 
 import pytest
-from quarry_lab import charts, stats
+from quarry_lab import charts, stats, verdicts
 from quarry_lab.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
-from quarry_lab.experiments import core, e1, e2
-from quarry_lab.tables import print_table
+from quarry_lab.experiments import e1, e2
+from quarry_lab.experiments.core import Core
+from quarry_lab.tables import comparison_table
 from quarry_lab.variants import KIB
 from rich.console import Console
+
+
+class Run:
+    """What a report sees of a run."""
+
+    def __init__(self, points, **parameters):
+        self.points, self.run = points, run_json(**parameters)
 
 
 def run_json(rounds=3, seconds=10, rate=1e9):
@@ -59,11 +67,11 @@ def large_inserts(make_point, quarry_rate, ratio):
 
 
 def states(points, rate):
-    return [v.state for v in core.verdicts(Cells(points), run_json(rate=rate))]
+    return [v.state for v in Core().verdicts(Run(points, rate=rate))]
 
 
 def test_core_verdicts_follow_the_rounds(make_point):
-    unmeasured = ["not measured", "not measured"]
+    unmeasured = ["not judged", "not judged"]
     # 2.0x InnoDB: met whatever the device; 1.05 bytes per byte: met.
     assert states(large_inserts(make_point, 2000.0, 1.05), rate=1e12) == [*unmeasured, "met", "met"]
     # 1.5x, far below the device: not met; 1.2 bytes per byte: not met.
@@ -73,40 +81,80 @@ def test_core_verdicts_follow_the_rounds(make_point):
 
 
 def test_a_short_run_gets_no_verdict(make_point):
-    verdict = core.verdicts(Cells(large_inserts(make_point, 2000.0, 1.05)), run_json(seconds=3))[2]
-    assert verdict.state == "not judged" and "2.00x" in verdict.found
+    points = [{**p, "result": {**p["result"], "interval_seconds": 3.0}} for p in large_inserts(make_point, 2000.0, 1.05)]
+    verdict = Core().verdicts(Run(points))[2]
+    assert verdict.state == "not judged" and "2.00x" in verdict.reason
+
+
+def test_a_disturbed_run_gets_no_verdict(make_point):
+    finding = verdicts.Finding("x", "a finding", "a rule")
+
+    def state(noisy_points):
+        points = [make_point(round_number=r, noisy=r <= noisy_points) for r in (1, 2, 3)]
+        return verdicts.judge(finding, True, "found", {}, points, {"rounds": 3})
+
+    assert state(0).state == "reproduced"
+    assert state(1).state == "reproduced" and "1 of 3 points noisy" in state(1).reason
+    assert state(2).state == "not judged" and "not quiet in 2 of 3" in state(2).reason
 
 
 def test_four_kb_verdict_takes_the_worst_cell(make_point):
-    points = [make_point(variant=v, operation=operation, size_bytes=4 * KIB, rate=rate)
+    points = [make_point(variant=v, operation=operation, size_bytes=4 * KIB, rate=rate, round_number=r) for r in (1, 2, 3)
               for operation, quarry in (("read", 99.0), ("mix", 90.0)) for v, rate in (("innodb", 100.0), ("quarry", quarry))]
-    verdict = core.verdicts(Cells(points), run_json())[0]
-    assert verdict.state == "not met" and "0.90x" in verdict.found and "lowest of 2" in verdict.found
+    points.append(make_point(variant="quarry"))
+    verdict = Core().verdicts(Run(points))[0]
+    assert verdict.state == "not met" and "0.90x" in verdict.reason and "lowest of 2" in verdict.reason
 
 
-def e1_points(make_point, inline_rate):
-    return [make_point(variant=v, operation="mix", size_bytes=4 * KIB, threads=8, round_number=r, rate=rate)
+def e1_points(make_point, inline_rate, seconds=10.0, memory=(4.0, 1.5)):
+    cached = dict(zip(("quarry-head", "quarry-inline"), memory, strict=True))
+    return [{**make_point(variant=v, operation="mix", size_bytes=4 * KIB, threads=8, round_number=r, rate=rate, seconds=seconds),
+             "memory": {"payload_bytes": 1000, "cached_bytes": {"buffer_pool": 1000 * cached[v], "quarry_cache": 0}}}
             for r in (1, 2, 3) for v, rate in (("quarry-head", 100.0), ("quarry-inline", inline_rate))]
+
+
+def verdict_of(experiment, run, finding):
+    return next(v for v in experiment.verdicts(run) if v.id == finding)
 
 
 @pytest.mark.parametrize("inline_rate, parameters, state", [
     (116.0, {}, "reproduced"), (110.0, {}, "not reproduced"), (90.0, {}, "not reproduced"),
     (116.0, {"rounds": 1}, "not judged"), (116.0, {"seconds": 3}, "not judged")])
 def test_e1_verdict(make_point, inline_rate, parameters, state):
-    verdict = e1.verdicts(Cells(e1_points(make_point, inline_rate)), run_json(**parameters))[0]
-    assert verdict.state == state
+    points = e1_points(make_point, inline_rate, seconds=parameters.get("seconds", 10.0))
+    verdict = verdict_of(e1.InlinePartsBatches(), Run(points, **parameters), "e1-4kb-inline")
+    assert verdict.state == state and verdict.figures["ratio_x8"]["median"] == pytest.approx(inline_rate / 100)
 
 
 def test_e1_never_reproduces_what_this_machine_cannot_show(make_point):
-    last = e1.verdicts(Cells(e1_points(make_point, 500.0)), run_json())[-len(e1.NOT_HERE):]
-    assert {v.state for v in last} == {"not applicable here"}
+    last = e1.InlinePartsBatches().verdicts(Run(e1_points(make_point, 500.0)))[-len(e1.NOT_HERE):]
+    assert {v.state for v in last} == {"not applicable"} and all(v.reason for v in last)
+
+
+def test_e1_memory_is_judged_per_payload_byte(make_point):
+    experiment = e1.InlinePartsBatches()
+    assert verdict_of(experiment, Run(e1_points(make_point, 100.0)), "e1-memory").state == "reproduced"
+    assert verdict_of(experiment, Run(e1_points(make_point, 100.0, memory=(1.1, 1.2))), "e1-memory").state == "not reproduced"
+
+
+def sweep_points(make_point, largest_rate):
+    rates = {"quarry-head": 100.0, "quarry-head-4m": 160.0, "quarry-batch-32768k": largest_rate}
+    return [make_point(variant=v, operation="mix", size_bytes=448 * KIB, threads=8, round_number=r, rate=rate)
+            for r in (1, 2, 3) for v, rate in rates.items()]
+
+
+@pytest.mark.parametrize("largest_rate, state", [(120.0, "reproduced"), (158.0, "not reproduced"), (200.0, "not reproduced")])
+def test_e1_too_large_a_batch(make_point, largest_rate, state):
+    run = Run(sweep_points(make_point, largest_rate))
+    assert verdict_of(e1.InlinePartsBatches(), run, "e1-excessive-batch").state == state
+    assert "sweep" in e1.InlinePartsBatches().figures(run)
 
 
 def test_e2_reservations_come_from_the_servers_counter(make_point):
     point = make_point(rate=10.0, seconds=10.0, batch_rows=16, status={"quarry_autoincrement_reservations": 160})
     assert e2.reservations_per_1000_rows(point) == 100.0
     assert e2.reservations_per_1000_rows(make_point()) is None
-    assert "InnoDB" in e2._reserved_text(stats.Summary(0.0, 0.0, 0.0, 1))
+    assert "InnoDB" in e2.reserved_text(stats.Summary(0.0, 0.0, 0.0, 1))
 
 
 def test_table_shows_ratio_noise_and_cold_reads(make_point):
@@ -114,7 +162,7 @@ def test_table_shows_ratio_noise_and_cold_reads(make_point):
     cold["written"]["server_read_bytes_during_run"] = 10**9
     points = [make_point(rate=100.0), make_point(variant="quarry", rate=250.0, noisy=True), cold]
     console = Console(width=200, file=io.StringIO(), record=True)
-    print_table(console, Cells(points), run_json(rounds=1), "innodb")
+    console.print(*comparison_table(Cells(points), run_json(rounds=1), "innodb"))
     text = console.export_text()
     assert "2.50x" in text and "noisy 1/1" in text and "read from the device 1/1" in text
 
@@ -130,6 +178,6 @@ def test_charts_come_as_svg_and_data_uri():
 def test_two_builds_of_the_plugin_are_compared_with_each_other_too(make_point):
     points = [make_point(variant=v, rate=rate) for v, rate in (("innodb", 100.0), ("quarry", 150.0), ("quarry-baseline", 120.0))]
     console = Console(width=220, file=io.StringIO(), record=True)
-    print_table(console, Cells(points), run_json(rounds=1), "innodb")
+    console.print(*comparison_table(Cells(points), run_json(rounds=1), "innodb"))
     row = next(line for line in console.export_text().splitlines() if "QUARRY " in line and "150" in line)
     assert "1.50x" in row and "1.25x" in row

@@ -1,16 +1,19 @@
 """The load scripts on a real private server (InnoDB), the payload, and the device probe: what is counted must be what happened."""
 
 import io
+import json
 import zlib
 from pathlib import Path
 
 import pytest
 from quarry_lab import device, session, sysbench
+from quarry_lab.experiments import table_experiment
+from quarry_lab.experiments.core import Core
 from quarry_lab.lab_server import ConfigurationError, LabServer
 from quarry_lab.payload import Payload
+from quarry_lab.request import Request, Settings
 from quarry_lab.results import open_run
-from quarry_lab.runner import Settings
-from quarry_lab.variants import by_keys
+from quarry_lab.runner import TableBench
 from rich.console import Console
 
 SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}
@@ -103,30 +106,36 @@ def test_settings_are_verified_and_settling_leaves_nothing_dirty(server):
 
 def test_a_whole_run_is_recorded_resumed_and_cleaned_up(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path / "bench")
-    settings = Settings(seconds=1, warmup_seconds=1, dataset_bytes=1 << 20, device_probe_seconds=0.2)
+    monkeypatch.setattr(session, "DATA", tmp_path / "bench" / "data")
+    monkeypatch.setattr(table_experiment, "DATA", tmp_path / "bench" / "data")
+    settings = Settings(seconds=1, warmup_seconds=1, dataset_bytes=1 << 20, device_probe_seconds=0.2, disk_reserve_bytes=0)
 
     def request():
-        return session.Request("core", "a test", ["insert", "read", "mix"], [4096], [2], by_keys(["innodb", "innodb-varbinary"]), rounds=1,
-                               settings=settings, mycnf=SMALL)
+        return Request("core", ["insert", "read", "mix"], [4096], [2], ["innodb", "innodb-varbinary"], rounds=1, settings=settings, mycnf=SMALL,
+                       output=tmp_path / "bench" / "core")
 
     interrupted = []
 
-    def interrupt(runner, point):
-        if len(runner.directory.points) == 3 and not interrupted:
+    def interrupt(bench, point):
+        if len(bench.directory.points) == 3 and not interrupted:
             interrupted.append(point)
             raise KeyboardInterrupt
-        return real(runner, point)
+        return real(bench, point)
 
-    real = session.Runner._run_point
-    monkeypatch.setattr(session.Runner, "_run_point", interrupt)
+    real = TableBench.measure
+    monkeypatch.setattr(TableBench, "measure", interrupt)
     console = Console(file=io.StringIO(), width=200)
     with pytest.raises(KeyboardInterrupt):
-        session.execute(request(), console)
+        session.execute(Core(), request(), console)
     kept = open_run(tmp_path / "bench" / "core")
     assert len(kept.points) == 3 and kept.run["finished"] is None
-    run = session.execute(request(), console)
+    run = session.execute(Core(), request(), console)
     assert run.resumed and run.points[:3] == kept.points and len(run.done_keys()) == 6 and run.run["finished"]
     assert "resuming" in console.file.getvalue()
+    assert json.loads((run.path / "verdicts.json").read_text()) == {"experiment": "core", "verdicts": []}
+    # Every row was read: the buffer pool holds the dataset, each page counted once.
+    reads = [p for p in run.points if p["operation"] == "read"]
+    assert all(1.0 <= p["memory"]["cached_bytes"]["buffer_pool"] / p["memory"]["payload_bytes"] < 6 for p in reads)
     inserts = [p for p in run.points if p["operation"] == "insert"]
     # InnoDB writes every byte at least to the log and to the page.
     assert all(p["written"]["server_bytes_per_payload_byte"] > 1.9 for p in inserts)

@@ -1,28 +1,30 @@
 """The plan's order, the statements of the variants, the files of a run, and what the command line refuses."""
 
 import json
-from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import cli, lab_server, noise, sysbench
+from quarry_lab import cli, lab_server, noise, session, sysbench
+from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.lab_server import ConfigurationError, parse_mycnf
-from quarry_lab.plan import OPERATIONS, all_points, make_plan
+from quarry_lab.plan import OPERATIONS, all_points, interleave, table_cells
+from quarry_lab.request import SCALES, LabError
 from quarry_lab.results import RunDirectory, flatten, open_run
 from quarry_lab.variants import ALL, KIB, by_keys, create_table
 
-THE_PLAN = (list(OPERATIONS), [4096, 65536, 458752], [1, 8, 32], by_keys(["innodb", "innodb-varbinary", "quarry"]))
+THE_CELLS = table_cells(list(OPERATIONS), [4096, 65536, 458752], [1, 8, 32], by_keys(["innodb", "innodb-varbinary", "quarry"]))
 
 
 def test_plan_is_complete_interleaved_and_repeatable():
-    blocks = make_plan(*THE_PLAN, rounds=3, seed=7)
+    blocks = interleave(THE_CELLS, rounds=3, seed=7)
     points = all_points(blocks)
     # VARBINARY applies to 4 KB alone.
     assert len(points) == 3 * 3 * 3 * (3 + 2 + 2) and len(set(points)) == len(points)
     assert [b.round for b in blocks] == sorted(b.round for b in blocks)
-    assert all(p.round == b.round and p.size_bytes == b.size_bytes for b in blocks for p in b.points)
-    assert points == all_points(make_plan(*THE_PLAN, rounds=3, seed=7))
-    assert points != all_points(make_plan(*THE_PLAN, rounds=3, seed=8))
+    assert all(p.round == b.round and p.size_bytes == b.group for b in blocks for p in b.points)
+    assert points == all_points(interleave(THE_CELLS, rounds=3, seed=7))
+    assert points != all_points(interleave(THE_CELLS, rounds=3, seed=8))
     # Within a block neither operations nor variants stand together in runs.
     assert all(len({p.variant for p in b.points[: len(b.points) // 2]}) > 1 for b in blocks)
 
@@ -54,7 +56,7 @@ def test_interrupted_run_is_resumed_and_a_torn_line_forgotten(tmp_path: Path):
     with open(tmp_path / "r" / "points.jsonl", "a") as file:
         file.write('{"round": 2, "oper')
     again = RunDirectory(tmp_path / "r", {"a": 1})
-    assert again.resumed and again.points == [POINT] and again.done_keys() == {(1, "insert", 4096, 1, "innodb")}
+    assert again.resumed and again.points == [POINT] and again.done_keys() == {(1, "insert", 4096, 1, "innodb", "")}
     again.add_point({**POINT, "round": 2})
     assert [p["round"] for p in open_run(tmp_path / "r").points] == [1, 2]
 
@@ -112,17 +114,33 @@ def test_noise_is_what_neither_server_client_nor_kernel_used():
     assert usage["noisy"] and usage["top_others"][0].startswith("cc1plus")
 
 
-@pytest.mark.parametrize("arguments", [["bench", "--exp", "e9"], ["bench", "--engines", "oracle"], ["bench", "--sizes", "0"],
-                                       ["bench", "--ops", "delete"], ["bench", "--threads", "a"]])
+@pytest.mark.parametrize("arguments", [["bench", "--exp", "e9"], ["bench", "--sizes", "0"], ["bench", "--threads", "a"]])
 def test_command_line_refuses_what_it_does_not_know(arguments, capsys):
     with pytest.raises(SystemExit) as refused:
         cli.build_parser().parse_args(arguments)
     assert refused.value.code == 2 and arguments[-1].strip("a") in capsys.readouterr().err
 
 
-def test_every_listed_experiment_is_built():
-    for experiment in cli.EXPERIMENTS.values():
-        request = experiment.default_request()
-        points = Counter(p.operation for p in all_points(request.plan()))
-        assert set(points) == set(request.operations)
-        assert len(all_points(experiment.quick(experiment.default_request()).plan())) < sum(points.values())
+@pytest.mark.parametrize("arguments", [["--engines", "oracle"], ["--ops", "delete"], ["--rounds", "0"], ["--seconds", "0"]])
+def test_an_experiment_refuses_what_it_does_not_know(arguments):
+    with pytest.raises(LabError, match=arguments[-1]):
+        cli.bench_request(EXPERIMENTS["core"], cli.build_parser().parse_args(["bench", *arguments]))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_listed_experiment_is_planned_at_every_scale(name):
+    experiment = EXPERIMENTS[name]
+    points = {scale: all_points(experiment.plan(experiment.request(scale))) for scale in SCALES}
+    assert 0 < len(points["quick"]) < len(points["normal"]) < len(points["full"])
+    assert all(p.variant in experiment.labels and p.operation in experiment.operations for found in points.values() for p in found)
+    seconds = {scale: experiment.planned_seconds(experiment.request(scale), points[scale]) for scale in SCALES}
+    assert 0 < seconds["quick"] < seconds["normal"] < seconds["full"]
+    # Fair: what a verdict takes.
+    assert experiment.request().rounds >= 3 and experiment.request().settings.seconds >= 10
+
+
+def test_too_little_disk_is_said_before_any_work_starts(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(session.device, "free_bytes", lambda _path: 5 << 30)
+    request = replace(EXPERIMENTS["core"].request(), output=tmp_path, plugin=tmp_path / "none.so")
+    with pytest.raises(LabError, match="core needs .*a plugin at .*none.so .*; and .*GiB of free disk .*5.0 GiB are free"):
+        session.check(EXPERIMENTS["core"], request)

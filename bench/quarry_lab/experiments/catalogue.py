@@ -1,0 +1,12 @@
+"""Every experiment that is built, by name, in the order in which the lab runs them."""
+
+from __future__ import annotations
+
+from .base import Experiment
+from .core import Core
+from .e1 import InlinePartsBatches
+from .e2 import AutoIncrement
+
+EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement())}
+# What the lab runs; `core` is the project's own comparison, not a published experiment.
+PUBLISHED = tuple(e for e in EXPERIMENTS.values() if e.source)

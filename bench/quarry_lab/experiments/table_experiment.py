@@ -1,0 +1,134 @@
+"""
+Experiments on tables of one BLOB column with sysbench (runner.TableBench), and what their kinds of server need.
+
+Variants are those of variants.ALL; every variant lives on a private server of the run ('main', 'baseline').
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from rich.table import Table
+
+from .. import device, sysbench
+from ..cells import CellKey, Cells
+from ..lab_server import LabServer, file_sha256
+from ..payload import Payload
+from ..plan import OPERATION_LABELS, OPERATIONS, Cell, table_cells
+from ..request import DATA, Request
+from ..results import RunDirectory
+from ..runner import TableBench, line
+from ..server import MARIADB
+from ..stats import Summary
+from ..tables import comparison_table
+from ..variants import ALL, LABELS, Variant
+from ..verdicts import Finding, Verdict, figures_of, judge, not_measured
+from .base import Context, Experiment
+
+CONDITIONING_BYTES_PER_SECOND = 250 << 20  # estimates, for the planned wall time only
+START_SECONDS = 15
+SETTLE_SECONDS = 5
+
+
+class TableExperiment(Experiment):
+    operations: ClassVar[tuple[str, ...]] = OPERATIONS
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return LABELS
+
+    def variants(self, request: Request) -> list[Variant]:
+        return [ALL[key] for key in request.variants]
+
+    def cells(self, request: Request) -> list[Cell]:
+        return table_cells(request.operations, request.sizes_bytes, request.threads, self.variants(request))
+
+    def identity(self, request: Request) -> dict:
+        """A changed plugin starts a new run."""
+        builds = {"main": request.plugin, "baseline": request.baseline_plugin}
+        wanted = {v.server for v in self.variants(request) if v.needs_plugin}
+        return super().identity(request) | {f"{key}_plugin_sha256": file_sha256(path) for key, path in builds.items() if key in wanted and path}
+
+    def needs(self, request: Request) -> list[str]:
+        return server_needs(self.variants(request), request)
+
+    def disk_bytes(self, request: Request) -> int:
+        """A size's datasets side by side (twice for what updates leave), the redo log, what conditioning writes, and the reserve."""
+        datasets = request.settings.dataset_bytes * len(request.variants) * 2
+        return datasets + (4 << 30) + request.settings.disk_reserve_bytes
+
+    def seconds_around(self, request: Request) -> float:
+        blocks = self.plan(request)
+        loading = sum(len({p.variant for p in b.points if p.operation != "insert"}) for b in blocks)
+        loaded_bytes = loading * request.settings.dataset_bytes * 2
+        probing = request.rounds * (request.settings.device_probe_seconds + 4)
+        return START_SECONDS + ((5 << 29) + loaded_bytes) / CONDITIONING_BYTES_PER_SECOND + probing
+
+    @contextmanager
+    def open(self, context: Context) -> Iterator[TableBench]:
+        request = context.request
+        with ExitStack() as stack:
+            payload = stack.enter_context(Payload(request.payload))
+            servers = make_servers(self.variants(request), request)
+            for server in servers.values():
+                stack.callback(server.close)
+                server.start()
+            yield TableBench(context, servers, payload)
+
+    def line(self, record: dict) -> str:
+        return super().line({**record, "operation": OPERATION_LABELS[record["operation"]]}) + line(record)
+
+    # --- what came out ---
+    def tables(self, run: RunDirectory) -> list[Table]:
+        return comparison_table(self.cells_of(run), run.run, self.reference)
+
+    def cells_of(self, run: RunDirectory) -> Cells:
+        return Cells(run.points, self.labels)
+
+
+def make_servers(variants: list[Variant], request: Request, extra: dict[str, str] | None = None) -> dict[str, LabServer]:
+    """The private servers that these variants live on, not started yet."""
+    builds = {"main": request.plugin, "baseline": request.baseline_plugin}
+    servers = {}
+    for key in sorted({v.server for v in variants}):
+        mine = [v for v in variants if v.server == key]
+        plugin = builds[key] if any(v.needs_plugin for v in mine) else None
+        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine),
+                                 {**request.mycnf, **(extra or {})})
+    return servers
+
+
+def server_needs(variants: list[Variant], request: Request) -> list[str]:
+    """What is missing for private servers with these variants."""
+    missing = []
+    if not sysbench.is_installed():
+        missing.append("sysbench (scripts/setup installs it)")
+    if not (MARIADB / "usr" / "sbin" / "mariadbd").exists():
+        missing.append(f"a MariaDB server in {MARIADB} (scripts/fetch-mariadb gets one)")
+    for key, path in (("main", request.plugin), ("baseline", request.baseline_plugin)):
+        wanting = [v.label for v in variants if v.server == key and v.needs_plugin]
+        if wanting and (path is None or not Path(path).exists()):
+            missing.append(f"a plugin at {path} for {wanting[0]} ('make plugin' builds it; or leave it out of --engines)")
+    memory, need = device.memory_info()["MemAvailable"], 4 << 30
+    if memory < need:
+        missing.append(f"{need >> 30} GiB of available memory ({memory >> 20} MiB are available)")
+    return missing
+
+
+def gains(cells: Cells, keys: list[CellKey], variant: str, over: str) -> list[tuple[CellKey, Summary]]:
+    """The ratio of two variants in each of the cells that have both."""
+    return [(key, ratio) for key in keys if (ratio := cells.ratio(key, variant, over))]
+
+
+def judge_gain(cells: Cells, finding: Finding, keys: list[CellKey], variant: str, over: str, gain_min: float, parameters: dict) -> Verdict:
+    """Holds when, at the thread count that shows it best, the median gain is at least gain_min and every round points the same way."""
+    found = gains(cells, keys, variant, over)
+    if not found:
+        return not_measured(finding, f"this run lacks {LABELS.get(variant, variant)} or {LABELS.get(over, over)} there")
+    holds = any(r.median - 1 >= gain_min and r.low > 1 for _key, r in found)
+    text = "; ".join(f"x{k.threads}: {r.median - 1:+.0%} (rounds {r.low - 1:+.0%} to {r.high - 1:+.0%})" for k, r in found)
+    points = [p for k, _r in found for v in (variant, over) for p in cells.rounds(k, v).values()]
+    return judge(finding, holds, text, {f"ratio_x{k.threads}": figures_of(r) for k, r in found}, points, parameters)
