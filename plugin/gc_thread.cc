@@ -1,14 +1,11 @@
 // See gc_thread.h.
 #include "gc_thread.h"
 
-#include <pthread.h>
-
-#include <condition_variable>
 #include <ctime>
-#include <thread>
 
 #include <log.h>
 
+#include "background_thread.h"
 #include "gc_policy.h"
 #include "gc_table_pass.h"
 #include "housekeeping.h"
@@ -39,7 +36,7 @@ uint64_t NowSeconds() {
 class Gc final : private GcHost {
  public:
   void Start();
-  void Stop();
+  void Stop() { thread_.Stop(); }
   void Request();
   [[nodiscard]] GcStatus status();
   [[nodiscard]] std::optional<GcStoreStatus> OfStore(StoreId store);
@@ -66,6 +63,8 @@ class Gc final : private GcHost {
   void Run();
   /// One look at every table.
   void Round(bool forced);
+  /// `requests`: what it answers.
+  void EndRound(uint64_t requests);
   [[nodiscard]] Result<std::map<std::string, Table>> ListTables();
   [[nodiscard]] static GcFigures FiguresOf(const std::vector<StoreId>& stores);
   void RunPass(const Table& table, Known* known);
@@ -76,39 +75,21 @@ class Gc final : private GcHost {
   std::map<std::string, Known> known_;
   bool forced_ = false;
 
-  std::mutex mutex_;  // guards the rest
-  std::condition_variable changed_;
-  std::thread thread_;
-  bool ready_ = false;
-  bool stop_ = false;
+  std::mutex mutex_;  // guards the next two
   GcStatus status_;
   std::map<StoreId, GcStoreStatus> stores_;
+
+  BackgroundThread thread_{"quarry_gc"};
 };
 
 void Gc::Start() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (thread_.joinable()) return;
-  stop_ = false;
-  ready_ = false;
-  thread_ = std::thread([this] { Run(); });
-  changed_.wait(lock, [this] { return ready_; });
-}
-
-void Gc::Stop() {
-  std::thread joined;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    stop_ = true;
-    joined.swap(thread_);
-  }
-  changed_.notify_all();
-  if (joined.joinable()) joined.join();
+  // What fails to open is opened by the first round.
+  thread_.Start([this] { (void)look_.Open(); }, [this] { Run(); });
 }
 
 void Gc::Request() {
   const std::lock_guard<std::mutex> guard(mutex_);
   ++status_.requests;
-  changed_.notify_all();
 }
 
 GcStatus Gc::status() {
@@ -122,19 +103,9 @@ std::optional<GcStoreStatus> Gc::OfStore(StoreId store) {
   return found == stores_.end() ? std::nullopt : std::optional<GcStoreStatus>(found->second);
 }
 
-bool Gc::GoesOn() {
-  if (!forced_ && !GcIsOn()) return false;
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return !stop_;
-}
+bool Gc::GoesOn() { return (forced_ || GcIsOn()) && !thread_.stopping(); }
 
-bool Gc::Sleep(std::chrono::milliseconds time) {
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, time, [this] { return stop_; });
-  }
-  return GoesOn();
-}
+bool Gc::Sleep(std::chrono::milliseconds time) { return thread_.Wait(time) && GoesOn(); }
 
 bool Gc::BeginFiles() {
   if (!GoesOn()) return false;
@@ -157,29 +128,23 @@ void Gc::NoteLook() {
 }
 
 void Gc::Run() {
-  const bool usable = my_thread_init() == 0;
-  pthread_setname_np(pthread_self(), "quarry_gc");
-  // What fails now is tried again by the first round.
-  if (usable) (void)look_.Open();
   uint64_t next_round_s = NowSeconds();
-  std::unique_lock<std::mutex> lock(mutex_);
-  ready_ = true;
-  changed_.notify_all();
-  if (!usable) return;
-  while (!changed_.wait_for(lock, kTick, [this] { return stop_; })) {
-    const uint64_t requests = status_.requests;
-    forced_ = requests != status_.requests_done;
+  while (thread_.Wait(kTick)) {
+    const GcStatus before = status();
+    forced_ = before.requests != before.requests_done;
     if (!forced_ && (!GcIsOn() || NowSeconds() < next_round_s)) continue;
     next_round_s = NowSeconds() + GcIntervalSeconds();
-    lock.unlock();
     Round(forced_);
-    lock.lock();
-    status_.state = "idle";
-    if (forced_ && !stop_) status_.requests_done = requests;
+    EndRound(before.requests);
   }
-  lock.unlock();
   look_.Close();
-  my_thread_end();
+}
+
+void Gc::EndRound(uint64_t requests) {
+  const bool ended_early = thread_.stopping();
+  const std::lock_guard<std::mutex> guard(mutex_);
+  status_.state = "idle";
+  if (!ended_early) status_.requests_done = requests;
 }
 
 void Gc::Round(bool forced) {
@@ -271,10 +236,11 @@ void Gc::RunPass(const Table& table, Known* known) {
 }
 
 void Gc::NoteError(const std::string& error) {
+  const bool is_ending = thread_.stopping();
   bool news = false;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    news = !stop_ && status_.last_error != error;
+    news = !is_ending && status_.last_error != error;
     status_.last_error = error;
   }
   if (news) sql_print_warning("QUARRY: a mark pass was dropped and will be tried again: %s", error.c_str());

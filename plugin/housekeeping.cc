@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <thread>
 
+#include "background_thread.h"
 #include "hton.h"
 #include "mariadb_compat.h"
 #include "trash_sweep.h"
@@ -17,17 +17,17 @@ namespace {
 constexpr std::chrono::seconds kCheckpointInterval{60};
 constexpr std::chrono::seconds kSweepInterval{5};
 
-struct Thread {
+struct FileSteps {
   std::mutex mutex;
-  std::condition_variable changed;
-  bool stop = false;  // guarded by mutex, as the next three
-  int working = 0;    // threads that are in a step
-  bool ready = false;
+  std::condition_variable ended;
+  int working = 0;                      // threads that are in a step; guarded by mutex, as the next
   bool maintenance_paused = false;      // the store's own thread
   std::atomic<unsigned> paused_for{0};  // a set of Pause; changed under the mutex, read without
-  std::thread thread;
 };
-Thread housekeeping;
+FileSteps steps;
+
+BackgroundThread thread("quarry_keeper");
+std::optional<TrashSweep> sweep;  // while the thread runs, and its alone
 
 void Checkpoint() {
   if (const Status status = Directory()->Checkpoint(); !status.ok()) {
@@ -36,87 +36,62 @@ void Checkpoint() {
 }
 
 void Run() {
-  const bool usable = my_thread_init() == 0;
-  TrashSweep sweep;
-  if (usable) sweep.Open();
   auto last_checkpoint = std::chrono::steady_clock::now();
-  std::unique_lock<std::mutex> lock(housekeeping.mutex);
-  housekeeping.ready = true;
-  housekeeping.changed.notify_all();
-  if (!usable) return;
-  while (!housekeeping.changed.wait_for(lock, kSweepInterval, [] { return housekeeping.stop; })) {
-    lock.unlock();
-    if (TryBeginFileStep()) {
-      sweep.Step();
-      if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
-        last_checkpoint = std::chrono::steady_clock::now();
-        Checkpoint();
-      }
-      EndFileStep();
+  while (thread.Wait(kSweepInterval)) {
+    if (!TryBeginFileStep()) continue;
+    sweep->Step();
+    if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
+      last_checkpoint = std::chrono::steady_clock::now();
+      Checkpoint();
     }
-    lock.lock();
+    EndFileStep();
   }
-  lock.unlock();
-  my_thread_end();
+  sweep.reset();
 }
 
 }  // namespace
 
 void StartHousekeeping() {
-  std::unique_lock<std::mutex> lock(housekeeping.mutex);
-  if (housekeeping.thread.joinable()) return;
-  housekeeping.stop = false;
-  housekeeping.ready = false;
-  housekeeping.thread = std::thread(Run);
-  housekeeping.changed.wait(lock, [] { return housekeeping.ready; });
+  thread.Start([] { sweep.emplace().Open(); }, Run);
 }
 
 void PauseHousekeeping(Pause reason) {
-  std::unique_lock<std::mutex> lock(housekeeping.mutex);
-  housekeeping.paused_for |= static_cast<unsigned>(reason);
-  housekeeping.changed.wait(lock, [] { return housekeeping.working == 0; });
+  std::unique_lock<std::mutex> lock(steps.mutex);
+  steps.paused_for |= static_cast<unsigned>(reason);
+  steps.ended.wait(lock, [] { return steps.working == 0; });
   // The reason may have been taken back meanwhile, or another may have paused already.
-  if (housekeeping.maintenance_paused || housekeeping.paused_for == 0) return;
+  if (steps.maintenance_paused || steps.paused_for == 0) return;
   // So that whoever starts on the copy has little to scan.
   Checkpoint();
   Directory()->PauseMaintenance();
-  housekeeping.maintenance_paused = true;
+  steps.maintenance_paused = true;
 }
 
 void ResumeHousekeeping(Pause reason) {
-  const std::lock_guard<std::mutex> guard(housekeeping.mutex);
-  housekeeping.paused_for &= ~static_cast<unsigned>(reason);
-  if (housekeeping.paused_for != 0 || !housekeeping.maintenance_paused) return;
-  housekeeping.maintenance_paused = false;
+  const std::lock_guard<std::mutex> guard(steps.mutex);
+  steps.paused_for &= ~static_cast<unsigned>(reason);
+  if (steps.paused_for != 0 || !steps.maintenance_paused) return;
+  steps.maintenance_paused = false;
   Directory()->ResumeMaintenance();
 }
 
-bool HousekeepingIsPaused() { return housekeeping.paused_for.load(std::memory_order_acquire) != 0; }
+bool HousekeepingIsPaused() { return steps.paused_for.load(std::memory_order_acquire) != 0; }
 
 bool TryBeginFileStep() {
-  const std::lock_guard<std::mutex> guard(housekeeping.mutex);
-  if (housekeeping.paused_for != 0) return false;
-  ++housekeeping.working;
+  const std::lock_guard<std::mutex> guard(steps.mutex);
+  if (steps.paused_for != 0) return false;
+  ++steps.working;
   return true;
 }
 
 void EndFileStep() {
   {
-    const std::lock_guard<std::mutex> guard(housekeeping.mutex);
-    --housekeeping.working;
+    const std::lock_guard<std::mutex> guard(steps.mutex);
+    --steps.working;
   }
-  housekeeping.changed.notify_all();
+  steps.ended.notify_all();
 }
 
-void StopHousekeeping() {
-  std::thread joined;
-  {
-    const std::lock_guard<std::mutex> guard(housekeeping.mutex);
-    housekeeping.stop = true;
-    joined.swap(housekeeping.thread);
-  }
-  housekeeping.changed.notify_all();
-  if (joined.joinable()) joined.join();
-}
+void StopHousekeeping() { thread.Stop(); }
 
 }  // namespace quarry

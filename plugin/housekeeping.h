@@ -1,5 +1,5 @@
-// The plugin's one background thread: checkpoints at intervals, and the sweep of stores whose
-// table is gone (trash_sweep.h).
+// Housekeeping: a thread that takes checkpoints at intervals and sweeps stores whose table is gone (trash_sweep.h), and
+// the pauses that every change of files by the plugin's own threads keeps.
 // Thread-safety: internally synchronised.
 #pragma once
 

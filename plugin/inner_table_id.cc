@@ -7,11 +7,9 @@
 //                               dict_table_t, storage/innobase/include/dict0mem.h
 #include "inner_table_id.h"
 
-#include <condition_variable>
-#include <thread>
-
 #include <log.h>
 
+#include "background_thread.h"
 #include "inner_query.h"
 
 namespace quarry {
@@ -56,25 +54,12 @@ const DictTablePrefix* DictTableOf(const handler* child) {
 /// One thread that waits until a table was opened, compares, and ends.
 class SelfCheck {
  public:
-  ~SelfCheck() { Stop(); }
-
   void Start() {
-    const std::lock_guard lock(mutex_);
-    if (thread_.joinable() || state_ != SelfCheckState::kPending) return;
-    stopping_ = false;
-    thread_ = std::thread([this] { Run(); });
+    if (state() != SelfCheckState::kPending) return;
+    thread_.Start([] {}, [this] { Run(); });
   }
 
-  void Stop() {
-    std::thread finished;
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-      finished.swap(thread_);
-    }
-    wake_.notify_all();
-    if (finished.joinable()) finished.join();
-  }
+  void Stop() { thread_.Stop(); }
 
   void Offer(const InnerTable& table) {
     if (state_.load(std::memory_order_relaxed) != SelfCheckState::kPending || table.temporary) return;
@@ -82,7 +67,7 @@ class SelfCheck {
       const std::lock_guard lock(mutex_);
       offered_ = table;
     }
-    wake_.notify_all();
+    thread_.Wake();
   }
 
   [[nodiscard]] SelfCheckState state() const { return state_.load(std::memory_order_relaxed); }
@@ -92,24 +77,21 @@ class SelfCheck {
 
   // A table may be renamed or dropped between the offer and the question, so one difference proves nothing.
   static constexpr int kDifferencesToFail = 3;
+  static constexpr std::chrono::hours kLongest{1};  // an offer wakes it
 
   void Run() {
-    if (my_thread_init() != 0) return;
     int differences = 0;
-    while (state_ == SelfCheckState::kPending) {
-      const std::optional<InnerTable> table = NextOffer();
-      if (!table) break;
+    while (state_ == SelfCheckState::kPending && thread_.Wait(kLongest)) {
+      const std::optional<InnerTable> table = TakeOffer();
+      if (!table) continue;
       const Answer answer = Ask(*table);
       if (answer == Answer::kSame) state_ = SelfCheckState::kPassed;
       if (answer == Answer::kDifferent && ++differences == kDifferencesToFail) Fail(*table);
     }
-    my_thread_end();
   }
 
-  std::optional<InnerTable> NextOffer() {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [this] { return stopping_ || offered_.has_value(); });
-    if (stopping_) return std::nullopt;
+  std::optional<InnerTable> TakeOffer() {
+    const std::lock_guard lock(mutex_);
     std::optional<InnerTable> table;
     table.swap(offered_);
     return table;
@@ -137,11 +119,9 @@ class SelfCheck {
   }
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::thread thread_;                 // guarded by mutex_
-  bool stopping_ = false;              // guarded by mutex_
   std::optional<InnerTable> offered_;  // guarded by mutex_
   std::atomic<SelfCheckState> state_{SelfCheckState::kPending};
+  BackgroundThread thread_{"quarry_check"};
 };
 
 SelfCheck& TheSelfCheck() {

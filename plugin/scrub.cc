@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <ctime>
+#include <mutex>
 #include <optional>
 #include <random>
-#include <thread>
 
+#include "background_thread.h"
 #include "housekeeping.h"
 #include "hton.h"
 #include "mariadb_compat.h"
@@ -25,28 +25,21 @@ namespace {
 constexpr uint64_t kFirstRoundSeconds = 600;
 constexpr std::chrono::seconds kNap{1};
 
-struct Thread {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool stop = false;  // guarded by mutex, as all that follows but for the thread
+struct Findings {
+  std::mutex mutex;  // guards the rest
   ScrubState state;
   std::vector<Damage> damages;  // of the last whole round, and new ones
   std::vector<Damage> found;    // in this round
-  std::thread thread;
 };
-Thread scrub;
+Findings scrub;
+
+BackgroundThread thread("quarry_scrub");
 
 uint64_t NowSeconds() { return static_cast<uint64_t>(time(nullptr)); }
 
 uint64_t NowMicros() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
-}
-
-/// False: the server wants the thread to end.
-bool Wait(std::chrono::microseconds duration) {
-  std::unique_lock<std::mutex> lock(scrub.mutex);
-  return !scrub.changed.wait_for(lock, duration, [] { return scrub.stop; });
 }
 
 bool SamePlace(const Damage& damage, const Finding& finding) {
@@ -96,9 +89,9 @@ class Observer final : public VerifyObserver {
     const uint64_t rate = ScrubRate();
     if (rate == 0) return false;
     if (rate != rate_now_) rate_.emplace(rate_now_ = rate);
-    if (!Wait(std::chrono::microseconds(rate_->WaitMicros(read, NowMicros())))) return false;
+    if (!thread.Wait(std::chrono::microseconds(rate_->WaitMicros(read, NowMicros())))) return false;
     while (HousekeepingIsPaused()) {
-      if (!Wait(kNap)) return false;
+      if (!thread.Wait(kNap)) return false;
     }
     return true;
   }
@@ -139,14 +132,13 @@ bool IsDue(uint64_t last_began_seconds, bool is_first, uint64_t started_seconds)
 }
 
 void Run() {
-  if (my_thread_init() != 0) return;
   const uint64_t started = NowSeconds();
   uint64_t began = started;
   bool is_first = true;
   bool is_under_way = false;
   bool is_whole = false;  // the round began at the first store
   ScrubPlace place;
-  while (Wait(kNap)) {
+  while (thread.Wait(kNap)) {
     if (!is_under_way && !IsDue(began, is_first, started)) continue;
     if (ScrubRate() == 0) continue;
     if (!is_under_way) {
@@ -174,7 +166,14 @@ void Run() {
       place = {};
     }
   }
-  my_thread_end();
+}
+
+void Reset() {
+  const std::lock_guard<std::mutex> guard(scrub.mutex);
+  scrub.state = ScrubState();
+  scrub.state.last = "never";
+  scrub.damages.clear();
+  scrub.found.clear();
 }
 
 }  // namespace
@@ -188,27 +187,8 @@ std::string TimeText(uint64_t seconds) {
   return text;
 }
 
-void StartScrub() {
-  const std::lock_guard<std::mutex> guard(scrub.mutex);
-  if (scrub.thread.joinable()) return;
-  scrub.stop = false;
-  scrub.state = ScrubState();
-  scrub.state.last = "never";
-  scrub.damages.clear();
-  scrub.found.clear();
-  scrub.thread = std::thread(Run);
-}
-
-void StopScrub() {
-  std::thread joined;
-  {
-    const std::lock_guard<std::mutex> guard(scrub.mutex);
-    scrub.stop = true;
-    joined.swap(scrub.thread);
-  }
-  scrub.changed.notify_all();
-  if (joined.joinable()) joined.join();
-}
+void StartScrub() { thread.Start(Reset, Run); }
+void StopScrub() { thread.Stop(); }
 
 ScrubState GetScrubState() {
   const std::lock_guard<std::mutex> guard(scrub.mutex);
