@@ -1,0 +1,60 @@
+"""
+The figures that the advice is computed with, each with its source. A test compares those of README.md with README.md.
+
+The speeds were measured on one machine, with incompressible values: as ratios they are a guide, not a promise, and `--trial` measures
+instead. Sizes in bytes.
+"""
+
+from __future__ import annotations
+
+KIB = 1024
+
+# docs/operations.md, 'Options of columns and tables' and 'System variables': what counts when nothing is said.
+INLINE_SIZE_DEFAULT = 4096
+INLINE_SIZE_MAX = 65535
+PART_SIZE_DEFAULT = 65536
+READ_BATCH_DEFAULT = 1 << 20
+WRITE_BATCH_DEFAULT = 512 * KIB
+SPACE_AMPLIFICATION_MAX = 1.5
+
+# docs/format.md, 'Heads' and 'Extents'.
+TRAILER_BYTES = 64
+EXTENT_BYTES = 80
+EXTENT_BYTES_PER_PART = 12
+BLOCK_BYTES = 4096
+
+# InnoDB, ROW_FORMAT=DYNAMIC: MariaDB's source. rem0rec.h: 5 bytes of record header; data0type.h: 6 of transaction id, 7 of roll pointer;
+# btr0cur.h: 20 bytes of reference to a value moved out, which is longer than twice that; btr0types.h, fil0fil.h: 8 + 38 + 8 bytes of
+# an overflow page are not payload; page0page.h: 132 bytes of an empty page are not free. innodb_fill_factor: pages filled in the order of
+# the key keep a sixteenth free.
+ROW_BYTES = 5 + 6 + 7
+FIELD_LENGTH_BYTES = 2
+REFERENCE_BYTES = 20
+OVERFLOW_PAGE_BYTES_USED = 54
+EMPTY_PAGE_BYTES_USED = 132
+ROW_BYTES_MAX = 16383  # of a row in the page, with pages of 64 KB
+PAGE_FILL = 15 / 16
+# The server: a row's VARBINARYs and other columns together (docs of MariaDB, 'Data types', row size limit).
+SERVER_ROW_BYTES_MAX = 65535
+
+# README.md, 'Measured'. Durable inserts: (value KB, clients) -> rows/s and bytes written per payload byte, InnoDB and Quarry.
+# 4 KB: the value in the row, with both engines.
+CLIENTS = (1, 8, 32)
+INSERT = {
+    (4, 1): (7653, 7808, 3.40, 3.40), (4, 8): (19900, 18600, 2.89, 2.88), (4, 32): (22000, 22400, 2.81, 2.77),
+    (24, 1): (5889, 3875, 2.53, 2.54), (24, 8): (10000, 9696, 2.41, 1.18), (24, 32): (9727, 16100, 2.38, 1.09),
+    (64, 1): (3424, 2916, 2.33, 2.20), (64, 8): (5744, 7049, 2.29, 1.07), (64, 32): (4876, 10300, 2.28, 1.04),
+    (448, 1): (1058, 1399, 2.06, 2.03), (448, 8): (1281, 2039, 2.05, 1.01), (448, 32): (1195, 2642, 2.05, 1.01),
+}
+# Quarry / InnoDB of hot point reads and of 90 such reads to 10 updates: value KB -> at 1, 8, 32 clients.
+HOT_READ = {4: (1.01, 0.83, 0.97), 24: (0.96, 0.93, 0.93), 64: (1.00, 0.84, 0.79), 448: (0.94, 0.98, 0.92)}
+MIX = {4: (0.99, 0.94, 0.93), 24: (0.84, 0.80, 1.22), 64: (0.82, 0.86, 1.03), 448: (0.83, 1.06, 1.28)}
+OUT_OF_LINE_KB_MIN = 24  # the smallest value measured out of the row
+
+SOURCES = {
+    "defaults": "docs/operations.md, 'Options of columns and tables', 'System variables'",
+    "heads and extents": "docs/format.md",
+    "InnoDB's rows and pages": "MariaDB's source, ROW_FORMAT=DYNAMIC",
+    "speeds and bytes written": "README.md, 'Measured': incompressible values, one machine, 2 cores shared with the client",
+    "compression": "lz4 and zstd (level 1) over the sampled values, part by part, on the machine where the advisor ran",
+}
