@@ -2,7 +2,7 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test mtr twin demo server stop status shell bench lab tidy format ci install clean distclean
+.PHONY: help core setup fetch build plugin test mtr twin demo server stop status shell cluster cluster-stop bench lab tidy format ci install clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
@@ -12,10 +12,11 @@ STAGES ?=
 SUITES ?=
 TESTS ?=
 ARGS ?=
+KIND ?= spider
 LAB := build/venv/bin/python -m quarry_lab
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 core: setup ## (what plain `make` does) build the core and run its unit tests: seconds
 	@cmake --preset release >build/configure.log || { cat build/configure.log; exit 1; }
@@ -61,6 +62,12 @@ status: ## is it running, and how to connect
 shell: server ## open an SQL shell on it (starts it if needed)
 	@scripts/server shell
 
+cluster: plugin ## Spider fronts over replicated shards in build/cluster, or KIND=4 (shards), or KIND=galera (three nodes)
+	@scripts/cluster start --kind $(KIND)
+
+cluster-stop: ## stop it
+	@[ ! -e build/cluster/cluster.json ] || scripts/cluster stop
+
 bench: build ## run one experiment: make bench EXP=e1 (without EXP: the core comparison with InnoDB; EXP=builds BASE=old.so: two builds)
 	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),bench $(if $(EXP),--exp $(EXP)))
 
@@ -79,8 +86,8 @@ ci: ## what continuous integration runs
 install: setup ## build the engine for the MariaDB server installed on this machine and load it there
 	@scripts/install
 
-clean: stop ## remove what was built (downloads, the private MariaDB and build/venv stay)
+clean: stop cluster-stop ## remove what was built (downloads, the private MariaDB and build/venv stay)
 	@find build -mindepth 1 -maxdepth 1 ! -name downloads ! -name apt ! -name mariadb ! -name venv ! -name '.*.lock' -exec rm -rf {} +
 
-distclean: stop ## remove build/ altogether
+distclean: stop cluster-stop ## remove build/ altogether
 	@rm -rf build

@@ -6,9 +6,9 @@ once: another caller of the engine than the SQL layer.
 
 import pytest
 from handlersocket import HandlerSocket, HandlerSocketError
-from harness.cluster import free_ports
 from harness.server import ENGINE, Server
 from payloads import SMALL_SIZES_BYTES, check_fetched, check_in_server, sha256
+from quarry_cluster.plan import free_ports
 from quarry_lab.server import MARIADB
 
 

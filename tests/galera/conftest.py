@@ -1,8 +1,9 @@
 """Three nodes on the loopback interface for all tests; skipped, with the reason, where a cluster cannot run."""
 
 import pytest
+from quarry_cluster.galera import why_no_galera
 
-from harness.cluster import Galera, why_no_galera
+from harness.cluster import Galera
 from harness.values import payload
 from harness.workload import create_tables
 

@@ -21,8 +21,9 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
 import pymysql  # noqa: E402
+from quarry_cluster.galera import why_no_galera  # noqa: E402
 
-from harness.cluster import Galera, GaleraLoad, wait_for, why_no_galera  # noqa: E402
+from harness.cluster import Galera, GaleraLoad, wait_for  # noqa: E402
 from harness.cycles import run_cycles  # noqa: E402
 from harness.workload import CONFLICTS, GONE, create_tables  # noqa: E402
 

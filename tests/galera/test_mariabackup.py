@@ -5,8 +5,9 @@ import sys
 
 import pymysql
 import pytest
+from quarry_cluster.galera import why_no_galera
 
-from harness.cluster import Galera, wait_for, why_no_galera
+from harness.cluster import Galera, wait_for
 
 pytestmark = pytest.mark.quarry_only
 

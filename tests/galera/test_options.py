@@ -1,8 +1,8 @@
 """Settings under which a state transfer would leave values behind: refused, or warned of, at start. One node alone."""
 
 import pytest
-
-from harness.cluster import PROVIDER, free_ports, why_no_galera
+from quarry_cluster.galera import PROVIDER, why_no_galera
+from quarry_cluster.plan import free_ports
 
 pytestmark = pytest.mark.quarry_only
 

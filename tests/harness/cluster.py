@@ -6,17 +6,16 @@ Thread-safety: externally synchronised; a started server may be used from any th
 
 import os
 import pathlib
-import random
 import re
 import shlex
 import shutil
 import signal
-import socket
 import stat
-import subprocess
 import time
 
 import pymysql
+from quarry_cluster.galera import recovered_position, wsrep_options
+from quarry_cluster.plan import free_ports
 from quarry_lab.server import MARIADB
 
 from harness.server import SCRATCH, Server
@@ -24,26 +23,6 @@ from harness.values import SEED
 from harness.workload import Load, Worker, check_models, compare, create_tables
 
 WAIT_S = 180
-PROVIDER = MARIADB / "usr" / "lib" / "galera" / "libgalera_smm.so"
-
-
-def free_ports(count):
-    """`count` different ports of 127.0.0.1 on which nothing listens."""
-    found, held = [], []
-    try:
-        while len(found) < count:
-            probe = socket.socket()
-            held.append(probe)
-            port = random.randrange(18000, 32000)
-            try:
-                probe.bind(("127.0.0.1", port))
-                found.append(port)
-            except OSError:
-                continue
-    finally:
-        for probe in held:
-            probe.close()
-    return found
 
 
 def wait_for(what, condition, limit_s=WAIT_S, every_s=0.1):
@@ -186,18 +165,6 @@ class PairLoad(Load):
 
 
 # --- a Galera cluster -----------------------------------------------------------------------------------------------
-def why_no_galera():
-    """What is missing to run a cluster here, or None."""
-    if not PROVIDER.exists():
-        return f"{PROVIDER.name} is not in the unpacked MariaDB (scripts/fetch-mariadb)"
-    for program in ("rsync", "ps", "bash"):
-        if shutil.which(program) is None:
-            return f"{program} is not installed (scripts/packages.txt lists it): rsync state transfers need it"
-    if shutil.which("ss") is None and shutil.which("lsof") is None:
-        return "neither ss nor lsof is installed (scripts/packages.txt lists iproute2): rsync state transfers need one"
-    return None
-
-
 # The state transfer scripts call rsync by its name, and find this first. A daemon that root starts would give up root's
 # rights and could not write the joining node's files. A client call is recorded, and slowed down, when a test asks.
 RSYNC = """#!/bin/bash
@@ -245,34 +212,15 @@ class Galera:
         script.chmod(script.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
     def _node(self, i, name, options):
-        sql, group, incremental, transfer = self.ports[i]
-        provider = (
-            f"base_host=127.0.0.1;base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
-            f"ist.recv_addr=127.0.0.1:{incremental};gcache.size=1G;repl.causal_read_timeout=PT60S"
-        )
-        return Server(
-            name,
-            [
-                f"--port={sql}",
-                "--bind-address=127.0.0.1",
-                "--binlog-format=ROW",
-                "--innodb-autoinc-lock-mode=2",
-                "--innodb-buffer-pool-size=128M",
-                "--innodb-log-file-size=96M",
-                "--wsrep-on=ON",
-                f"--wsrep-provider={PROVIDER}",
-                f"--wsrep-provider-options={provider}",
-                f"--wsrep-cluster-name={name.rsplit('-', 1)[0]}-{os.getpid()}",
-                f"--wsrep-cluster-address={self.address}",
-                f"--wsrep-node-name={name}",
-                f"--wsrep-node-address=127.0.0.1:{group}",
-                f"--wsrep-node-incoming-address=127.0.0.1:{sql}",
-                "--wsrep-sst-method=rsync",
-                f"--wsrep-sst-receive-address=127.0.0.1:{transfer}",
-                "--wsrep-slave-threads=4",
-                *options,
-            ],
-        )
+        options = [
+            f"--port={self.ports[i][0]}",
+            "--bind-address=127.0.0.1",
+            "--innodb-buffer-pool-size=128M",
+            "--innodb-log-file-size=96M",
+            *wsrep_options(name, f"{name.rsplit('-', 1)[0]}-{os.getpid()}", self.address, self.ports[i], gcache="1G"),
+            *options,
+        ]
+        return Server(name, options)
 
     # --- life ---------------------------------------------------------------------------------
     def start(self, i, *extra):
@@ -291,18 +239,9 @@ class Galera:
 
     def restart_killed(self, i):
         """What mysqld_safe does after a crash: asks InnoDB how far it came, and joins from there."""
-        node = self.nodes[i]
-        log = node.directory / "recover.log"
-        log.unlink(missing_ok=True)
-        command = [*node.private.command(), "--wsrep-recover", f"--log-error={log}"]
-        subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, cwd=node.directory, timeout=WAIT_S, check=False
-        )
-        text = log.read_text(errors="replace")
-        found = re.findall(r"WSREP: Recovered position:? ([0-9a-f-]{36}:-?\d+)", text)
-        assert found, f"--wsrep-recover told no position:\n{text[-3000:]}"
-        self.start(i, f"--wsrep-start-position={found[-1]}")
-        return found[-1]
+        position = recovered_position(self.nodes[i].private)
+        self.start(i, f"--wsrep-start-position={position}")
+        return position
 
     @staticmethod
     def state(node):

@@ -9,8 +9,8 @@ import time
 
 import pymysql
 import pytest
+from quarry_cluster.plan import free_ports
 
-from harness.cluster import free_ports
 from harness.segments import all_extents
 from harness.server import Server
 from harness.trace import READS, RING, WRITES, Trace, thread_of

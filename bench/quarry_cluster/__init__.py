@@ -1,0 +1,1 @@
+"""Clusters of private servers on this machine: Spider fronts over replicated shards, or Galera nodes. docs/scale-out.md."""

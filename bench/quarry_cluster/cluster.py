@@ -1,0 +1,258 @@
+"""A whole cluster: started on top of whatever is there, stopped, its killed nodes started again.
+
+Directory layout: cluster.json (the plan)  shards.json (who is primary: keeper.py)  haproxy.cfg  keeper.log  <node>/ (one
+PrivateServer each)  bin/ (Galera: the rsync of state transfers)
+Invariants: a process is signalled only after /proc says that it is this cluster's.
+Thread-safety: externally synchronised; `members` may be asked from any thread.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import pymysql
+from quarry_lab.server import BUILD, PLUGIN
+
+from .galera import recovered_position, transfer_path, why_no_galera
+from .haproxy import CHECK_USER, HAPROXY, HAProxy
+from .keeper import REPLICATION_USER, StateFile, run
+from .nodes import Member
+from .plan import ClusterError, Plan, make_plan, read_plan, recorded_pid, write_plan
+
+DIRECTORY = BUILD / "cluster"
+SQL_USER = "quarry"  # of clients, and of fronts on the shards
+READY_TIMEOUT_S = 120
+STARTS_AT_ONCE = 3
+# What a front does on a shard. Not ALL: read_only must hold for it.
+RIGHTS = (
+    "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, LOCK TABLES, CREATE TEMPORARY TABLES, "
+    "EXECUTE, TRIGGER, SHOW VIEW, CREATE VIEW, PROCESS, SHOW DATABASES"
+)
+
+
+class Cluster:
+    """The cluster in `directory`, which has a plan already."""
+
+    def __init__(self, directory: Path = DIRECTORY, plugin: Path | None = PLUGIN) -> None:
+        plan = read_plan(directory)
+        if plan is None:
+            raise ClusterError(f"no cluster in {directory}: run 'make cluster'")
+        self.directory, self.plan = directory, plan
+        self.members = {node.name: Member(plan, node, directory, plugin) for node in plan.nodes}
+        self.proxy = HAProxy(plan, directory)
+        self.keeper_pid_file = directory / "keeper.pid"
+
+    @staticmethod
+    def make(directory: Path, kind: str, shards: int | None = None, fronts: int | None = None) -> "Cluster":
+        """The cluster that is there, if it is of this kind, else a new plan."""
+        plan = read_plan(directory)
+        if plan is None:
+            reason = why_no_galera() if kind == "galera" else None
+            if reason:
+                raise ClusterError(reason)
+            write_plan(directory, make_plan(kind, shards, **({"fronts": fronts} if fronts else {})))
+        elif plan.kind != kind:
+            raise ClusterError(
+                f"{directory} holds a cluster of KIND={plan.kind}: 'make cluster-stop', then remove {directory}"
+            )
+        return Cluster(directory)
+
+    def role(self, role: str) -> list[Member]:
+        return [self.members[node.name] for node in self.plan.role(role)]
+
+    def primary(self, shard: str) -> Member:
+        return self.members[StateFile(self.plan, self.directory)[shard].primary]
+
+    def primaries(self) -> list[Member]:
+        return [self.primary(shard) for shard in self.plan.routes]
+
+    # --- starting ---------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Whatever does not run is started; returns when the cluster serves."""
+        if self.plan.kind == "galera":
+            self._start_galera()
+            return
+        if not HAPROXY.exists():
+            raise ClusterError("HAProxy is not in the unpacked MariaDB: run scripts/fetch-mariadb")
+        dead = [name for name, member in self.members.items() if not member.alive()]
+        with ThreadPoolExecutor(STARTS_AT_ONCE) as starters:
+            list(starters.map(self.start_node, dead))
+        self._start_keeper()
+        self.wait_in_sync()
+        for front in self.role("front"):
+            self._introduce_shards(front)
+
+    def start_node(self, name: str) -> None:
+        """Starts one server that is down; one that was killed recovers, and joins again when the keeper sees it."""
+        member = self.members[name]
+        is_new = not (member.server.datadir / "mysql").is_dir()
+        if member.node.role == "galera":
+            self._start_galera_node(member)
+            return
+        member.start(*self._start_options(member))
+        if is_new:
+            accounts(member)
+        if member.node.role == "front" and not is_new:
+            self._introduce_shards(member)
+
+    def _start_options(self, member: Member) -> list[str]:
+        """A server that starts as a replica after a crash takes back what is in its binlog and was never acknowledged by
+        a replica. A primary that went on alone keeps all it has: it is the authority."""
+        if member.node.role != "data":
+            return []
+        state = StateFile(self.plan, self.directory)[member.node.shard]
+        is_authority = state.primary == member.name and not state.in_sync
+        return ["--init-rpl-role=MASTER"] if is_authority else ["--init-rpl-role=SLAVE", "--rpl-semi-sync-slave-enabled=ON"]
+
+    def _introduce_shards(self, front: Member) -> None:
+        statements = [
+            f"CREATE OR REPLACE SERVER {shard} FOREIGN DATA WRAPPER mysql OPTIONS (HOST '{route.host}', PORT {route.port}, "
+            f"USER '{SQL_USER}', PASSWORD '{self.plan.password}')"
+            for shard, route in self.plan.routes.items()
+        ]
+        run(front, *statements)
+
+    def wait_in_sync(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Until every shard has a replica that may be promoted."""
+
+        def late() -> list[str]:
+            if self.keeper_pid() is None:
+                raise ClusterError(f"the keeper ended:\n{self.log_tail()}")
+            states = StateFile(self.plan, self.directory)
+            return [shard for shard in self.plan.routes if not states[shard].in_sync]
+
+        wait_for(lambda: not late(), timeout_s, lambda: f"shards without a replica in sync: {late()}\n{self.log_tail()}")
+
+    # --- the keeper -------------------------------------------------------------------------------
+    def _start_keeper(self) -> None:
+        if self.keeper_pid() is not None:
+            return
+        with open(self.directory / "keeper.log", "ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "quarry_cluster", "--directory", self.directory, "keep"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.keeper_pid_file.write_text(f"{process.pid}\n", encoding="ascii")
+        wait_for(
+            lambda: self.keeper_pid() is not None or process.poll() is not None,
+            READY_TIMEOUT_S,
+            lambda: "the keeper did not start",
+        )
+
+    def keeper_pid(self) -> int | None:
+        return recorded_pid(self.keeper_pid_file, self.directory)
+
+    def log_tail(self, lines: int = 12) -> str:
+        try:
+            text = (self.directory / "keeper.log").read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return "no keeper.log"
+        return "\n".join(text.splitlines()[-lines:])
+
+    def stop(self) -> None:
+        """The keeper first, so that nothing is promoted on the way out; then whatever else is ours."""
+        pid = self.keeper_pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: self.keeper_pid() is None, READY_TIMEOUT_S, lambda: "the keeper does not end")
+        self.keeper_pid_file.unlink(missing_ok=True)
+        self.proxy.stop()
+        for member in [*self.role("front"), *self._data_primaries_first(), *self.role("galera")]:
+            if member.alive():
+                member.server.stop()
+
+    def _data_primaries_first(self) -> list[Member]:
+        states = StateFile(self.plan, self.directory)
+        return sorted(self.role("data"), key=lambda member: states[member.node.shard].primary != member.name)
+
+    # --- Galera -----------------------------------------------------------------------------------
+    def _start_galera(self) -> None:
+        members = self.role("galera")
+        if not any(member.alive() for member in members):
+            self._bootstrap(members)
+        for member in members:
+            if not member.alive():
+                self._start_galera_node(member)
+
+    def _bootstrap(self, members: list[Member]) -> None:
+        """The first of a new cluster, or the one that has all transactions, begins."""
+        is_new = not (members[0].server.datadir / "mysql").is_dir()
+        if is_new:
+            first = members[0]
+        else:
+            first = max(members, key=lambda member: int(recovered_position(member.server).rpartition(":")[2]))
+        mark_safe_to_bootstrap(first.server.datadir / "grastate.dat")
+        self._start_galera_node(first, "--wsrep-new-cluster")
+        if is_new:
+            accounts(first)
+
+    def _start_galera_node(self, member: Member, *extra: str) -> None:
+        member.server.environment["PATH"] = transfer_path(self.directory)
+        if not extra and (member.server.datadir / "mysql").is_dir():
+            extra = (f"--wsrep-start-position={recovered_position(member.server)}",)
+        member.start(*extra)
+        state = "wsrep_local_state_comment"
+        wait_for(lambda: member.status(state)[state] == "Synced", READY_TIMEOUT_S, lambda: f"{member.name} is not Synced")
+
+
+def mark_safe_to_bootstrap(path: Path) -> None:
+    if path.exists():
+        path.write_text(
+            path.read_text(encoding="ascii").replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1"), encoding="ascii"
+        )
+
+
+def accounts(member: Member) -> None:
+    """Of clients, fronts, HAProxy and replicas. Made on each data node by itself: its binlog begins empty."""
+    password = member.plan.password
+    statements = [
+        f"CREATE USER {SQL_USER}@'127.0.0.1' IDENTIFIED BY '{password}'",
+        f"GRANT {RIGHTS} ON *.* TO {SQL_USER}@'127.0.0.1'",
+    ]
+    if member.node.role == "data":
+        statements = [
+            "SET sql_log_bin = 0",
+            *statements,
+            f"CREATE USER {CHECK_USER}@'127.0.0.1'",
+            f"CREATE USER {REPLICATION_USER}@'127.0.0.1' IDENTIFIED BY '{password}'",
+            f"GRANT REPLICATION SLAVE ON *.* TO {REPLICATION_USER}@'127.0.0.1'",
+        ]
+    run(member, *statements)
+
+
+def wait_for(condition: Callable[[], Any], timeout_s: float, what: Callable[[], str]) -> None:
+    """Until `condition()` is true; a server that does not answer yet counts as false."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            if condition():
+                return
+        except pymysql.err.Error:
+            pass
+        if time.monotonic() > deadline:
+            raise ClusterError(f"waited {timeout_s:g} s in vain: {what()}")
+        time.sleep(0.1)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """One command at a time changes a cluster."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / "lock", "w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ClusterError(f"another command is at work on {directory}") from error
+        yield

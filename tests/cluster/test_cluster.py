@@ -1,0 +1,133 @@
+"""A cluster of Spider fronts: sharded tables on all nodes or on none; kill -9 of a primary and of a front loses nothing.
+
+The long runs are programs: kill_nodes.py, kill_in_commit.py.
+"""
+
+import json
+import time
+
+import pytest
+from quarry_cluster.ddl import ShardedTables
+from quarry_cluster.keeper import run
+from quarry_cluster.plan import ClusterError
+
+pytestmark = pytest.mark.quarry_only
+
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB INLINE_SIZE=100 CODEC=lz4) ENGINE=QUARRY"
+PARTITIONED = "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2"
+CLIENTS = 4
+
+
+def holders(cluster, database, table):
+    """Names of the nodes that have a table."""
+    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+    return [member.name for member in cluster.members.values() if member.query(query, (database, table))]
+
+
+def refused(cluster, database, statement=TABLE, key="id"):
+    """The message of a CREATE that must fail and leave nothing anywhere."""
+    with pytest.raises(ClusterError) as failure:
+        ShardedTables(cluster).create(database, statement, key)
+    assert "nothing was" in str(failure.value), failure.value
+    query = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
+    assert not [name for name, member in cluster.members.items() if member.alive() and member.query(query, (database,))]
+    return str(failure.value)
+
+
+def test_a_table_is_on_every_node_and_its_rows_on_one_shard_each(cluster):
+    one = cluster.cluster
+    ShardedTables(one).create("d", TABLE, "id")
+    assert holders(one, "d", "t") == list(one.members)
+    for connect in cluster.connects("d"):
+        with connect() as connection, connection.cursor() as cursor:
+            for size in (50, 70_000, 300_000):
+                cursor.execute("INSERT INTO t (b) VALUES (REPEAT('x', %s)), (REPEAT('y', %s))", (size, size))
+    counts = {shard: one.primary(shard).value("SELECT COUNT(*) FROM d.t") for shard in one.plan.routes}
+    assert sum(counts.values()) == 12 and min(counts.values()) > 0, counts
+    front = one.role("front")[0]
+    assert front.value("SELECT COUNT(DISTINCT id) FROM d.t") == 12, "the fronts gave the same id twice"
+    assert front.value("SELECT SUM(LENGTH(b)) FROM d.t") == 4 * (50 + 70_000 + 300_000)
+    ShardedTables(one).drop("d", "t")
+    assert holders(one, "d", "t") == []
+
+
+def test_what_cannot_be_a_sharded_table_is_nowhere(cluster):
+    one = cluster.cluster
+    assert "BLOB field is not allowed in partition function" in refused(one, "e", key="b")
+    assert "partitions of its own" in refused(one, "e", PARTITIONED)
+    assert "have e.t already" in refused_with_table_on(one, one.role("front")[1])
+
+
+def refused_with_table_on(cluster, member):
+    """A node that has the table already, made behind the cluster's back."""
+    run(member, "CREATE DATABASE e", "CREATE TABLE e.t (id INT)")
+    try:
+        with pytest.raises(ClusterError) as failure:
+            ShardedTables(cluster).create("e", TABLE, "id")
+        assert holders(cluster, "e", "t") == [member.name]
+    finally:
+        run(member, "DROP DATABASE e")
+    return str(failure.value).replace(f"{member.name}: has", "have")
+
+
+def test_half_a_cluster_is_refused(cluster):
+    """A front that does not know a shard; a replica that is down; another server's version."""
+    one = cluster.cluster
+    front = one.role("front")[1]
+    run(front, "DROP SERVER s2")
+    assert "f2: does not know the way to s2" in refused(one, "h")
+    one.start()
+    replica = next(m for m in one.role("data") if m is not one.primary("s2") and m.node.shard == "s2")
+    replica.server.stop()
+    assert f"{replica.name}: cannot be reached" in refused(one, "h")
+    one.start_node(replica.name)
+    one.wait_in_sync()
+    front.server.stop()
+    front.start("--version=10.6.1-MariaDB")
+    assert "server versions differ" in refused(one, "h")
+    front.server.stop()
+    one.start_node(front.name)
+    ShardedTables(one).create("h", TABLE, "id")
+    ShardedTables(one).drop("h", "t")
+
+
+def test_what_a_killed_command_left_is_dropped_by_the_next(cluster):
+    one = cluster.cluster
+    (one.directory / "ddl.json").write_text(json.dumps({"database": "k", "table": "t", "new_database": True}))
+    run(one.primary("s1"), "CREATE DATABASE k", "USE k", TABLE)
+    tables = ShardedTables(one)
+    tables.create("k", TABLE.replace("CREATE TABLE t", "CREATE TABLE other"), "id")
+    assert holders(one, "k", "t") == [] and holders(one, "k", "other") == list(one.members)
+    tables.drop("k", "other")
+
+
+@pytest.mark.parametrize("victim", ["primary", "front"])
+def test_kill_under_load_loses_nothing(cluster, victim):
+    """Clients go on by themselves; the node comes back; all copies are equal and hold what was acknowledged."""
+    one = cluster.cluster
+    load = cluster.load(CLIENTS, first=1 if victim == "primary" else 1 + CLIENTS)
+    load.begin()
+    try:
+        wait_for_writes(load, 10)
+        member = one.primary("s1") if victim == "primary" else one.role("front")[0]
+        member.server.kill()
+        wait_for_writes(load, 10)
+        one.start_node(member.name)
+        wait_for_writes(load, 10)
+    finally:
+        load.end()
+    if victim == "primary":
+        assert one.primary("s1") is not member
+    earlier = cluster.__dict__.setdefault("loads", [])
+    earlier.append(load)
+    assert len(set(cluster.check(*earlier).values())) == len(one.plan.routes)
+
+
+def wait_for_writes(load, more):
+    """Until so many more writes were acknowledged."""
+    target = load.acknowledged() + more
+    deadline = time.monotonic() + 60
+    while load.acknowledged() < target:
+        assert not load.wrong(), load.wrong()
+        assert time.monotonic() < deadline, f"no {more} writes in a minute; errors: {load.errors()}"
+        time.sleep(0.05)
