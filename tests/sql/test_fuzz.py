@@ -5,11 +5,14 @@ QUARRY_TEST_SEED=<n> repeats a run; QUARRY_TEST_STATEMENTS=<n> makes it longer.
 
 import collections
 import os
+import types
 
 import pytest
 
+from harness.twin import Outcome
 from harness.values import SEED
-from twin.engine_pair import Difference
+from twin import engine_pair
+from twin.engine_pair import Difference, EnginePair
 from twin.generator import Generator
 from twin.program import Statement, parse_line, read_program, write_program
 from twin.run import fuzz, server_options
@@ -65,3 +68,32 @@ def test_shrinking_keeps_what_matters():
     smaller, found = shrink(pair, program, failure.value, 60, report=lambda text: None)
     assert [statement.sql for statement in smaller] == ["17", "90", "133"]
     assert found.kind == "rows"
+
+
+SEARCH = Statement("a", "SELECT id FROM t0 WHERE MATCH (b) AGAINST ('dc*' IN BOOLEAN MODE)")
+
+
+def search_again(tmp_path, monkeypatch, rounds):
+    """What settle_search makes of a search that finds `rounds`, [(QUARRY's ids, InnoDB's ids), ...], one after the other,
+    the last of them for ever; and what it allowed."""
+    monkeypatch.setattr(engine_pair, "SEARCH_PAUSE_S", 0)
+    pair = EnginePair(types.SimpleNamespace(directory=tmp_path))
+    left = {side: [Outcome(rows=[(n,) for n in ids]) for ids in found] for side, found in zip("qi", zip(*rounds))}
+
+    def execute(side, _statement):
+        return left[side].pop(0) if len(left[side]) > 1 else left[side][0]
+
+    monkeypatch.setattr(pair, "execute", execute)
+    mine, theirs = pair.settle_search(SEARCH, execute("q", SEARCH), execute("i", SEARCH))
+    return mine.rows, theirs.rows, dict(pair.allowed)
+
+
+def test_a_search_during_a_sync_is_asked_again(tmp_path, monkeypatch):
+    assert engine_pair.SEARCH.search(SEARCH.sql)
+    found = search_again(tmp_path, monkeypatch, [([], [1, 2]), ([1], [1, 2]), ([2, 1], [1, 2])])
+    assert found == ([(2,), (1,)], [(1,), (2,)], {"FULLTEXT sync": 1})
+
+
+def test_a_search_that_goes_on_differing_differs(tmp_path, monkeypatch):
+    assert search_again(tmp_path, monkeypatch, [([], [1, 2])]) == ([], [(1,), (2,)], {})
+    assert search_again(tmp_path, monkeypatch, [([1], [1])]) == ([(1,)], [(1,)], {})

@@ -18,6 +18,7 @@ import collections
 import pathlib
 import random
 import secrets
+import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -170,6 +171,7 @@ def arguments():
 
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the summary comes after it too
     seed = options.seed or str(secrets.randbelow(10**9))
     if options.print:
         program = Generator(f"{seed}-{options.program or 0}", not options.no_restarts).program(PROGRAM_LENGTH)
