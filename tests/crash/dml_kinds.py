@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 GONE = object()  # the value of a row that is not there
 SLOTS = 14  # rows of a client in each table; when they are all taken, some are deleted
+KEPT_ROWS = 4  # of those, where others must make room
 IDS_PER_CLIENT = 1000
 KIB, MIB = 1 << 10, 1 << 20
 SIZES_BYTES = (0, 100, 4096, 4097, 9000, 30000, 65536, 66000, 140000, 200000)
@@ -18,6 +19,7 @@ SIZES_BYTES = (0, 100, 4096, 4097, 9000, 30000, 65536, 66000, 140000, 200000)
 TABLES = {
     "plain": "CREATE TABLE plain (id INT PRIMARY KEY, b LONGBLOB, KEY (b(12))) ENGINE={e}",
     "packed": "CREATE TABLE packed (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e} {q}",
+    "atoms": "CREATE TABLE atoms (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e} {q}",
     "parts": "CREATE TABLE parts (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 3",
     "parent": "CREATE TABLE parent (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}",
     "child": (
@@ -26,7 +28,16 @@ TABLES = {
     ),
     "history": "CREATE TABLE history (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e} WITH SYSTEM VERSIONING",
 }
-QUARRY_OPTIONS = {"packed": "CODEC=zstd INLINE_SIZE=1000 PART_SIZE=16384"}
+QUARRY_OPTIONS = {"packed": "CODEC=zstd INLINE_SIZE=1000 PART_SIZE=16384", "atoms": "INLINE_SIZE=0"}
+MARK_PASS = """BEGIN NOT ATOMIC
+  DECLARE looks INT DEFAULT 0;
+  SET GLOBAL quarry_gc_now = ON;
+  WHILE looks < 600 AND (SELECT COUNT(DISTINCT variable_value) = 2 FROM information_schema.global_status
+                         WHERE variable_name IN ('quarry_gc_requests', 'quarry_gc_requests_done')) DO
+    DO SLEEP(0.1);
+    SET looks = looks + 1;
+  END WHILE;
+END"""
 
 
 class Transaction:
@@ -40,8 +51,9 @@ class Transaction:
 
 class Kind(NamedTuple):
     """`make(maker)` gives the transactions of one client, in order; `clients` of them run side by side. `call` and `file`,
-    if given, are where it is cut off, `per_round` times (else: at every call in turn), whichever thread makes it; the
-    transactions are then repeated, `rounds_max` times at most."""
+    if given, are where it is cut off, `per_round` times (else: at every call in turn), whichever thread makes it, at one
+    of the first `calls_max` of them, or (`is_late`) as soon as it was carried out; the transactions are then repeated,
+    `rounds_max` times at most."""
 
     name: str
     make: object
@@ -49,6 +61,8 @@ class Kind(NamedTuple):
     call: str = ""
     file: str = ""
     per_round: int = 3
+    calls_max: int = 3
+    is_late: bool = False
     rounds_max: int = 1
     pause_s: float = 0
 
@@ -99,6 +113,10 @@ class Maker:
                 made.append(self.insert(table, [9000, 70000, 300, 20000][:count]))
         return made
 
+    def delete(self, table, rows):
+        text = f"DELETE FROM {table} WHERE id IN ({', '.join(map(str, rows))})"
+        return self.done([(text, ())], {(table, row): GONE for row in rows})
+
     def insert(self, table, sizes_bytes):
         new = {row: self.value(size) for row, size in zip(self.free(table, len(sizes_bytes)), sizes_bytes)}
         text = f"INSERT INTO {table} (id, b) VALUES " + ", ".join(["(%s, %s)"] * len(new))
@@ -147,9 +165,7 @@ def update_to_null(maker):
 
 
 def delete(maker):
-    rows = maker.some("plain", 2)
-    text = f"DELETE FROM plain WHERE id IN ({', '.join(map(str, rows))})"
-    return [maker.done([(text, ())], {("plain", row): GONE for row in rows})]
+    return [maker.delete("plain", maker.some("plain", 2))]
 
 
 def replace(maker):
@@ -319,9 +335,17 @@ def garbage(maker):
     for _ in range(2):
         made.append(maker.insert("plain", [300000, 5000, 400000]))
         rows = [row for row in maker.taken("plain") if len(maker.rows["plain", row] or b"") in (300000, 400000)]
-        text = f"DELETE FROM plain WHERE id IN ({', '.join(map(str, rows))})"
-        made.append(maker.done([(text, ())], {("plain", row): GONE for row in rows}))
+        made.append(maker.delete("plain", rows))
     return [*made, Transaction([("SET GLOBAL quarry_gc_now = ON", ())], {})]
+
+
+def sparse(maker):
+    """Small values, each with a commit and so a block of its own, beside some that die: a mark pass, whose end it waits
+    for, rewrites the segment."""
+    rows = maker.taken("atoms")
+    made = [maker.delete("atoms", rows[KEPT_ROWS:])] if len(rows) > KEPT_ROWS else []
+    made += [maker.insert("atoms", [300 + row]) for row in maker.free("atoms", SLOTS)]
+    return [*made, Transaction([(MARK_PASS, ())], {})]
 
 
 KINDS = (
@@ -370,6 +394,12 @@ KINDS = (
         Kind(f"gc-{call}-{file.split()[0]}", garbage, call=call, file=file, per_round=4, rounds_max=60, pause_s=0.2)
         for call, file in (("truncate", "segment"), ("punch", "segment"), ("unlink", "segment"), ("write", "MANIFEST"))
     ),
+    # The file beside a segment that is to take its place: while it is written, as it takes its name, and when it has.
+    *(
+        Kind(f"gc-move-{call}", sparse, call=call, file="rewritten segment", calls_max=calls_max, rounds_max=4)
+        for call, calls_max in (("create", 1), ("allocate", 1), ("write", 3), ("fdatasync", 1), ("rename", 1))
+    ),
+    Kind("gc-moved", sparse, call="rename", file="rewritten segment", calls_max=1, is_late=True, rounds_max=4),
     Kind("innodb-page-write", churn, call="write", file="ibd", rounds_max=40),
     Kind("innodb-page-sync", churn, call="fdatasync", file="ibd", rounds_max=40),
 )

@@ -1,5 +1,6 @@
 """Names for the places at which a server is killed, from the call and the kind of the file: 'sync: fdatasync of a
-segment'. The server dies as it enters the call, so each name also stands for the gap between the call before and this one.
+segment'. The server dies as it enters the call, so each name also stands for the gap between the call before and this one;
+or, where it says 'after', before the call returns.
 """
 
 import collections
@@ -13,7 +14,6 @@ STEPS = {
     ("truncate", "segment"): "seal",
     ("allocate", "segment"): "allocate ahead",
     ("punch", "segment"): "hole",
-    ("rename", "segment"): "move",
     ("unlink", "segment"): "unlink",
     ("mkdir", "#quarry directory"): "new store",
     ("fsync", "#quarry directory"): "names of #quarry",
@@ -21,20 +21,30 @@ STEPS = {
     ("rmdir", "#quarry directory"): "trash",
     ("unlink", "MANIFEST"): "trash",
 }
-FILES = {"segment": "a segment", "#quarry directory": "a #quarry directory", "ibd": "an .ibd", "frm": "an .frm"}
+FILES = {
+    "segment": "a segment",
+    "rewritten segment": "a rewritten segment",
+    "#quarry directory": "a #quarry directory",
+    "ibd": "an .ibd",
+    "frm": "an .frm",
+}
 
 
 def name_of(events, client_threads, kind, torn, with_binlog):
     """The name of the last of `events`, at which the server died."""
     last = events[-1]
     what = f"{last.call} of {FILES.get(last.kind, last.kind)}"
-    if torn and last.call == "write":
+    if kind.is_late:
+        what = f"after the {what}"
+    elif torn and last.call == "write":
         what = f"half a {what}"
     by_client = last.thread in client_threads
     return f"{step_of(events, last, by_client, kind, with_binlog)}: {what}"
 
 
 def step_of(events, last, by_client, kind, with_binlog):
+    if last.kind == "rewritten segment":
+        return "GC move"
     if kind.name.startswith("gc-") and not by_client and last.kind in ("segment", "MANIFEST", "#quarry directory"):
         return "GC"
     if last.kind in ("MANIFEST", "DIRECTORY") and last.call != "unlink":

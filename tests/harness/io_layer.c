@@ -8,7 +8,8 @@
 //
 // Invariants:
 //  - A call is counted, and met by a kill or an error, before it is carried out. A call that was made to fail, or at
-//    which the process died, changed nothing (in mode kTornKill: the first half of its bytes was written).
+//    which the process died, changed nothing (in mode kTornKill: the first half of its bytes was written). In mode
+//    kLateKill the process dies when the call has been carried out, before its caller hears of it.
 //  - `sequence` counts up at the begin and at the end of each call, so 'A had ended before B began' can be told.
 //  Changes
 //    of names happen one at a time, in the order of the log.
@@ -34,19 +35,22 @@
 #include <unistd.h>
 
 enum call { kCreate, kWrite, kFsync, kFdatasync, kTruncate, kAllocate, kPunch, kRename, kUnlink, kMkdir, kRmdir };
-enum mode { kOff, kKill, kTornKill, kFailOnce, kFailFromThenOn };
+enum mode { kOff, kKill, kTornKill, kFailOnce, kFailFromThenOn, kLateKill };
 enum {
   kMagic = 0x31594c4f49 /* "IOLY1" */,
   kKindsMax = 32,
   kKindNameSize = 24,
   kEventsMax = 1 << 17,
   kHalf = 2,
-  kFirstWholeKind = 12
+  kFirstWholeKind = 13
 };
+// What meet() has a call do, where it is not the errno with which it must fail.
+enum { kGoOn = 0, kDieHalfWay = -1, kDieAfterwards = -2 };
 
 // The first that matches a path relative to the root.
 static const char* const kKinds[][2] = {
-    {"*.qseg*", "segment"},
+    {"*.qseg.new", "rewritten segment"},
+    {"*.qseg", "segment"},
     {"#quarry/*MANIFEST*", "MANIFEST"},
     {"#quarry/DIRECTORY*", "DIRECTORY"},
     {"#quarry*", "#quarry directory"},
@@ -204,22 +208,23 @@ static void die(void) {
   while (true) syscall(SYS_pause);
 }
 
-// Counts a call; dies, or gives the errno with which it must fail, or 0. In mode kTornKill gives -1: write half, die.
+// Counts a call; dies, or gives the errno with which it must fail, or what else it must do.
 static int meet(enum call call, int kind) {
   const uint32_t number = atomic_fetch_add(&control->event_count, 1);
   if (number < kEventsMax) control->events[number] = (struct event){this_thread(), (int16_t)call, (int16_t)kind};
   const int32_t mode = atomic_load(&control->mode);
-  if (mode == kOff) return 0;
+  if (mode == kOff) return kGoOn;
   const int32_t want_call = atomic_load(&control->call);
   const int32_t want_kind = atomic_load(&control->kind);
   const int32_t want_thread = atomic_load(&control->thread);
-  if (want_call != -1 && want_call != (int32_t)call) return 0;
-  if (want_kind != -1 && want_kind != kind) return 0;
-  if (want_thread != 0 && want_thread != this_thread()) return 0;
+  if (want_call != -1 && want_call != (int32_t)call) return kGoOn;
+  if (want_kind != -1 && want_kind != kind) return kGoOn;
+  if (want_thread != 0 && want_thread != this_thread()) return kGoOn;
   const int64_t left = atomic_fetch_sub(&control->countdown, 1);
-  if (mode == kFailFromThenOn ? left > 0 : left != 0) return 0;
+  if (mode == kFailFromThenOn ? left > 0 : left != 0) return kGoOn;
   atomic_fetch_add(&control->fired, 1);
-  if (mode == kTornKill && call == kWrite && kind < kFirstWholeKind) return -1;
+  if (mode == kTornKill && call == kWrite && kind < kFirstWholeKind) return kDieHalfWay;
+  if (mode == kLateKill) return kDieAfterwards;
   if (mode == kKill || mode == kTornKill) die();
   return atomic_load(&control->error);
 }
@@ -269,11 +274,11 @@ static ssize_t write_call(int descriptor, const void* data, size_t size, off_t o
   const int kind = kind_of(path);
   const int met = meet(kWrite, kind);
   if (met > 0) return fail(met);
-  const size_t wanted = met < 0 ? size / kHalf / 512 * 512 : size;
+  const size_t wanted = met == kDieHalfWay ? size / kHalf / 512 * 512 : size;
   const uint64_t begin = tick();
   const ssize_t written = is_positional ? syscall(SYS_pwrite64, descriptor, data, wanted, offset)
                                         : syscall(SYS_write, descriptor, data, wanted);
-  if (met < 0) die();
+  if (met != kGoOn) die();
   if (written > 0 && log_descriptor >= 0) {
     const int saved = errno;
     if (!is_positional) offset = syscall(SYS_lseek, descriptor, 0, SEEK_CUR) - written;
@@ -306,8 +311,9 @@ static int plain_call(enum call call, int descriptor, int flags, off_t offset, o
   const char* const path = path_of(descriptor, buffer, &inode);
   const int kind = path == NULL ? 0 : kind_of(path);
   uint64_t begin = 0;
+  int met = kGoOn;
   if (path != NULL) {
-    const int met = meet(call, kind);
+    met = meet(call, kind);
     if (met > 0) return fail(met);
     begin = tick();
   }
@@ -321,6 +327,7 @@ static int plain_call(enum call call, int descriptor, int flags, off_t offset, o
   } else {
     result = syscall(SYS_fallocate, descriptor, flags, offset, length);
   }
+  if (met == kDieAfterwards) die();
   if (path != NULL && result == 0) {
     const struct record record = {
         .begin = begin, .call = call, .kind = kind, .inode = inode, .offset = offset, .length = length};
@@ -371,9 +378,10 @@ static int open_call(int directory, const char* name, int flags, mode_t mode) {
   const int kind = kind_of(path);
   const enum call call = is_there ? kTruncate : kCreate;
   const bool changes = is_there ? (flags & O_TRUNC) != 0 && info.st_size > 0 : (flags & O_CREAT) != 0;
-  int met = changes ? meet(call, kind) : 0;
+  const int met = changes ? meet(call, kind) : kGoOn;
   const uint64_t begin = tick();
   const int descriptor = met > 0 ? fail(met) : (int)syscall(SYS_openat, directory, name, flags, mode);
+  if (met == kDieAfterwards) die();
   if (descriptor >= 0 && changes && fstat(descriptor, &info) == 0) {
     note((struct record){.begin = begin, .call = call, .kind = kind, .inode = info.st_ino}, path, NULL, NULL);
   }
@@ -420,7 +428,7 @@ static int name_call(enum call call, int directory, const char* name, const char
   struct stat info = {0};
   // What fails by itself changes nothing: it is no place to be killed at.
   const bool changes = path != NULL && (lstat(buffer, &info) == 0) == (call != kMkdir);
-  const int met = changes ? meet(call, kind) : 0;
+  const int met = changes ? meet(call, kind) : kGoOn;
   const uint64_t begin = changes ? tick() : 0;
   long result = -1;
   if (met > 0) {
@@ -432,6 +440,7 @@ static int name_call(enum call call, int directory, const char* name, const char
   } else {
     result = syscall(SYS_unlinkat, directory, name, call == kRmdir ? AT_REMOVEDIR : 0);
   }
+  if (met == kDieAfterwards) die();
   if (result == 0 && changes) {
     if (call == kMkdir) (void)lstat(buffer, &info);
     note((struct record){.begin = begin, .call = call, .kind = kind, .inode = info.st_ino}, path, second_path, NULL);
