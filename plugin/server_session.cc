@@ -18,7 +18,7 @@ constexpr const char* kSettings[] = {
 
 Status ServerSession::Open() {
   connection_ = mysql_init(nullptr);
-  if (connection_ == nullptr || mysql_real_connect_local(connection_) == nullptr) {
+  if (connection_ == nullptr || !ConnectInside(connection_)) {
     Close();
     return Status::Unavailable("no session of Quarry's own");
   }
