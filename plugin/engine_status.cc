@@ -89,6 +89,10 @@ void AddGc(Text* text) {
   text->Line(gc.state, GcIsOn() ? "" : " (quarry_gc = OFF)");
   text->Line("passes ", gc.passes, ", dropped ", gc.passes_dropped, ", rows scanned ", gc.rows_scanned);
   text->Line("bytes given back ", gc.reclaimed_bytes, ", segments unlinked ", gc.segments_unlinked);
+  text->Line("segments rewritten ", gc.segments_rewritten, ", bytes copied ", gc.rewritten_bytes,
+             ", not rewritten for want of room ", gc.rewrites_refused);
+  text->Line("segments left as they are, for they are damaged ", gc.segments_damaged);
+  if (!gc.last_damage.empty()) text->Line("last damage: ", gc.last_damage);
   if (!gc.last_error.empty()) text->Line("last dropped for: ", gc.last_error);
 }
 

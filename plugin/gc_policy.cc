@@ -3,11 +3,17 @@
 
 #include <algorithm>
 
+#include "quarry/gc.h"
+
 namespace quarry {
 
 namespace {
 uint64_t Growth(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
 }  // namespace
+
+double RewriteAbove(const GcSettings& settings) {
+  return std::min(GcOptions().rewrite_above, settings.space_amplification_max);
+}
 
 GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, const GcSettings& settings, uint64_t now_s,
                   uint64_t known_since_s) {

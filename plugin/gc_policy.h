@@ -22,6 +22,9 @@ struct GcSettings {
   uint64_t full_interval_s = 86400;  ///< 0: never without a reason
 };
 
+/// Above which ratio of real to live bytes a pass rewrites a segment: never above what the whole table may have.
+[[nodiscard]] double RewriteAbove(const GcSettings& settings);
+
 /// What is remembered of a table's last pass.
 struct GcMemory {
   GcFigures after;          ///< figures when it had ended

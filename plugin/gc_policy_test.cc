@@ -19,6 +19,11 @@ TEST(GcPolicy, AmplifiedBeyondTheBound) {
   EXPECT_EQ(JudgeGc(Figures(100, 0, 100), {}, kSettings, 5, 0), GcVerdict::kAmplified);
 }
 
+TEST(GcPolicy, RewritesNotAboveTheBound) {
+  EXPECT_EQ(RewriteAbove({1.5, 1000}), 1.25);
+  EXPECT_EQ(RewriteAbove({1.1, 1000}), 1.1);
+}
+
 TEST(GcPolicy, LittleIsLeftAlone) {
   EXPECT_EQ(JudgeGc(Figures(4, 1, 3), {}, kSettings, 5, 0), GcVerdict::kNotYet);
   EXPECT_EQ(JudgeGc(Figures(0, 0, 0), {}, kSettings, 5000, 0), GcVerdict::kNotYet);

@@ -19,17 +19,16 @@ Status Stopped() { return Status::Unavailable("GC was told to stop"); }
 }  // namespace
 
 GcTablePass::GcTablePass(GcTarget target, StoreDirectory* directory, ServerLook* look, GcHost* host,
-                         std::chrono::seconds timeout, uint64_t bytes_per_second)
+                         const GcManner& manner)
     : target_(std::move(target)),
       name_(SplitInnerName(target_.inner_name)),
       directory_(directory),
       look_(look),
       host_(host),
-      timeout_(timeout),
-      bytes_per_second_(bytes_per_second) {}
+      manner_(manner) {}
 
 std::chrono::steady_clock::time_point GcTablePass::Deadline() const {
-  return std::chrono::steady_clock::now() + timeout_;
+  return std::chrono::steady_clock::now() + manner_.timeout;
 }
 
 Status GcTablePass::Run(GcOutcome* outcome) {
@@ -46,7 +45,7 @@ Status GcTablePass::Run(GcOutcome* outcome) {
 Status GcTablePass::Seal() {
   host_->SetState("sealing " + Quoted(name_));
   if (!host_->BeginFiles()) return Stopped();
-  Result<std::unique_ptr<GcPass>> pass = BeginGcPass(directory_, target_.stores);
+  Result<std::unique_ptr<GcPass>> pass = BeginGcPass(directory_, target_.stores, manner_.options);
   host_->EndFiles();
   QUARRY_TRY(pass.status());
   pass_ = std::move(*pass);
@@ -128,8 +127,9 @@ Status GcTablePass::CheckUnchanged() {
 
 Status GcTablePass::Reclaim() {
   host_->SetState("reclaiming space of " + Quoted(name_));
-  GcRate rate(bytes_per_second_);
-  const uint64_t step_bytes = bytes_per_second_ == 0 ? kStepMaxBytes : std::min(kStepMaxBytes, bytes_per_second_ / 4);
+  const uint64_t bytes_per_second = manner_.bytes_per_second;
+  GcRate rate(bytes_per_second);
+  const uint64_t step_bytes = bytes_per_second == 0 ? kStepMaxBytes : std::min(kStepMaxBytes, bytes_per_second / 4);
   while (true) {
     if (!host_->BeginFiles()) return Stopped();
     const Result<GcStep> step = pass_->ReclaimSome(step_bytes);

@@ -56,10 +56,16 @@ struct GcOutcome {
   std::map<StoreId, uint64_t> live_bytes;  ///< of marked extents, by store; one that two rows share counts twice
 };
 
+/// How a pass is to be done.
+struct GcManner {
+  std::chrono::seconds timeout;   ///< of each wait for transactions, and of the scan
+  uint64_t bytes_per_second = 0;  ///< 0: no limit
+  GcOptions options;
+};
+
 class GcTablePass {
  public:
-  GcTablePass(GcTarget target, StoreDirectory* directory, ServerLook* look, GcHost* host, std::chrono::seconds timeout,
-              uint64_t bytes_per_second);
+  GcTablePass(GcTarget target, StoreDirectory* directory, ServerLook* look, GcHost* host, const GcManner& manner);
 
   /// Errors say why the pass was dropped. `outcome` tells what was done, also then.
   [[nodiscard]] Status Run(GcOutcome* outcome);
@@ -91,8 +97,7 @@ class GcTablePass {
   StoreDirectory* const directory_;
   ServerLook* const look_;
   GcHost* const host_;
-  const std::chrono::seconds timeout_;
-  const uint64_t bytes_per_second_;
+  const GcManner manner_;
 
   std::unique_ptr<GcPass> pass_;
   OpenTransactions readers_;  ///< open when the view was made

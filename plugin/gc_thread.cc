@@ -33,6 +33,19 @@ uint64_t NowSeconds() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
 }
 
+GcSettings SettingsNow() { return {SpaceAmplificationMax(), GcFullIntervalSeconds()}; }
+
+/// What a pass did, for people.
+std::string Summary(const GcReport& report) {
+  std::string text = "gave back " + std::to_string(report.reclaimed_bytes) + " bytes, unlinked " +
+                     std::to_string(report.segments_unlinked) + " segments, rewrote " +
+                     std::to_string(report.segments_rewritten);
+  if (report.rewrites_refused > 0) {
+    text += ", had no room to rewrite " + std::to_string(report.rewrites_refused);
+  }
+  return text;
+}
+
 class Gc final : private GcHost {
  public:
   void Start();
@@ -68,6 +81,8 @@ class Gc final : private GcHost {
   [[nodiscard]] Result<std::map<std::string, Table>> ListTables();
   [[nodiscard]] static GcFigures FiguresOf(const std::vector<StoreId>& stores);
   void RunPass(const Table& table, Known* known);
+  void NotePass(const Table& table, const Status& status, const GcOutcome& outcome);
+  void NoteDamage(const std::string& table, const GcReport& report);
   void NoteError(const std::string& error);
 
   // GC's thread alone.
@@ -156,7 +171,7 @@ void Gc::Round(bool forced) {
     return;
   }
   std::erase_if(known_, [&tables](const auto& known) { return tables->count(known.first) == 0; });
-  const GcSettings settings = {SpaceAmplificationMax(), GcFullIntervalSeconds()};
+  const GcSettings settings = SettingsNow();
   for (const auto& [inner_name, table] : *tables) {
     if (!GoesOn()) return;
     const auto known = known_.try_emplace(inner_name, Known{NowSeconds(), std::nullopt}).first;
@@ -203,36 +218,54 @@ GcFigures Gc::FiguresOf(const std::vector<StoreId>& stores) {
 }
 
 void Gc::RunPass(const Table& table, Known* known) {
-  GcTablePass pass(table.target, Directory(), &look_, this, std::chrono::seconds(GcTimeoutSeconds()),
-                   GcRateBytesPerSecond());
+  GcManner manner = {std::chrono::seconds(GcTimeoutSeconds()), GcRateBytesPerSecond(), {}};
+  manner.options.rewrite_above = RewriteAbove(SettingsNow());
+  GcTablePass pass(table.target, Directory(), &look_, this, manner);
   GcOutcome outcome;
   const Status status = pass.Run(&outcome);
+  const GcReport& report = outcome.report;
+  NotePass(table, status, outcome);
   const std::string name = Quoted(SplitInnerName(table.target.inner_name));
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    ++(status.ok() ? status_.passes : status_.passes_dropped);
-    status_.rows_scanned += outcome.rows;
-    status_.reclaimed_bytes += outcome.report.reclaimed_bytes;
-    status_.segments_unlinked += outcome.report.segments_unlinked;
-    if (status.ok()) {
-      for (const StoreId store : table.target.stores) {
-        const auto live = outcome.live_bytes.find(store);
-        stores_[store] = {static_cast<int64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second};
-      }
-    }
-  }
+  if (report.segments_damaged > 0) NoteDamage(name, report);
   if (!status.ok()) {
     NoteError(name + ": " + status.ToString());
     return;
   }
   const GcFigures after = FiguresOf(table.target.stores);
   // What the pass looked at counts as live now, or is gone.
-  known->last =
-      GcMemory{after, NowSeconds(), outcome.report.reclaimed_bytes > 0 && after.dead_bytes >= kGcWorthMinBytes};
-  if (outcome.report.reclaimed_bytes > 0) {
-    sql_print_information("QUARRY: GC gave back %llu bytes of table %s",
-                          static_cast<unsigned long long>(outcome.report.reclaimed_bytes), name.c_str());
+  known->last = GcMemory{after, NowSeconds(), report.reclaimed_bytes > 0 && after.dead_bytes >= kGcWorthMinBytes};
+  if (report.reclaimed_bytes > 0 || report.rewrites_refused > 0) {
+    sql_print_information("QUARRY: GC of table %s: %s", name.c_str(), Summary(report).c_str());
   }
+}
+
+void Gc::NotePass(const Table& table, const Status& status, const GcOutcome& outcome) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  ++(status.ok() ? status_.passes : status_.passes_dropped);
+  status_.rows_scanned += outcome.rows;
+  status_.reclaimed_bytes += outcome.report.reclaimed_bytes;
+  status_.segments_unlinked += outcome.report.segments_unlinked;
+  status_.segments_rewritten += outcome.report.segments_rewritten;
+  status_.rewritten_bytes += outcome.report.rewritten_bytes;
+  status_.rewrites_refused += outcome.report.rewrites_refused;
+  status_.segments_damaged += outcome.report.segments_damaged;
+  if (!status.ok()) return;
+  for (const StoreId store : table.target.stores) {
+    const auto live = outcome.live_bytes.find(store);
+    stores_[store] = {static_cast<int64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second};
+  }
+}
+
+void Gc::NoteDamage(const std::string& table, const GcReport& report) {
+  bool news = false;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    news = status_.last_damage != report.damage;
+    status_.last_damage = report.damage;
+  }
+  if (!news) return;
+  sql_print_error("QUARRY: GC leaves %llu damaged segments of table %s as they are; the first: %s",
+                  static_cast<unsigned long long>(report.segments_damaged), table.c_str(), report.damage.c_str());
 }
 
 void Gc::NoteError(const std::string& error) {

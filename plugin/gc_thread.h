@@ -26,12 +26,17 @@ struct GcStatus {
   uint64_t passes_dropped = 0;  ///< that gave up
   uint64_t reclaimed_bytes = 0;
   uint64_t segments_unlinked = 0;
+  uint64_t segments_rewritten = 0;
+  uint64_t rewritten_bytes = 0;   ///< of extents, copied
+  uint64_t rewrites_refused = 0;  ///< for want of room; counted by every pass that meets the segment
+  uint64_t segments_damaged = 0;  ///< left as they are; likewise
   uint64_t rows_scanned = 0;
   uint64_t looks = 0;  ///< at whether those that a pass waits for have ended
   uint64_t requests = 0;
   uint64_t requests_done = 0;  ///< as many of them have seen every table's pass end, one way or the other
   std::string state;           ///< what it does just now
   std::string last_error;      ///< why the last pass that was dropped was; empty: none was
+  std::string last_damage;     ///< the first damage that the last pass met which met any; empty: none did
 };
 [[nodiscard]] GcStatus GetGcStatus();
 

@@ -30,7 +30,7 @@ class Gc:
 
     def status(self):
         found = self.server.status("quarry_gc%")
-        text = ("state", "last_error")
+        text = ("state", "last_error", "last_damage")
         names = {name.removeprefix("quarry_gc_"): value for name, value in found.items()}
         return {name: value if name in text else int(value) for name, value in names.items()}
 

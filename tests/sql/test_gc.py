@@ -135,6 +135,22 @@ def test_figures_are_those_of_the_disk(table):
     assert last is not None and last_live == live
 
 
+def test_the_general_log_is_the_users(table):
+    """What Quarry asks the server in sessions of its own does not stand there."""
+    server = table.server
+    server.query("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = ON")
+    try:
+        table.gc.run_well()
+        server.query("SELECT COUNT(*) FROM information_schema.quarry_tables WHERE table_name = 'no such'")
+        server.query("CREATE TABLE d.fresh (b LONGBLOB) ENGINE=QUARRY SELECT REPEAT('x', 9000) AS b")
+    finally:
+        server.query("SET GLOBAL general_log = OFF, GLOBAL log_output = DEFAULT")
+    logged = [text for (text,) in server.query("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log")]
+    assert any("quarry_gc_now" in text for text in logged) and any("'no such'" in text for text in logged)
+    foreign = [text for text in logged if "INNODB_" in text.upper() or "SUM(1)" in text or "sql_select_limit" in text]
+    assert foreign == []
+
+
 def held_then_given_back(table, cursor, old, end):
     """A pass is held by whoever `cursor` belongs to, who reads `old`; after end() the space is given back."""
     request = table.gc.request()
@@ -506,6 +522,34 @@ def test_a_delete_that_the_disk_does_not_know(own_server, flush_setting):
     table.delete(*range(12))
     table.gc.run_well()
     table.check()
+    table.check_space()
+
+
+def test_read_uncommitted_in_the_middle_of_a_statement(table):
+    """It reads without a view, and so heads that are rolled back a moment later; but in a transaction, which holds."""
+    value, seen = payload("dirty", SIZE), {}
+
+    def walk(cursor):
+        cursor.execute("SELECT id, b, IF(id = 0, GET_LOCK('gate', 1000), 0) FROM t ORDER BY id")
+        seen.update((row, value) for row, value, _ in cursor.fetchall())
+
+    dirty = "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"
+    with session(table.server, "START TRANSACTION") as writer, session(table.server, dirty) as reader:
+        writer.execute("UPDATE t SET b = %s WHERE id IN (0, 1)", (value,))
+        with session(table.server, "DO GET_LOCK('gate', 1000)"):
+            thread = threading.Thread(target=walk, args=(reader,))
+            thread.start()
+            waiting = "SELECT 1 FROM information_schema.processlist WHERE state = 'User lock'"
+            wait_for(lambda: table.server.query(waiting), "the reader's wait for the lock")
+            writer.execute("ROLLBACK")
+            table.delete(2)
+            request = table.gc.request()
+            table.gc.wait_held()
+        thread.join()
+    table.gc.wait_done(request)
+    assert seen == table.rows | {0: value}
+    table.check()
+    table.gc.run_well()
     table.check_space()
 
 
