@@ -41,6 +41,55 @@ def test_a_pass_waits_for_the_copy(own_server, drill):
     assert checksums(copy) == left
 
 
+def test_rewritten_segments(own_server, drill):
+    """A sealed segment changes once more when GC rewrites it: an increment carries it whole, and what followed finds it
+    unchanged. Both states can be restored."""
+    server = own_server("backup-rewritten", "--quarry-gc=OFF", "--innodb-flush-log-at-trx-commit=0")
+    server.query("CREATE DATABASE d")
+    for table in ("small", "other"):
+        server.query(f"CREATE TABLE d.{table} (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY INLINE_SIZE=0")
+    with server.connect("d") as connection, connection.cursor() as cursor:
+        for row in range(ROWS * 5):  # a commit each, so a block each
+            cursor.execute("INSERT INTO small VALUES (%s, REPEAT(CHAR(65 + %s %% 26), 700))", (row, row))
+    server.query(f"INSERT INTO d.other SELECT seq, REPEAT(CHAR(64 + seq), 50000) FROM d.seq_1_to_{ROWS}")
+    server.restart()  # seals
+    (small,), (other,) = server.segments_of("d", "small"), server.segments_of("d", "other")
+    before, sealed = checksums(server), small.read_bytes()
+    drill.backup(server, "full")
+    drill.backup(server, "before", base="full")
+    assert Gc(server).run_well()["segments_rewritten"] == 1
+    assert checksums(server) == before and small.read_bytes() != sealed
+    drill.backup(server, "rewritten", base="before")
+    drill.backup(server, "after", base="rewritten")
+    entries = {
+        name: {entry["name"]: entry for entry in drill.catalog(name)["quarry_files"]}
+        for name in ("full", "before", "rewritten", "after")
+    }
+    of_small, of_other = (f"{path.parent.name}/{path.name}" for path in (small, other))
+    linked = {
+        name: [next(entry["linked"] for path, entry in found.items() if path.endswith(segment)) for segment in (of_small, of_other)]
+        for name, found in entries.items()
+    }
+    assert linked == {"full": [False, False], "before": [True, True], "rewritten": [False, True], "after": [True, True]}
+    drill.verify("after")
+    drill.prepare("full")
+    for state, increments in (("before", ["before"]), ("after", ["rewritten", "after"])):
+        for increment in increments:
+            drill.prepare("full", increment=increment)
+        copy = own_server(f"backup-rewritten-{state}", "--quarry-gc=OFF", start=False)
+        drill.restore_to(copy, "full")
+        (restored_small,) = copy.datadir.glob(f"#quarry/stores/{of_small}")
+        assert restored_small.read_bytes() == (sealed if state == "before" else small.read_bytes())
+        copy.start()
+        assert checksums(copy) == before
+        check_all(copy)
+        copy.query("DELETE FROM d.small WHERE id % 2 = 0")
+        left = checksums(copy)
+        assert Gc(copy).run_well()["segments_damaged"] == 0
+        assert checksums(copy) == left
+        copy.stop()
+
+
 def test_under_load_with_passes_all_the_time(own_server, drill):
     server = own_server("backup-gc-load", *BINLOG, "--quarry-gc=OFF")
     gc = Gc(server)
