@@ -83,7 +83,7 @@ format: setup ## clang-format all C++ files in place
 ci: ## what continuous integration runs
 	@.ci/run
 
-install: setup ## build the engine for the MariaDB server installed on this machine and load it there
+install: setup ## build the engine for the MariaDB server installed on this machine and load it there; the tools too
 	@scripts/install
 
 clean: stop cluster-stop ## remove what was built (downloads, the private MariaDB and build/venv stay)

@@ -1,0 +1,67 @@
+"""What scripts/install puts under a prefix works from there, without the repository's help."""
+
+import os
+import stat
+import subprocess
+
+import pytest
+
+from harness.server import REPOSITORY
+
+BUILT = REPOSITORY / "build" / "release" / "tools"
+PROGRAMS = ["quarry-backup", "quarry-dump", "quarry-verify"]
+
+
+def install(prefix, *arguments):
+    return subprocess.run(
+        [REPOSITORY / "scripts" / "install", *arguments],
+        env={**os.environ, "PREFIX": str(prefix)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def prefix(tmp_path):
+    for _ in range(2):  # again over itself, as an upgrade does
+        done = install(tmp_path, "--tools", BUILT)
+        assert done.returncode == 0 and "copied quarry-backup quarry-verify quarry-dump" in done.stdout, done
+    return tmp_path
+
+
+def run(prefix, *command):
+    path = f"{prefix / 'bin'}:/usr/bin:/bin"
+    return subprocess.run(
+        [str(part) for part in command], cwd="/", env={"PATH": path}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_programs_are_there_and_run(prefix):
+    assert sorted(path.name for path in (prefix / "bin").iterdir()) == PROGRAMS
+    for program in PROGRAMS:
+        assert stat.S_IMODE((prefix / "bin" / program).stat().st_mode) == 0o755
+        done = run(prefix, program, "--help")
+        assert done.returncode == 0 and program in done.stdout, done
+
+
+def test_an_installed_backup_tool_finds_the_installed_verification(prefix, own_server, drill):
+    server = own_server("install")
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO d.t SELECT seq, REPEAT('x', 90000) FROM d.seq_1_to_20")
+    drill.backup(server, "full")
+    done = run(prefix, "quarry-backup", "verify", f"--target-dir={drill.path('full')}")
+    assert done.returncode == 0 and " extents, " in done.stdout + done.stderr, done
+    server.stop()
+    done = run(prefix, "quarry-verify", server.datadir)
+    assert done.returncode == 0 and " extents, " in done.stdout, done
+    (segment,) = server.segments()
+    done = run(prefix, "quarry-dump", "--verify", segment)
+    assert done.returncode == 0 and "20 extents" in done.stdout, done
+
+
+def test_a_wrong_argument_is_named(tmp_path):
+    done = install(tmp_path, "--tool")
+    assert done.returncode == 1 and "unknown argument '--tool'" in done.stderr
+    assert not (tmp_path / "bin").exists()
