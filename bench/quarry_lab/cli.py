@@ -16,11 +16,11 @@ from .experiments.base import Experiment
 from .experiments.catalogue import EXPERIMENTS
 from .lab_server import ConfigurationError, parse_mycnf
 from .payload import KINDS
-from .request import SCALES, LabError, Request
+from .program import ProgramError
+from .request import SCALES, LabError, Request, parse_options
 from .results import RunDirectory, open_run
 from .server import PLUGIN, ServerError
 from .session import execute
-from .sysbench import SysbenchError
 from .variants import KIB
 
 EXIT_INTERRUPTED = 130
@@ -51,6 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--threads", type=_numbers, metavar="N,...", help="client threads (default: the experiment's)")
     bench.add_argument("--ops", type=_words, metavar="OP,...", help="operations (default: the experiment's)")
     bench.add_argument("--engines", type=_words, metavar="NAME,...", help="variants (default: the experiment's)")
+    bench.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/benchmarks.md); repeatable")
     _add_run_options(bench)
     bench.add_argument("--baseline-plugin", type=Path, metavar="SO", help="also measure this build of the plugin, in a second server")
     lab = verbs.add_parser("lab", help="run every experiment that is built and write one report",
@@ -110,6 +111,7 @@ def _settings(request: Request, arguments: argparse.Namespace):
 
 def bench_request(experiment: Experiment, arguments: argparse.Namespace) -> Request:
     request = apply_options(experiment.request(), arguments)
+    request.options = parse_options(request.options, arguments.option)
     if arguments.sizes:
         request.sizes_bytes = [s * KIB for s in arguments.sizes]
     if arguments.threads:
@@ -168,7 +170,7 @@ def main(arguments: list[str] | None = None) -> int:
             lab.run(parsed, console)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except (LabError, ConfigurationError, SysbenchError, ServerError, OSError) as error:
+    except (LabError, ConfigurationError, ProgramError, ServerError, OSError) as error:
         console.print(f"[red]error:[/red] {error}", highlight=False, markup=True)
         return 1
     return 0

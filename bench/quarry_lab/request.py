@@ -64,3 +64,24 @@ class Request:
             "variants": self.variants, "rounds": self.rounds, "seed": self.seed, "scale": self.scale, "payload": self.payload,
             "settings": asdict(self.settings), "options": self.options, "mycnf": self.mycnf, "target": self.target,
         }
+
+
+def parse_options(defaults: dict, pairs: list[str]) -> dict:
+    """NAME=VALUE of the command line over an experiment's own options; a value has the type of the default, lists are split at commas."""
+    found = dict(defaults)
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or name not in defaults:
+            raise LabError(f"unknown option '{pair}' (this experiment has: {', '.join(f'{n}=' for n in defaults) or 'none'})")
+        found[name] = _as(defaults[name], name, value)
+    return found
+
+
+def _as(default, name: str, value: str):
+    try:
+        if isinstance(default, list):
+            words = [word for word in value.split(",") if word]
+            return [int(word) for word in words] if default and isinstance(default[0], int) else words
+        return int(value) if isinstance(default, int) else value
+    except ValueError:
+        raise LabError(f"option {name} takes numbers (got '{value}')") from None

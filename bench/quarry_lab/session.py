@@ -124,7 +124,7 @@ def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: 
 def execute(experiment: Experiment, request: Request, console: Console) -> RunDirectory:
     """
     Runs what is not yet done of the request. KeyboardInterrupt passes through after cleaning up, with all finished points kept.
-    Errors: LabError, ConfigurationError, SysbenchError, ServerError, OSError.
+    Errors: LabError, ConfigurationError, ProgramError, ServerError, OSError.
     """
     check(experiment, request)
     with exclusive():

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
-import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .noise import children_cpu_seconds
 from .payload import Payload
+from .program import ProgramError, RunningProgram
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "sysbench"
 OPERATIONS = {"insert": "blob_insert.lua", "read": "blob_read.lua", "mix": "blob_mix.lua"}
 
 
-class SysbenchError(Exception):
+class SysbenchError(ProgramError):
     """sysbench is missing, failed, or printed no report; the message holds the end of what it said."""
 
 
@@ -92,45 +91,13 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
     ]
 
 
-class RunningLoad:
-    """A started sysbench. `wait` returns what it printed; `stop` ends it early. Not thread-safe."""
+class RunningLoad(RunningProgram):
+    """A started sysbench."""
+
+    error = SysbenchError
 
     def __init__(self, command: list[str], payload: Payload):
-        # Its own process group: Ctrl-C reaches the lab first, which then decides.
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        pass_fds=[payload.fd], start_new_session=True)
-        self._lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout
-        for line in self.process.stdout:
-            self._lines.append(line)
-
-    def wait(self, timeout_seconds: float) -> str:
-        try:
-            self.process.wait(timeout_seconds)
-        except subprocess.TimeoutExpired:
-            self.stop()
-            raise SysbenchError(f"sysbench did not end within {timeout_seconds:.0f} s; its last words: {self._tail()}") from None
-        except BaseException:
-            self.stop()
-            raise
-        self._reader.join()
-        if self.process.returncode != 0:
-            raise SysbenchError(f"sysbench failed with exit code {self.process.returncode}: {self._tail()}")
-        return "".join(self._lines)
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
-        self._reader.join()
-
-    def _tail(self) -> str:
-        said = [line.strip() for line in self._lines if "FATAL" in line or "error" in line.lower()] or [line.strip() for line in self._lines[-5:]]
-        return "; ".join(said[:5])
+        super().__init__(command, pass_fds=[payload.fd])
 
 
 def reports_of(output: str) -> list[dict]:

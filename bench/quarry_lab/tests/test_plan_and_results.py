@@ -9,7 +9,7 @@ from quarry_lab import cli, lab_server, noise, session, sysbench
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.lab_server import ConfigurationError, parse_mycnf
 from quarry_lab.plan import OPERATIONS, all_points, interleave, table_cells
-from quarry_lab.request import SCALES, LabError
+from quarry_lab.request import SCALES, LabError, parse_options
 from quarry_lab.results import RunDirectory, flatten, open_run
 from quarry_lab.variants import ALL, KIB, by_keys, create_table
 
@@ -144,3 +144,11 @@ def test_too_little_disk_is_said_before_any_work_starts(tmp_path: Path, monkeypa
     request = replace(EXPERIMENTS["core"].request(), output=tmp_path, plugin=tmp_path / "none.so")
     with pytest.raises(LabError, match="core needs .*a plugin at .*none.so .*; and .*GiB of free disk .*5.0 GiB are free"):
         session.check(EXPERIMENTS["core"], request)
+
+
+def test_options_of_an_experiment_keep_the_type_of_their_default():
+    defaults = {"paths": [1, 2], "links": ["localhost"], "memory_bytes": 5, "redo_path": ""}
+    assert parse_options(defaults, ["paths=1,4", "memory_bytes=7", "redo_path=/log"]) == {**defaults, "paths": [1, 4], "memory_bytes": 7, "redo_path": "/log"}
+    for wrong in ("paths=one", "nothing=1", "paths"):
+        with pytest.raises(LabError):
+            parse_options(defaults, [wrong])

@@ -1,0 +1,65 @@
+"""A program that the lab started: its output line by line, a time limit, and an end on every way out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+
+class ProgramError(Exception):
+    """A program failed or hung; the message holds the end of what it said."""
+
+
+class RunningProgram:
+    """
+    A started program. `wait` returns what it printed (both streams, in order); `stop` ends it early. Not thread-safe.
+    on_line: called in a thread of its own for each line, as it comes.
+    """
+
+    error: ClassVar[type[ProgramError]] = ProgramError
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None, pass_fds: Sequence[int] = (),
+                 on_line: Callable[[str], None] | None = None):
+        self._name, self._on_line = os.path.basename(command[0]), on_line
+        # Its own process group: Ctrl-C reaches the lab first, which then decides.
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        errors="replace", env={**os.environ, **(environment or {})}, pass_fds=pass_fds, start_new_session=True)
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._lines.append(line)
+            if self._on_line:
+                self._on_line(line)
+
+    def wait(self, timeout_seconds: float) -> str:
+        try:
+            self.process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            raise self.error(f"{self._name} did not end within {timeout_seconds:.0f} s; its last words: {self._tail()}") from None
+        except BaseException:
+            self.stop()
+            raise
+        self._reader.join()
+        if self.process.returncode != 0:
+            raise self.error(f"{self._name} failed with exit code {self.process.returncode}: {self._tail()}")
+        return "".join(self._lines)
+
+    def stop(self) -> None:
+        """Children that it started end with it."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self._reader.join()
+
+    def _tail(self) -> str:
+        said = [line.strip() for line in self._lines if "FATAL" in line or "error" in line.lower() or "exception" in line.lower()]
+        return "; ".join((said or [line.strip() for line in self._lines[-5:]])[:5])
