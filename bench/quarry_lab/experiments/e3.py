@@ -1,0 +1,154 @@
+"""
+E3: fetching compressed BLOBs. Where to compress a value (in the application, in the server, nowhere) when it is fetched over a network.
+
+Published by Wix Engineering, in Java with JMH: throughput in uncompressed bytes per second, on localhost, in a cloud and over slower links.
+An operation is a kind of data, a setting is a link (links.py), a variant is a way to compress (methods.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from .. import java, stats
+from ..fetch_bench import FetchBench, rows_of
+from ..lab_server import LabServer, file_sha256
+from ..links import LINKS, Proxy
+from ..methods import LABELS, METHODS, ROCKSDB_OPTIONS
+from ..plan import Cell, Point
+from ..request import DATA, LabError, Request, Settings
+from ..results import RunDirectory
+from ..server import MARIADB
+from ..variants import KIB
+from ..verdicts import Verdict
+from . import e3_findings, e3_figures
+from .base import Context, Experiment, PublishedFigure, Source, noise_note
+from .e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES
+
+KINDS = (REAL, "stub-62", "stub-10", "stub-4", "stub-2")
+SIZES = (298, 1 * KIB, 16 * KIB, STUB_BYTES, 1024 * KIB, DOCUMENT_BYTES, 5120 * KIB)
+_JVM_SECONDS = 4  # two starts and the verification; an estimate
+_LOAD_BYTES_PER_SECOND = 2 << 20  # brotli 11 is most of it
+
+
+def _chosen_cells() -> list[Cell]:
+    """The cells of the normal scale: what the findings speak of, and each link once with what wins there."""
+    few = ("app-none", "app-lz4-17", "app-zstd")
+    return [
+        *(Cell(REAL, key, DOCUMENT_BYTES, 1, LOCAL) for key in METHODS),
+        *(Cell("stub-62", key, STUB_BYTES, 1, LOCAL) for key in ("app-none", "app-lz4-fast", "app-lz4-17")),
+        *(Cell(REAL, key, DOCUMENT_BYTES, 1, CLOUD) for key in (*few, "app-lz4-fast", "uncompress", "quarry-lz4")),
+        *(Cell(REAL, key, DOCUMENT_BYTES, 1, link) for link in ("gigabit", "wifi") for key in few),
+        Cell(REAL, "app-none", DOCUMENT_BYTES, 1, "proxy"),
+    ]
+
+
+class FetchCompressed(Experiment):
+    name = "e3"
+    title = "E3: fetching compressed values through JDBC"
+    operations = KINDS
+    reference = "app-none"
+    source = Source(
+        "Wix Engineering, 'Fetching compressed BLOBs from MySQL' (JMH, Connector/J)",
+        "User data of 298 B to 4.29 MB and stub data of 1 KB to 5 MB; localhost, same-region cloud, 1 Gbit Ethernet, Wi-Fi.",
+        "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. Links other than localhost are a shaping proxy on this machine.")
+    published = tuple(PublishedFigure(f"4.29 MB in the cloud, {what}", f"{rate} MB/s", Cell(REAL, key, DOCUMENT_BYTES, 1, CLOUD))
+                      for what, rate, key in (("raw", "~253", "app-none"), ("lz4-17", "~1,060", "app-lz4-17"), ("zstd", "~523", "app-zstd"),
+                                              ("UNCOMPRESS()", "~142", "uncompress"))) + (
+        PublishedFigure("4.29 MB on localhost, ROW_FORMAT=COMPRESSED", "~72-153 MB/s", Cell(REAL, "row-compressed", DOCUMENT_BYTES, 1, LOCAL)),)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return LABELS
+
+    # --- what to run ---
+    def default_request(self) -> Request:
+        return Request(self.name, list(KINDS), list(SIZES), [1], list(METHODS), settings=Settings(dataset_bytes=16 << 20),
+                       options={"links": list(LINKS)})
+
+    def quick(self, request: Request) -> Request:
+        """Without the codecs whose compression takes minutes."""
+        made = super().quick(request)
+        return replace(made, variants=[key for key in made.variants if key != "app-brotli-11"])
+
+    def cells(self, request: Request) -> list[Cell]:
+        """The whole grid at full scale and when kinds or sizes were asked for; else what the findings need."""
+        asked = request.operations != list(KINDS) or request.sizes_bytes != list(SIZES) or request.scale == "full"
+        grid = [Cell(kind, key, size, threads, link) for kind in request.operations for size in request.sizes_bytes
+                for link in request.options["links"] for threads in request.threads for key in request.variants]
+        if asked:
+            return grid
+        threads = request.threads[0]
+        wanted = {replace(cell, threads=threads) for cell in _chosen_cells()}
+        return [cell for cell in grid if cell in wanted]
+
+    def group(self, cell: Cell) -> Hashable:
+        return (cell.operation, cell.size_bytes)
+
+    def identity(self, request: Request) -> dict:
+        return super().identity(request) | {"plugin_sha256": file_sha256(request.plugin) if self._needs_plugin(request) else None}
+
+    def _needs_plugin(self, request: Request) -> bool:
+        return any(METHODS[key].needs_plugin for key in request.variants)
+
+    # --- what it takes ---
+    def needs(self, request: Request) -> list[str]:
+        missing = java.missing_tools()
+        if not (MARIADB / "usr" / "sbin" / "mariadbd").exists():
+            missing.append(f"a MariaDB server in {MARIADB} (scripts/fetch-mariadb gets one)")
+        if self._needs_plugin(request) and not (request.plugin and request.plugin.exists()):
+            missing.append(f"a plugin at {request.plugin} ('make plugin' builds it)")
+        for key in request.options["links"]:
+            if key not in LINKS:
+                raise LabError(f"unknown link '{key}' (allowed: {', '.join(LINKS)})")
+        return missing
+
+    def disk_bytes(self, request: Request) -> int:
+        return 2 * self._dataset_bytes(request) * len(request.variants) + (2 << 30) + request.settings.disk_reserve_bytes
+
+    def _dataset_bytes(self, request: Request) -> int:
+        """Of all kinds and sizes, in one method's tables."""
+        sizes = {(cell.operation, cell.size_bytes) for cell in self.cells(request)}
+        return sum(size * rows_of(size, request.settings.dataset_bytes) for _kind, size in sizes)
+
+    def seconds_of(self, request: Request, point: Point) -> float:
+        return request.settings.seconds + request.settings.warmup_seconds + _JVM_SECONDS
+
+    def seconds_around(self, request: Request) -> float:
+        return 60 + self._dataset_bytes(request) * len(request.variants) / _LOAD_BYTES_PER_SECOND / len(METHODS)
+
+    # --- running it ---
+    @contextmanager
+    def open(self, context: Context) -> Iterator[FetchBench]:
+        request = context.request
+        context.progress.step("building the Java clients")
+        java.build()
+        network = java.network_options()
+        port = int(network["port"])
+        with_rocksdb = "rocksdb" in request.variants
+        extra = {**network, **(ROCKSDB_OPTIONS if with_rocksdb else {}), **request.mycnf}
+        server = LabServer("main", DATA / "main", request.plugin if self._needs_plugin(request) else None, with_rocksdb, extra)
+        with ExitStack() as stack:
+            stack.callback(server.close)
+            server.start()
+            proxy = stack.enter_context(Proxy([LINKS[key] for key in request.options["links"]], port))
+            yield FetchBench(context, server, proxy, port)
+
+    def line(self, record: dict) -> str:
+        rate = stats.human_bytes(record["result"]["uncompressed_bytes_per_second"])
+        what = f"{record['operation']:<8} {stats.human_bytes(record['size_bytes']):>9}  {record['setting']:<10} {self.labels[record['variant']]:<28}"
+        return f"round {record['round']}  {what} [bold]{rate:>9}[/bold]/s{noise_note(record)}"
+
+    # --- what came out ---
+    def figures(self, run: RunDirectory) -> dict[str, Figure]:
+        return e3_figures.figures(run)
+
+    def verdicts(self, run: RunDirectory) -> list[Verdict]:
+        return e3_findings.verdicts(run)
+
+    def tables(self, run: RunDirectory) -> list[Table]:
+        return e3_figures.tables(run)

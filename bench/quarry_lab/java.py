@@ -1,0 +1,141 @@
+"""The Java clients of E3 and E5 (bench/java): what they need, building them, an account for them, running one of them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .lab_server import LabServer
+from .ports import free_ports
+from .program import ProgramError, RunningProgram
+from .server import BUILD, REPOSITORY
+
+URL_VARIABLE = "QUARRY_LAB_JDBC_URL"  # bench/java: Database.URL_VARIABLE
+USER = "lab"
+_HEAP = "-Xmx1g"
+
+
+class JavaError(ProgramError):
+    """A Java client is missing, cannot be built, or failed."""
+
+
+class RunningJava(RunningProgram):
+    error = JavaError
+
+
+def missing_tools() -> list[str]:
+    return [f"{what} (scripts/setup installs it)" for tool, what in (("javac", "a Java Development Kit"), ("mvn", "Maven")) if not shutil.which(tool)]
+
+
+def build() -> None:
+    """Does nothing when build/java is current."""
+    done = subprocess.run([REPOSITORY / "scripts" / "build-java"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise JavaError(done.stderr.strip())
+
+
+def version() -> str:
+    found = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
+    return found.stderr.splitlines()[0]
+
+
+def libraries() -> list[str]:
+    """The jars that run, with their versions, for the records."""
+    return sorted(path.name.removesuffix(".jar") for path in (BUILD / "java" / "lib").glob("*.jar"))
+
+
+def network_options() -> dict[str, str]:
+    """Server settings that let JDBC in, through the loopback interface only."""
+    (port,) = free_ports(1)
+    return {"port": str(port), "bind_address": "127.0.0.1"}
+
+
+@dataclass(frozen=True)
+class Account:
+    """How a Java client reaches a server. The password is new for every server and stands in no command line."""
+
+    password: str
+
+    @classmethod
+    def create(cls, server: LabServer) -> Account:
+        password = secrets.token_hex(16)
+        server.execute(f"CREATE USER '{USER}'@'127.0.0.1' IDENTIFIED BY '{password}'")
+        server.execute(f"GRANT ALL ON *.* TO '{USER}'@'127.0.0.1'")
+        return cls(password)
+
+    def environment(self, port: int) -> dict[str, str]:
+        """Statements are prepared by the server, so values travel as binary parameters and results."""
+        url = f"jdbc:mariadb://127.0.0.1:{port}/?user={USER}&password={self.password}&useServerPrepStmts=true&useCompression=false"
+        return {URL_VARIABLE: url}
+
+
+def start(main: str, arguments: list[str], environment: dict[str, str], on_line: Callable[[str], None] | None = None) -> RunningJava:
+    classpath = f"{BUILD}/java/classes:{BUILD}/java/lib/*"
+    return RunningJava(["java", _HEAP, "-XX:+UseParallelGC", "-cp", classpath, main, *arguments], environment, on_line=on_line)
+
+
+# --- E3's programs ---
+@dataclass(frozen=True)
+class Dataset:
+    """Values of one kind and size: the same seed gives the same bytes."""
+
+    kind: str  # real, stub-62, stub-10, ...
+    bytes_each: int
+    rows: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class LoadTarget:
+    table: str
+    codec: str
+    expression: str
+
+
+@dataclass(frozen=True)
+class FetchResult:
+    operations_per_second: float
+    uncompressed_bytes_per_second: float
+    received_bytes_per_second: float
+
+
+def load_blobs(dataset: Dataset, payloads: str, targets: list[LoadTarget], environment: dict[str, str], timeout_seconds: float = 3600) -> list[dict]:
+    """Fills the targets; what each took and how large its values are as they were sent."""
+    arguments = [dataset.kind, str(dataset.bytes_each), str(dataset.rows), str(dataset.seed), payloads,
+                 *(f"{t.table};{t.codec};{t.expression}" for t in targets)]
+    return parse_loads(start("quarry.lab.LoadBlobs", arguments, environment).wait(timeout_seconds), len(targets))
+
+
+def parse_loads(output: str, expected: int) -> list[dict]:
+    found = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    if len(found) != expected:
+        raise JavaError(f"LoadBlobs reported {len(found)} tables, {expected} were expected")
+    return found
+
+
+def fetch_blobs(target: LoadTarget, payloads: str, rows: int, threads: int, seconds: tuple[int, int], result_file: Path,
+                environment: dict[str, str]) -> FetchResult:
+    """One JMH run: seconds = (warm-up, measured). `target.expression` is what is selected."""
+    warmup, measured = seconds
+    result_file.unlink(missing_ok=True)
+    arguments = [target.table, target.expression, target.codec, payloads, str(rows), str(threads), str(max(1, warmup)), str(measured), str(result_file)]
+    # Beyond the measured time: the start of two JVMs, and every value verified once over a slow link.
+    start("quarry.lab.FetchBlobs", arguments, environment).wait(warmup + measured + 300)
+    return parse_jmh(result_file.read_text())
+
+
+def parse_jmh(text: str) -> FetchResult:
+    """JMH's JSON: the counters of FetchBlobs.Traffic stand beside the primary metric, all per second."""
+    runs = json.loads(text)
+    if len(runs) != 1:
+        raise JavaError(f"JMH reported {len(runs)} benchmarks, one was expected")
+    counters = {name: metric["score"] for name, metric in runs[0]["secondaryMetrics"].items()}
+    result = FetchResult(runs[0]["primaryMetric"]["score"], counters["uncompressedBytes"], counters["receivedBytes"])
+    if not result.operations_per_second > 0:
+        raise JavaError("JMH finished no fetch in the measured interval")
+    return result

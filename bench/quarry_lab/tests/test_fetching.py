@@ -1,0 +1,129 @@
+"""E3 without a server: its plan, JMH's report, the links as toxiproxy is told of them, and the rules of its findings."""
+
+import json
+
+import pytest
+
+from quarry_lab import java
+from quarry_lab.experiments import e3_figures
+from quarry_lab.experiments.e3 import FetchCompressed
+from quarry_lab.experiments.e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES, verdicts
+from quarry_lab.fetch_bench import rows_of
+from quarry_lab.links import LINKS
+from quarry_lab.methods import METHODS
+from quarry_lab.verdicts import NOT_APPLICABLE, NOT_JUDGED, NOT_REPRODUCED, REPRODUCED
+
+PARAMETERS = {"name": "e3", "rounds": 3}
+
+
+def point(variant, megabytes, round_number, kind=REAL, size=DOCUMENT_BYTES, link=LOCAL):
+    rate = megabytes * 1e6
+    return {
+        "round": round_number, "operation": kind, "size_bytes": size, "threads": 1, "variant": variant, "setting": link,
+        "result": {"events_per_second": rate / size, "interval_seconds": 10, "uncompressed_bytes_per_second": rate, "received_bytes_per_second": rate / 4},
+        "cpu": {"noisy": False, "server_cpus": 0.5, "client_cpus": 0.5},
+    }
+
+
+class Run:
+    """What the findings and figures read of a RunDirectory."""
+
+    def __init__(self, points, json_value=None):
+        self.points = points
+        self.run = {"parameters": PARAMETERS, "sessions": [{"json_value": json_value or {}, "links": []}]}
+
+
+def states(run):
+    return {verdict.id: verdict.state for verdict in verdicts(run)}
+
+
+def rounds(rates, **where):
+    """rates: variant -> MB/s of each round."""
+    return [point(variant, rate, number, **where) for variant, found in rates.items() for number, rate in enumerate(found, 1)]
+
+
+PUBLISHED = {"app-none": (253, 250, 256), "app-lz4-17": (1060, 1000, 1100), "app-zstd": (523, 500, 550), "uncompress": (142, 140, 150)}
+
+
+def test_what_was_published_is_reproduced_by_its_own_rules():
+    found = states(Run(rounds(PUBLISHED, link=CLOUD)))
+    assert {found[f"e3-cloud-{name}"] for name in ("winner", "lz4", "zstd", "uncompress")} == {REPRODUCED}
+    assert found["e3-local-winner"] == NOT_JUDGED
+    assert found["e3-weak-server"] == NOT_APPLICABLE
+
+
+def test_another_winner_and_a_round_that_points_the_other_way_are_not_reproduced():
+    faster_zstd = {**PUBLISHED, "app-zstd": (1500, 1400, 1600)}
+    found = states(Run(rounds(faster_zstd, link=CLOUD)))
+    assert (found["e3-cloud-winner"], found["e3-cloud-zstd"]) == (NOT_REPRODUCED, NOT_REPRODUCED)
+    wavering = {**PUBLISHED, "app-lz4-17": (1060, 200, 1100)}
+    assert states(Run(rounds(wavering, link=CLOUD)))["e3-cloud-lz4"] == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("lz4, state", [((95, 96, 97), REPRODUCED), ((50, 50, 50), NOT_REPRODUCED), ((95, 96, 103), NOT_REPRODUCED)])
+def test_poor_ratio_means_a_slight_loss_in_every_round(lz4, state):
+    points = rounds({"app-none": (100, 100, 100), "app-lz4-17": lz4}, kind="stub-62", size=STUB_BYTES)
+    assert states(Run(points))["e3-poor-ratio"] == state
+
+
+def test_two_rounds_are_not_judged():
+    run = Run(rounds({k: v[:2] for k, v in PUBLISHED.items()}, link=CLOUD))
+    run.run["parameters"] = {"name": "e3", "rounds": 2}
+    assert states(run)["e3-cloud-lz4"] == NOT_JUDGED
+
+
+UUID = "2e37598d-d17a-9330-cd87-594ba18cfc87"
+
+
+@pytest.mark.parametrize("changed, state", [({}, REPRODUCED), ({"quarry-zstd": None}, NOT_REPRODUCED), ({"app-zstd": UUID}, NOT_REPRODUCED),
+                                            ({"app-none": "x", "quarry-lz4": "x", "quarry-zstd": "x"}, NOT_REPRODUCED)])
+def test_only_codec_columns_can_be_used_inside(changed, state):
+    value = {"app-none": UUID, "app-zstd": None, "quarry-lz4": UUID, "quarry-zstd": UUID, **changed}
+    assert states(Run(rounds({"app-none": (1, 1, 1)}), {str(DOCUMENT_BYTES): value}))["e3-usable-inside"] == state
+
+
+def test_the_normal_plan_has_every_way_on_localhost_and_every_link():
+    experiment = FetchCompressed()
+    cells = experiment.cells(experiment.request("normal"))
+    assert {c.variant for c in cells if (c.operation, c.size_bytes, c.setting) == (REAL, DOCUMENT_BYTES, LOCAL)} == set(METHODS)
+    assert {c.setting for c in cells} == set(LINKS)
+    assert len(cells) == len(set(cells))
+    full = experiment.request("full")
+    assert len(experiment.cells(full)) == len(full.operations) * len(full.sizes_bytes) * len(METHODS) * len(LINKS)
+
+
+def test_the_chart_and_the_tables_show_every_measured_way():
+    run = Run(rounds(PUBLISHED, link=CLOUD))
+    (figure,) = e3_figures.figures(run).values()
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert sorted(names) == sorted(METHODS[key].label for key in PUBLISHED)
+    (table,) = e3_figures.tables(run)
+    assert table.row_count == len(PUBLISHED)
+
+
+def test_a_jmh_report_gives_bytes_per_second():
+    metric = [{"primaryMetric": {"score": 10.0}, "secondaryMetrics": {"uncompressedBytes": {"score": 5e6}, "receivedBytes": {"score": 1e6}}}]
+    assert java.parse_jmh(json.dumps(metric)) == java.FetchResult(10.0, 5e6, 1e6)
+    with pytest.raises(java.JavaError, match="0 benchmarks"):
+        java.parse_jmh("[]")
+    metric[0]["primaryMetric"]["score"] = 0
+    with pytest.raises(java.JavaError, match="no fetch"):
+        java.parse_jmh(json.dumps(metric))
+
+
+def test_a_load_that_reports_too_few_tables_is_an_error():
+    assert java.parse_loads('noise\n{"table": "a", "rows": 1}\n', 1) == [{"table": "a", "rows": 1}]
+    with pytest.raises(java.JavaError, match="1 tables, 2 were expected"):
+        java.parse_loads('{"table": "a"}\n', 2)
+
+
+def test_rows_are_bounded_both_ways():
+    assert (rows_of(298, 16 << 20), rows_of(DOCUMENT_BYTES, 16 << 20), rows_of(5 << 20, 16 << 20)) == (256, 4, 4)
+    assert rows_of(1 << 20, 16 << 20) == 16
+
+
+def test_links_ask_the_proxy_for_their_rate_and_delay():
+    assert LINKS["localhost"].toxics() == [] and LINKS["proxy"].toxics() == []
+    (bandwidth,) = LINKS["gigabit"].toxics()
+    assert bandwidth["attributes"] == {"rate": 125_000}  # KB/s
+    assert [t["type"] for t in LINKS["wifi"].toxics()] == ["latency", "bandwidth"]
