@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import random
 import threading
 import time
 from dataclasses import dataclass
@@ -31,15 +32,28 @@ def device_of(path: str | Path) -> str | None:
     return None
 
 
-def device_bytes_written(name: str | None) -> int | None:
+@dataclass(frozen=True)
+class DeviceCounters:
     """Since boot, by everyone, the file system's own journal included."""
+
+    read_bytes: int
+    write_bytes: int
+    busy_ms: int  # with at least one request on its way
+
+
+def device_counters(name: str | None) -> DeviceCounters | None:
     if name is None:
         return None
     for line in Path("/proc/diskstats").read_text().splitlines():
         fields = line.split()
         if fields[2] == name:
-            return int(fields[9]) * SECTOR_BYTES
+            return DeviceCounters(int(fields[5]) * SECTOR_BYTES, int(fields[9]) * SECTOR_BYTES, int(fields[12]))
     return None
+
+
+def device_bytes_written(name: str | None) -> int | None:
+    found = device_counters(name)
+    return found.write_bytes if found else None
 
 
 @dataclass(frozen=True)
@@ -118,6 +132,40 @@ def sequential_write_rate(directory: Path, seconds: float = 3.0, writers: int = 
     if errors:
         raise errors[0]
     return sum(written) / elapsed
+
+
+def random_read_rate(directory: Path, seconds: float = 2.0, readers: int = 16, block_bytes: int = 32 << 10, file_bytes: int = 1 << 30) -> float:
+    """Bytes per second of `readers` threads that read aligned blocks at random places of one file, past the page cache."""
+    path = directory / f"quarry-probe-{os.getpid()}-read"
+    done = [0] * readers
+
+    def read(index: int, deadline: float) -> None:
+        rng, block = random.Random(index), mmap.mmap(-1, block_bytes)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        try:
+            while time.monotonic() < deadline:
+                done[index] += os.preadv(fd, [block], rng.randrange(file_bytes // block_bytes) * block_bytes)
+        finally:
+            os.close(fd)
+
+    try:
+        fd = _open_direct(path)
+        try:
+            block = memoryview(_aligned_random(1 << 20))
+            for offset in range(0, file_bytes, 1 << 20):
+                os.pwrite(fd, block, offset)
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+        started = time.monotonic()
+        threads = [threading.Thread(target=read, args=(i, started + seconds)) for i in range(readers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sum(done) / (time.monotonic() - started)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def durable_write_latencies(directory: Path, bytes_each: int = 65536, seconds: float = 1.0, overwrite: bool = False) -> list[float]:

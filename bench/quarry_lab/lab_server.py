@@ -87,7 +87,10 @@ def file_sha256(path: Path) -> str:
 class LabServer:
     """One server of a run. Externally synchronised. `key` is the name that variants refer to ('main', 'baseline')."""
 
-    def __init__(self, key: str, directory: Path, plugin: Path | None, rocksdb: bool, extra: dict[str, str]):
+    def __init__(self, key: str, directory: Path, plugin: Path | None, rocksdb: bool, extra: dict[str, str], paths: tuple[Path, ...] = (),
+                 cgroup: Path | None = None, environment: dict[str, str] | None = None):
+        """paths: directories that `extra` names, made empty for each start and removed in the end. cgroup, environment: PrivateServer's."""
+        self.paths, self.cgroup, self.environment = paths, cgroup, environment or {}
         self.key, self.directory, self.plugin, self.rocksdb, self.extra = key, Path(directory), plugin, rocksdb, extra
         self.server: PrivateServer | None = None
         self._connection: pymysql.Connection | None = None
@@ -103,10 +106,13 @@ class LabServer:
     # --- life ---
     def start(self) -> LabServer:
         """Always on a fresh data directory. A server that a killed run left behind there is ended first."""
-        self.server = PrivateServer(self.directory, options=self.options(), plugin=self.plugin, rocksdb=self.rocksdb)
+        self.server = PrivateServer(self.directory, options=self.options(), plugin=self.plugin, rocksdb=self.rocksdb,
+                                    cgroup=self.cgroup, environment=self.environment)
         if self.server.adopt():
             self.server.kill()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._remove_data()
+        for path in self.paths:
+            path.mkdir(parents=True)
         self.server.start()
         self.datasets = {}
         self._io_device = device.device_of(self.directory)
@@ -125,7 +131,11 @@ class LabServer:
         if self.server and self.server.running():
             self.server.kill()
         self.server = None
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._remove_data()
+
+    def _remove_data(self) -> None:
+        for path in (self.directory, *self.paths):
+            shutil.rmtree(path, ignore_errors=True)
 
     def recycle(self) -> None:
         """A fresh data directory: the way to give back all space whatever an engine keeps for later."""

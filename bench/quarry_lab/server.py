@@ -338,8 +338,16 @@ class PrivateServer:
         shutil.rmtree(fresh, ignore_errors=True)
         subprocess.run(["cp", "-a", "--sparse=always", template, fresh], check=True)
         fresh.rename(self.datadir)
+        self._move_redo_log()
         if self.user and os.geteuid() == 0:
             subprocess.run(["chown", "-R", self.user, self.directory], check=True)
+
+    def _move_redo_log(self):
+        """The template's redo log stands in its data directory; an option may want it elsewhere."""
+        for option in self.options:
+            name, _separator, directory = option.partition("=")
+            if name.replace("_", "-") == "--innodb-log-group-home-dir":
+                shutil.move(self.datadir / "ib_logfile0", Path(directory) / "ib_logfile0")
 
     # --- ending -------------------------------------------------------------------------------------------------------
     def _is_ours(self, pid):

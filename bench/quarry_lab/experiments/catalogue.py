@@ -7,7 +7,8 @@ from .core import Core
 from .e1 import InlinePartsBatches
 from .e2 import AutoIncrement
 from .e3 import FetchCompressed
+from .e5 import DiskData
 
-EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed())}
+EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), DiskData())}
 # What the lab runs; `core` is the project's own comparison, not a published experiment.
 PUBLISHED = tuple(e for e in EXPERIMENTS.values() if e.source)

@@ -16,18 +16,18 @@ from rich.table import Table
 
 from .. import java, stats
 from ..fetch_bench import FetchBench, rows_of
-from ..lab_server import LabServer, file_sha256
+from ..lab_server import LabServer
 from ..links import LINKS, Proxy
 from ..methods import LABELS, METHODS, ROCKSDB_OPTIONS
 from ..plan import Cell, Point
 from ..request import DATA, LabError, Request, Settings
 from ..results import RunDirectory
-from ..server import MARIADB
 from ..variants import KIB
 from ..verdicts import Verdict
 from . import e3_findings, e3_figures
-from .base import Context, Experiment, PublishedFigure, Source, noise_note
+from .base import Context, PublishedFigure, Source, noise_note
 from .e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES
+from .java_experiment import JavaExperiment
 
 KINDS = (REAL, "stub-62", "stub-10", "stub-4", "stub-2")
 SIZES = (298, 1 * KIB, 16 * KIB, STUB_BYTES, 1024 * KIB, DOCUMENT_BYTES, 5120 * KIB)
@@ -47,7 +47,7 @@ def _chosen_cells() -> list[Cell]:
     ]
 
 
-class FetchCompressed(Experiment):
+class FetchCompressed(JavaExperiment):
     name = "e3"
     title = "E3: fetching compressed values through JDBC"
     operations = KINDS
@@ -89,19 +89,12 @@ class FetchCompressed(Experiment):
     def group(self, cell: Cell) -> Hashable:
         return (cell.operation, cell.size_bytes)
 
-    def identity(self, request: Request) -> dict:
-        return super().identity(request) | {"plugin_sha256": file_sha256(request.plugin) if self._needs_plugin(request) else None}
-
-    def _needs_plugin(self, request: Request) -> bool:
+    def needs_plugin(self, request: Request) -> bool:
         return any(METHODS[key].needs_plugin for key in request.variants)
 
     # --- what it takes ---
     def needs(self, request: Request) -> list[str]:
-        missing = java.missing_tools()
-        if not (MARIADB / "usr" / "sbin" / "mariadbd").exists():
-            missing.append(f"a MariaDB server in {MARIADB} (scripts/fetch-mariadb gets one)")
-        if self._needs_plugin(request) and not (request.plugin and request.plugin.exists()):
-            missing.append(f"a plugin at {request.plugin} ('make plugin' builds it)")
+        missing = super().needs(request)
         for key in request.options["links"]:
             if key not in LINKS:
                 raise LabError(f"unknown link '{key}' (allowed: {', '.join(LINKS)})")
@@ -131,7 +124,7 @@ class FetchCompressed(Experiment):
         port = int(network["port"])
         with_rocksdb = "rocksdb" in request.variants
         extra = {**network, **(ROCKSDB_OPTIONS if with_rocksdb else {}), **request.mycnf}
-        server = LabServer("main", DATA / "main", request.plugin if self._needs_plugin(request) else None, with_rocksdb, extra)
+        server = LabServer("main", DATA / "main", request.plugin if self.needs_plugin(request) else None, with_rocksdb, extra)
         with ExitStack() as stack:
             stack.callback(server.close)
             server.start()

@@ -1,0 +1,239 @@
+"""
+Measures E5's points: YCSB on one table whose payload is several times the memory that the server has.
+
+A block is one engine on one set of paths: a fresh server, the load, then the workloads in YCSB's order. Memory is limited by a cgroup,
+which counts page cache, too; where none can be made, caches are small and InnoDB reads past the page cache, and the records say so.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from . import device, java, noise, stats, ycsb
+from .experiments.base import Bench, Context
+from .lab_server import LabServer
+from .memory_cgroup import MemoryCgroup, reason_against
+from .plan import Block, Point
+from .request import DATA, LabError
+from .runner import written
+from .timeline import Timeline
+from .ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
+
+_TABLE = "lab.usertable"
+_LENGTHS_CHECKED = 100
+# Parts of the memory limit. InnoDB's only cache is its buffer pool; MyRocks and QUARRY have the page cache beside their own.
+BUFFER_POOL_SHARE, BLOCK_CACHE_SHARE, MEMTABLES_SHARE = 1 / 2, 1 / 8, 1 / 16
+REDO_BYTES = 256 << 20
+# For every engine: with an arena per thread, MyRocks' heap outgrows its caches by some hundred MiB under values like these.
+ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
+
+
+@dataclass(frozen=True)
+class DiskEngine:
+    """The published table: a primary key and one payload, in the column type that keeps it out of the row's page."""
+
+    key: str
+    label: str
+    engine: str
+    payload: str
+
+    def create_table(self) -> str:
+        return (f"CREATE TABLE {_TABLE} (id VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, payload {self.payload}) "
+                f"ENGINE={self.engine}")
+
+
+ENGINES = {
+    engine.key: engine
+    for engine in (
+        DiskEngine("innodb", f"InnoDB VARBINARY({PAYLOAD_BYTES})", "InnoDB", f"VARBINARY({PAYLOAD_BYTES})"),
+        DiskEngine("rocksdb", f"MyRocks VARBINARY({PAYLOAD_BYTES})", "ROCKSDB", f"VARBINARY({PAYLOAD_BYTES})"),
+        DiskEngine("quarry", "QUARRY BLOB", "QUARRY", "BLOB"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a server keeps what: directories of ours below what the user named, or below the server's own."""
+
+    redo: Path
+    data: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, options: dict, paths: int) -> Layout:
+        own = DATA / "main"
+        redo = Path(options["redo_path"]) / "quarry-lab-redo" if options["redo_path"] else own / "redo"
+        named = [Path(path) / f"quarry-lab-{i}" for i, path in enumerate(options["data_paths"])] or [own / f"path{i}" for i in range(paths)]
+        return cls(redo, tuple(named[:paths]))
+
+    def directories(self) -> tuple[Path, ...]:
+        return (self.redo, *self.data)
+
+    def describe(self) -> dict:
+        return {str(path): device.device_of(_existing(path)) for path in self.directories()}
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)
+
+
+def paths_of(setting: str) -> int:
+    """'2 paths' -> 2"""
+    return int(setting.split()[0])
+
+
+class DiskBench(Bench):
+    """Externally synchronised. Use as a context manager: what runs is ended on exit."""
+
+    def __init__(self, context: Context):
+        self.run, self.progress, self.request = context.run, context.progress, context.request
+        self.rows = max(1, self.request.settings.dataset_bytes // PAYLOAD_BYTES)
+        self._stack = ExitStack()
+        self._cgroup: MemoryCgroup | None = None
+        self._server: LabServer | None = None
+        self._environment: dict[str, str] = {}
+        self._loaded = False
+
+    def __enter__(self) -> DiskBench:
+        self.progress.step("building the Java clients")
+        java.build()
+        if reason_against() is None:
+            self._cgroup = self._stack.enter_context(MemoryCgroup(self.request.options["memory_bytes"]))
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self._close_server()
+        self._stack.close()
+
+    def describe(self) -> dict:
+        layouts = {paths: Layout.of(self.request.options, paths).describe() for paths in self.request.options["paths"]}
+        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": self._memory_limit(), "environment": ENVIRONMENT, "layouts": layouts,
+                "rows": self.rows, "payload_bytes": self.rows * PAYLOAD_BYTES}
+
+    def _memory_limit(self) -> dict:
+        if self._cgroup:
+            return {"how": "memory cgroup", **self._cgroup.describe()}
+        return {"how": f"small caches and direct I/O, but for QUARRY's reads ({reason_against()})", "cache_bytes": int(self._part(BUFFER_POOL_SHARE))}
+
+    def _part(self, share: float) -> str:
+        return str(int(self.request.options["memory_bytes"] * share))
+
+    # --- a server for a block ---
+    def begin(self, block: Block) -> None:
+        self._probe_device(block.round)
+        engine, paths = ENGINES[block.points[0].variant], paths_of(block.points[0].setting)
+        self.progress.step(f"starting a server for {engine.label}, {block.points[0].setting}")
+        self._server = self._start(engine, paths)
+        self._environment = java.Account.create(self._server).environment(int(self._server.extra["port"]))
+        self._server.execute(engine.create_table())
+        self._loaded = False
+        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}),
+                                            f"{engine.key} {block.points[0].setting}": self._server.describe()})
+
+    def end(self, block: Block) -> None:
+        self._close_server()
+
+    def _start(self, engine: DiskEngine, paths: int) -> LabServer:
+        layout = Layout.of(self.request.options, paths)
+        extra = {**java.network_options(), "innodb_buffer_pool_size": self._part(BUFFER_POOL_SHARE), "innodb_log_file_size": str(REDO_BYTES),
+                 "innodb_log_group_home_dir": str(layout.redo), **self.request.mycnf}
+        if engine.engine == "ROCKSDB":
+            extra = {"rocksdb_block_cache_size": self._part(BLOCK_CACHE_SHARE), "rocksdb_db_write_buffer_size": self._part(MEMTABLES_SHARE),
+                     "rocksdb_use_direct_reads": "OFF" if self._cgroup else "ON", **extra}
+        if engine.engine == "QUARRY":
+            extra = {"quarry_data_paths": ";".join(str(path) for path in layout.data), **extra}
+        plugin = self.request.plugin if engine.engine == "QUARRY" else None
+        server = LabServer("main", DATA / "main", plugin, engine.engine == "ROCKSDB", extra, layout.directories(),
+                           self._cgroup.path if self._cgroup else None, ENVIRONMENT)
+        try:
+            return server.start()
+        except BaseException:
+            server.close()
+            raise
+
+    def _close_server(self) -> None:
+        if self._server:
+            self._server.close()
+            self._server = None
+
+    def _probe_device(self, round_number: int) -> None:
+        """Once per round and session, while no server runs."""
+        probes = self.run.run["sessions"][-1].get("device_probes", [])
+        if any(p["round"] == round_number for p in probes):
+            return
+        self.progress.step("measuring the device's own rates")
+        seconds = self.request.settings.device_probe_seconds
+        found = {"round": round_number, **device.probe(DATA.parent, seconds), "random_read_bytes_per_second": device.random_read_rate(DATA.parent, seconds)}
+        self.run.update_session("device_probes", [*probes, found])
+
+    # --- measuring ---
+    def measure(self, point: Point) -> dict:
+        workload = WORKLOADS[point.operation]
+        assert self._server
+        if not workload.is_load and not self._loaded:
+            # An interrupted run has this load's figures already.
+            self.progress.step("loading again for the points that are left")
+            self._run(self._load_of(WORKLOADS["load"], point.threads))
+            self._loaded = True
+        settled_before = self._server.settle()
+        memory, before = device.memory_info(), self._server.counters()
+        self.progress.step(f"{ENGINES[point.variant].label}, {point.setting}: {workload.label}")
+        timeline = Timeline(self._server.socket, self._server.pid, self._server.directory)
+        with noise.Meter({self._server.pid}) as meter, timeline:
+            report = self._run(self._load_of(workload, point.threads))
+        during = self._server.counters()
+        settled_after = self._server.settle()
+        if workload.is_load:
+            self._check_load()
+            self._loaded = True
+        traffic = payload_traffic(report)
+        written_bytes = sum(l.operations for name, l in report.latencies.items() if name in ("UPDATE", "INSERT")) * PAYLOAD_BYTES
+        return {
+            "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, self._server.counters(), written_bytes),
+            "latencies": {name: asdict(latency) for name, latency in report.latencies.items()},
+            "timeline": timeline.samples, "timeline_started": timeline.started, "operations_timeline": report.timeline,
+            "memory_free_before": memory, "settle_before": settled_before, "settle_after": settled_after, "rows": self.rows,
+        }
+
+    def _run(self, load: YcsbRun) -> YcsbReport:
+        assert self._server and self._server.server
+        try:
+            return ycsb.run(load, self._environment, self.run.path / "ycsb.json")
+        except java.JavaError as error:
+            if self._server.server.running():
+                raise
+            limit = stats.human_bytes(self.request.options["memory_bytes"])
+            raise LabError(f"the server ended during '{load.workload.label}' (memory limit {limit}; the kernel's log tells whether it was too "
+                           f"small)\n{self._server.server.log_tail()}") from error
+
+    def _load_of(self, workload: ycsb.Workload, threads: int) -> YcsbRun:
+        settings = self.request.settings
+        return YcsbRun(workload, _TABLE, self.rows, threads, settings.warmup_seconds, settings.seconds)
+
+    def _check_load(self) -> None:
+        """All rows are there, and a sample of them has whole payloads."""
+        assert self._server
+        ((rows,),) = self._server.rows(f"SELECT COUNT(*) FROM {_TABLE}")
+        ((least, most),) = self._server.rows(f"SELECT MIN(l), MAX(l) FROM (SELECT LENGTH(payload) l FROM {_TABLE} LIMIT {_LENGTHS_CHECKED}) s")
+        if [rows, least, most] != [self.rows, PAYLOAD_BYTES, PAYLOAD_BYTES]:
+            raise LabError(f"the load is wrong: {rows} rows of {least} to {most} bytes, expected {self.rows} of {PAYLOAD_BYTES}")
+
+
+def result_of(report: YcsbReport) -> dict:
+    """p95 of reads, or of inserts where nothing is read."""
+    first: Latency = report.latencies.get("READ") or report.latencies["INSERT"]
+    return {"events_per_second": report.operations_per_second, "interval_seconds": report.interval_seconds, "latency_p95_ms": first.p95_ms}
+
+
+def payload_traffic(report: YcsbReport) -> dict:
+    """Payload bytes per second read and written in the measured interval. A read-modify-write counts as its read and its update."""
+    counts = {name: latency.operations for name, latency in report.latencies.items()}
+    writes = counts.get("UPDATE", 0) + counts.get("INSERT", 0)
+    operations = counts.get("READ", 0) + writes - counts.get("READ-MODIFY-WRITE", 0)
+
+    def rate(count: int) -> float:
+        return report.operations_per_second * count / operations * PAYLOAD_BYTES
+
+    return {"payload_read_bytes_per_second": rate(counts.get("READ", 0)), "payload_written_bytes_per_second": rate(writes)}

@@ -1,0 +1,128 @@
+"""
+E5: YCSB with values on disk. One table of a primary key and one payload of 29,500 bytes, several times larger than the memory allowed.
+
+Published for NDB disk data (2020): two data nodes of 52 cores and 8 NVMe drives each. What carries over to another machine is the share of
+the device's own rate, and how reads and writes stand to each other. An operation is a workload, a setting is the number of data paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from .. import stats
+from ..disk_bench import ENGINES, REDO_BYTES, DiskBench
+from ..plan import Block, Cell, Point
+from ..request import LabError, Request, Settings
+from ..results import RunDirectory
+from ..verdicts import Verdict
+from ..ycsb import PAYLOAD_BYTES, WORKLOADS
+from . import e5_figures, e5_findings
+from .base import Context, PublishedFigure, Source, noise_note
+from .java_experiment import JavaExperiment
+
+THREADS = 16
+ONE_PATH = "1 path"
+_START_SECONDS, _AROUND_POINT_SECONDS = 12, 6  # estimates: a server; a JVM and settling twice
+_LOAD_BYTES_PER_SECOND = 150 << 20
+
+
+def path_setting(paths: int) -> str:
+    return ONE_PATH if paths == 1 else f"{paths} paths"
+
+
+class DiskData(JavaExperiment):
+    name = "e5"
+    title = "E5: YCSB with values of 29,500 bytes, more data than memory"
+    operations = tuple(WORKLOADS)
+    reference = "innodb"
+    source = Source(
+        "2020 blog on NDB disk data",
+        "2 data nodes of 52 cores and 8 NVMe drives; 600 million rows (18 TB) of a VARCHAR(29500) on disk.",
+        "One server with a memory limit and a dataset several times that; the share of the device's raw rate stands for the absolute rates.")
+    published = (
+        PublishedFigure("load", "44,500 inserts/s, 1.25 GB/s", Cell("load", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
+        PublishedFigure("50% reads, 50% writes", "almost 70,000 tps, 1 GB/s read and 1 GB/s written",
+                        Cell("published", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
+    )
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {key: engine.label for key, engine in ENGINES.items()}
+
+    # --- what to run ---
+    def default_request(self) -> Request:
+        """paths: numbers of data paths to compare; data_paths, redo_path: directories on drives of the user's."""
+        return Request(self.name, list(WORKLOADS), [PAYLOAD_BYTES], [THREADS], list(ENGINES), settings=Settings(dataset_bytes=3 << 30),
+                       options={"memory_bytes": 1 << 30, "paths": [1, 2], "data_paths": [], "redo_path": ""})
+
+    def quick(self, request: Request) -> Request:
+        made = super().quick(request)
+        return replace(made, settings=replace(made.settings, dataset_bytes=1 << 30), options={**made.options, "memory_bytes": 512 << 20})
+
+    def full(self, request: Request) -> Request:
+        """Far beyond any cache, and long enough for purge, GC and compaction to take their share."""
+        made = super().full(request)
+        return replace(made, settings=replace(made.settings, dataset_bytes=24 << 30, seconds=60, warmup_seconds=10),
+                       options={**made.options, "memory_bytes": 4 << 30})
+
+    def cells(self, request: Request) -> list[Cell]:
+        """Data paths are Quarry's; the other engines keep their data in one place. Every block begins with its load."""
+        operations = [key for key in WORKLOADS if key == "load" or key in request.operations]
+        return [Cell(operation, key, PAYLOAD_BYTES, threads, path_setting(paths)) for key in request.variants
+                for paths in (request.options["paths"] if ENGINES[key].engine == "QUARRY" else [1])
+                for threads in request.threads for operation in operations]
+
+    def group(self, cell: Cell) -> Hashable:
+        return (cell.variant, cell.setting, cell.threads)
+
+    def plan(self, request: Request) -> list[Block]:
+        """Blocks in random order; within one, the workloads in YCSB's order."""
+        order = list(WORKLOADS)
+        return [replace(block, points=tuple(sorted(block.points, key=lambda p: order.index(p.operation)))) for block in super().plan(request)]
+
+    def needs_plugin(self, request: Request) -> bool:
+        return any(ENGINES[key].engine == "QUARRY" for key in request.variants)
+
+    # --- what it takes ---
+    def needs(self, request: Request) -> list[str]:
+        missing = super().needs(request)
+        named = [*request.options["data_paths"], *filter(None, [request.options["redo_path"]])]
+        missing += [f"the directory {path}" for path in named if not Path(path).is_dir()]
+        if request.options["data_paths"] and max(request.options["paths"]) > len(request.options["data_paths"]):
+            raise LabError(f"{max(request.options['paths'])} data paths are wanted, {len(request.options['data_paths'])} are named")
+        return missing
+
+    def disk_bytes(self, request: Request) -> int:
+        """The dataset, as much again for what updates leave until it is given back, redo and doublewrite, and the reserve."""
+        return 3 * request.settings.dataset_bytes + REDO_BYTES + (1 << 30) + request.settings.disk_reserve_bytes
+
+    def seconds_of(self, request: Request, point: Point) -> float:
+        if point.operation == "load":
+            return _START_SECONDS + request.settings.dataset_bytes / _LOAD_BYTES_PER_SECOND
+        return super().seconds_of(request, point) + _AROUND_POINT_SECONDS
+
+    # --- running it ---
+    def open(self, context: Context) -> AbstractContextManager[DiskBench]:
+        return DiskBench(context)
+
+    def line(self, record: dict) -> str:
+        result, latencies = record["result"], record["latencies"]
+        means = ", ".join(f"{name.lower()} {latency['mean_ms']:.2f} ms" for name, latency in latencies.items())
+        return (f"round {record['round']}  {record['operation']:<10} {self.labels[record['variant']]:<28} {record['setting']:<8} "
+                f"[bold]{stats.human_count(result['events_per_second']):>7}[/bold]/s  mean {means}{noise_note(record)}")
+
+    # --- what came out ---
+    def figures(self, run: RunDirectory) -> dict[str, Figure]:
+        return e5_figures.figures(run, self.labels)
+
+    def verdicts(self, run: RunDirectory) -> list[Verdict]:
+        return e5_findings.verdicts(run, self.labels)
+
+    def tables(self, run: RunDirectory) -> list[Table]:
+        return e5_figures.tables(run, self.labels)

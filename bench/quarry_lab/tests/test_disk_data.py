@@ -1,0 +1,180 @@
+"""E5 without a server: its plan, YCSB's output, the timeline's arithmetic, the memory cgroup, and the rules of its findings."""
+
+import os
+import subprocess
+
+import pytest
+
+from quarry_lab import memory_cgroup, ycsb
+from quarry_lab.device import DeviceCounters
+from quarry_lab.disk_bench import Layout, payload_traffic
+from quarry_lab.experiments import e5_figures
+from quarry_lab.experiments.e5 import THREADS, DiskData
+from quarry_lab.experiments.e5_findings import device_share, samples_under_load, verdicts
+from quarry_lab.java import JavaError
+from quarry_lab.timeline import Counters, difference
+from quarry_lab.verdicts import NOT_APPLICABLE, NOT_JUDGED, NOT_REPRODUCED, REPRODUCED
+from quarry_lab.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
+
+OUTPUT = """YCSB Client 0.17.0
+2026-01-01 10:00:00:000 0 sec: 0 operations; est completion in 1 second
+2026-01-01 10:00:01:000 1 sec: 100 operations; 100 current ops/sec; [READ: Count=50, Max=1, Min=1, Avg=1, 90=1, 99=1, 99.9=1, 99.99=1]
+2026-01-01 10:00:02:000 2 sec: 400 operations; 300 current ops/sec; [READ: Count=150, Max=1, Min=1, Avg=1, 90=1, 99=1, 99.9=1, 99.99=1]
+2026-01-01 10:00:03:000 3 sec: 700 operations; 300 current ops/sec; [READ: Count=150, Max=1, Min=1, Avg=1, 90=1, 99=1, 99.9=1, 99.99=1]
+2026-01-01 10:00:03:010 3 sec: 700 operations; 0 current ops/sec; [CLEANUP: Count=4, Max=1, Min=1, Avg=1, 90=1, 99=1, 99.9=1, 99.99=1]
+"""
+
+
+def exported(**more):
+    def histogram(metric, operations, mean_us):
+        values = {"Operations": operations, "AverageLatency(us)": mean_us, "50thPercentileLatency(us)": 900, "95thPercentileLatency(us)": 2000,
+                  "99thPercentileLatency(us)": 3000, "Return=OK": operations}
+        return [{"metric": metric, "measurement": name, "value": value} for name, value in values.items()]
+
+    found = [{"metric": "OVERALL", "measurement": "RunTime(ms)", "value": 3010}, *histogram("READ", 350, 1000.0), *histogram("UPDATE", 350, 4500.0)]
+    return found + [{"metric": metric, "measurement": name, "value": value} for (metric, name), value in more.items()]
+
+
+def test_throughput_is_taken_after_the_warm_up_and_latency_from_the_histograms():
+    report = ycsb.report_of(OUTPUT, exported(), 1)
+    assert report.operations_per_second == pytest.approx(600 / 2.01, rel=1e-6)
+    assert report.interval_seconds == pytest.approx(2.01, rel=1e-6)
+    assert [round(rate) for _when, rate in report.timeline] == [100, 300, 300]
+    assert report.latencies["UPDATE"] == Latency(350, 4.5, 0.9, 2.0, 3.0)
+
+
+def test_a_load_counts_from_its_start():
+    assert ycsb.report_of(OUTPUT, exported(), 0).operations_per_second == pytest.approx(700 / 3.01, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["Return=ERROR", "Return=NOT_FOUND", "Return=UNEXPECTED_STATE"])
+def test_a_failed_operation_rejects_the_run(name):
+    with pytest.raises(JavaError, match="YCSB operations failed.*deadlock"):
+        ycsb.report_of(OUTPUT + "error: deadlock\n", exported() + [{"metric": "UPDATE", "measurement": name, "value": 1}], 1)
+
+
+def test_a_run_without_status_lines_is_an_error():
+    with pytest.raises(JavaError, match="no status lines"):
+        ycsb.report_of("", exported(), 1)
+
+
+def test_the_published_mix_is_uniform_and_half_writes():
+    arguments = YcsbRun(WORKLOADS["published"], "t", 10, 4, 2, 10).arguments("export")
+    for wanted in ("requestdistribution=uniform", "readproportion=0.5", "updateproportion=0.5", "insertproportion=0", f"fieldlength={PAYLOAD_BYTES}",
+                   "fieldcount=1", "maxexecutiontime=12"):
+        assert wanted in arguments
+    assert arguments[0] == "-t"
+    assert YcsbRun(WORKLOADS["load"], "t", 10, 4).arguments("export")[0] == "-load"
+
+
+def report(rate, **operations):
+    return YcsbReport(10.0, rate, [], {name.upper().replace("_", "-"): Latency(count, 1, 1, 1, 1) for name, count in operations.items()})
+
+
+def test_payload_traffic_counts_each_side_of_a_read_modify_write():
+    mix = payload_traffic(report(100.0, read=500, update=500))
+    assert mix == {"payload_read_bytes_per_second": 50 * PAYLOAD_BYTES, "payload_written_bytes_per_second": 50 * PAYLOAD_BYTES}
+    # 600 operations: 300 reads alone, 300 that read and update.
+    modified = payload_traffic(report(600.0, read=600, update=300, read_modify_write=300))
+    assert modified == {"payload_read_bytes_per_second": 600 * PAYLOAD_BYTES, "payload_written_bytes_per_second": 300 * PAYLOAD_BYTES}
+    assert payload_traffic(report(10.0, insert=100))["payload_read_bytes_per_second"] == 0
+
+
+def test_blocks_are_one_engine_each_and_run_in_ycsbs_order():
+    experiment = DiskData()
+    request = experiment.request("normal")
+    blocks = experiment.plan(request)
+    assert len(blocks) == request.rounds * 4  # InnoDB, MyRocks, QUARRY on one and on two paths
+    for block in blocks:
+        assert [point.operation for point in block.points] == list(WORKLOADS)
+        assert len({(point.variant, point.setting) for point in block.points}) == 1
+    only = experiment.plan(experiment.request("quick").__class__(**{**vars(request), "operations": ["c"]}))
+    assert [point.operation for point in only[0].points] == ["load", "c"]
+
+
+def test_paths_lie_below_what_the_user_names(tmp_path):
+    own = Layout.of({"redo_path": "", "data_paths": []}, 2)
+    assert len(set(own.directories())) == 3
+    named = Layout.of({"redo_path": str(tmp_path / "log"), "data_paths": [str(tmp_path / "a"), str(tmp_path / "b")]}, 2)
+    assert [path.parent.name for path in named.directories()] == ["log", "a", "b"]
+    assert len(Layout.of({"redo_path": "", "data_paths": [str(tmp_path / "a"), str(tmp_path / "b")]}, 1).data) == 1
+
+
+def counters(second, amount):
+    return Counters(1000.0 + second, DeviceCounters(amount, 2 * amount, int(500 * second)), amount, amount, int(100 * second), int(100 * second),
+                    int(200 * second), amount, {"quarry_checkpoints": int(second) // 2})
+
+
+def test_a_sample_is_the_difference_of_two_readings():
+    sample = difference(counters(2, 4000), counters(4, 8000), 1000.0)
+    assert (sample["second"], sample["device_read_bytes"], sample["device_write_bytes"]) == (4.0, 2000.0, 4000.0)
+    assert (sample["device_busy_share"], sample["machine_busy_share"]) == (0.5, 0.5)
+    assert sample["checkpoints"] == ["quarry_checkpoints"]
+    assert difference(counters(2, 0), counters(3, 0), 1000.0)["checkpoints"] == []
+
+
+# --- findings ---
+def point(round_number, read_ms=1.0, write_ms=4.5, busy=0.95, processors=0.15, rate=1000.0):
+    started = 1000.0
+    return {
+        "round": round_number, "operation": "published", "size_bytes": PAYLOAD_BYTES, "threads": THREADS, "variant": "quarry", "setting": "1 path",
+        "result": {"events_per_second": rate, "interval_seconds": 10, "latency_p95_ms": 1}, "cpu": {"noisy": False},
+        "latencies": {"READ": {"mean_ms": read_ms}, "UPDATE": {"mean_ms": write_ms}}, "written": {"server_bytes_per_payload_byte": 1.1},
+        "payload_read_bytes_per_second": 1e8, "payload_written_bytes_per_second": 2e8,
+        "timeline_started": started, "operations_timeline": [[started + 12, rate]],
+        "timeline": [{"second": s, "device_busy_share": busy, "machine_busy_share": processors if s > 1 else 1.0, "checkpoints": ["quarry_checkpoints"],
+                      "device_read_bytes": 1e8, "device_write_bytes": 1e8, "server_cpus": 0.3, "loopback_bytes": 1e8} for s in range(1, 13)],
+    }
+
+
+class Run:
+    def __init__(self, points):
+        self.points = points
+        probes = [{"round": n, "random_read_bytes_per_second": 4e8, "sequential_write_bytes_per_second": 8e8} for n in (1, 2, 3)]
+        self.run = {"parameters": {"name": "e5", "rounds": 3}, "sessions": [{"device_probes": probes, "memory_limit": {"how": "test"}, "payload_bytes": 1}]}
+
+
+def states(points):
+    return {verdict.id: verdict.state for verdict in verdicts(Run(points), DiskData().labels)}
+
+
+def test_what_was_published_is_reproduced_by_its_own_rules():
+    found = states([point(n) for n in (1, 2, 3)])
+    assert found == {"e5-load": NOT_APPLICABLE, "e5-mix": NOT_APPLICABLE, "e5-latency": REPRODUCED, "e5-limit": REPRODUCED}
+
+
+def test_other_figures_are_not_reproduced_and_nothing_measured_is_not_judged():
+    assert states([point(1), point(2), point(3, write_ms=1.5)])["e5-latency"] == NOT_REPRODUCED
+    assert states([point(n, processors=0.6) for n in (1, 2, 3)])["e5-limit"] == NOT_REPRODUCED
+    assert states([point(n, busy=0.4) for n in (1, 2, 3)])["e5-limit"] == NOT_REPRODUCED
+    assert states([])["e5-latency"] == NOT_JUDGED
+
+
+def test_only_samples_of_the_measured_interval_count():
+    assert [s["second"] for s in samples_under_load(point(1))] == list(range(2, 13))
+
+
+def test_the_devices_share_adds_reads_and_writes():
+    run = Run([point(1)])
+    assert device_share(run.points[0], run.run) == pytest.approx(1e8 / 4e8 + 2e8 / 8e8)
+    assert device_share(point(9), run.run) is None
+
+
+def test_charts_mark_checkpoints_beside_throughput():
+    figures = e5_figures.figures(Run([point(n) for n in (1, 2, 3)]), DiskData().labels)
+    timeline = figures["timeline-published-quarry-1-path"]
+    assert [text.get_text() for text in timeline.axes[0].get_legend().get_texts()] == ["quarry_checkpoints"]
+    assert e5_figures.tables(Run([point(1)]), DiskData().labels)[0].row_count == 1
+
+
+def test_a_cgroup_limits_what_runs_in_it_and_is_removed():
+    reason = memory_cgroup.reason_against()
+    if reason:
+        pytest.skip(reason)
+    with memory_cgroup.MemoryCgroup(64 << 20) as cgroup:
+        assert cgroup.describe()["limit_bytes"] == 64 << 20
+        hungry = 'echo $$ >"$0/cgroup.procs" && exec python3 -c "bytearray(256 << 20)"'
+        done = subprocess.run(["/bin/sh", "-c", hungry, str(cgroup.path)], capture_output=True, check=False)
+        assert done.returncode == -9
+        path = cgroup.path
+    assert not os.path.exists(path)

@@ -1,0 +1,125 @@
+"""
+What a server, its device and the loopback network did, second by second, while a load ran.
+
+One sample a second, each the difference to the one before. The counters are the kernel's and the server's own, so sampling costs a few
+reads of /proc and one statement a second.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymysql
+
+from . import device
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Each moves when its engine has written a checkpoint.
+CHECKPOINT_STATUS = ("innodb_lsn_last_checkpoint", "quarry_checkpoints", "rocksdb_flush_write_bytes")
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Since boot, or since the server's start."""
+
+    time: float
+    device: device.DeviceCounters | None
+    server_read_bytes: int
+    server_write_bytes: int
+    server_ticks: int
+    busy_ticks: int
+    all_ticks: int
+    loopback_bytes: int
+    checkpoints: dict[str, int]
+
+
+def _machine_ticks() -> tuple[int, int]:
+    """(busy, all) of all processors; waiting for a device is not busy."""
+    fields = [int(x) for x in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return sum(fields) - fields[3] - fields[4], sum(fields)
+
+
+def _process_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def _loopback_bytes() -> int:
+    """Received is sent there: counted once."""
+    for line in Path("/proc/net/dev").read_text().splitlines():
+        name, _colon, fields = line.partition(":")
+        if name.strip() == "lo":
+            return int(fields.split()[0])
+    return 0
+
+
+def difference(before: Counters, after: Counters, started: float) -> dict:
+    """One sample. Rates are per second; shares are of one device, or of all processors."""
+    seconds = after.time - before.time
+
+    def rate(earlier: int, later: int) -> float:
+        return (later - earlier) / seconds
+
+    sample = {
+        "second": round(after.time - started, 2),
+        "server_read_bytes": rate(before.server_read_bytes, after.server_read_bytes),
+        "server_write_bytes": rate(before.server_write_bytes, after.server_write_bytes),
+        "server_cpus": rate(before.server_ticks, after.server_ticks) / _TICKS_PER_SECOND,
+        "machine_busy_share": (after.busy_ticks - before.busy_ticks) / max(1, after.all_ticks - before.all_ticks),
+        "loopback_bytes": rate(before.loopback_bytes, after.loopback_bytes),
+        "checkpoints": [name for name, value in after.checkpoints.items() if value != before.checkpoints.get(name)],
+    }
+    if before.device and after.device:
+        sample |= {
+            "device_read_bytes": rate(before.device.read_bytes, after.device.read_bytes),
+            "device_write_bytes": rate(before.device.write_bytes, after.device.write_bytes),
+            "device_busy_share": min(1.0, rate(before.device.busy_ms, after.device.busy_ms) / 1000),
+        }
+    return sample
+
+
+class Timeline:
+    """Samples from enter to exit in a thread of its own, with a connection of its own."""
+
+    def __init__(self, socket: str, pid: int, directory: Path, interval_seconds: float = 1.0):
+        self._pid, self._interval = pid, interval_seconds
+        self._device = device.device_of(directory)
+        self._connection = pymysql.connect(unix_socket=socket, user="root", autocommit=True, read_timeout=60)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self.started = time.time()
+        self.samples: list[dict] = []
+
+    def __enter__(self) -> Timeline:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._connection.close()
+
+    def _sample(self) -> None:
+        """Ends early when the server does: whoever waits for the load says so."""
+        try:
+            before = self._read()
+            while not self._stop.wait(self._interval):
+                after = self._read()
+                self.samples.append(difference(before, after, self.started))
+                before = after
+        except (pymysql.Error, FileNotFoundError, ProcessLookupError):
+            return
+
+    def _read(self) -> Counters:
+        io = device.process_io(self._pid)
+        busy, everything = _machine_ticks()
+        names = ", ".join(f"'{name}'" for name in CHECKPOINT_STATUS)
+        with self._connection.cursor() as cursor:
+            cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
+            checkpoints = {name.lower(): int(value) for name, value in cursor.fetchall()}
+        return Counters(time.time(), device.device_counters(self._device), io.read_bytes, io.write_bytes, _process_ticks(self._pid),
+                        busy, everything, _loopback_bytes(), checkpoints)
