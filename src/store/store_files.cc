@@ -99,21 +99,23 @@ ManifestSegment StoreImpl::Describe(Segment* segment) const {
   described.segment = segment->number();
   described.path_number = segment->path_number();
   described.state = segment->state();
-  described.dead_bytes = segment->dead_bytes();
   SegmentFile::Snapshot snapshot;
   if (described.state == SegmentState::kActive) {
     Lane* const lane = LaneOfPath(segment->path_number());
-    // Of a segment on its way to being sealed nothing is said: a crash now has all of it scanned.
+    // Of a segment on its way to being sealed, or whose file is away, nothing is said: the next start scans all of it.
     if (lane == nullptr || !lane->TakeSnapshot(segment->number(), &snapshot, &described.size_bytes)) {
       snapshot.position_bytes = kSegmentHeaderSizeBytes;
     }
     described.extents = snapshot.tally.extents - std::min(snapshot.tally.extents, segment->released_extents());
-    described.live_bytes = snapshot.tally.bytes - std::min(snapshot.tally.bytes, described.dead_bytes);
+    // Not more than is counted here: what lies beyond is counted by the scan, as live.
+    described.dead_bytes = std::min(snapshot.tally.bytes, segment->dead_bytes());
+    described.live_bytes = snapshot.tally.bytes - described.dead_bytes;
   } else {
     described.size_bytes = segment->size_bytes();
     snapshot.position_bytes = described.size_bytes;
     described.extents = segment->extents();
     described.live_bytes = segment->live_bytes();
+    described.dead_bytes = segment->dead_bytes();
   }
   described.checkpoint_position_bytes = snapshot.position_bytes;
   return described;

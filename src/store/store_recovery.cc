@@ -41,10 +41,12 @@ Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSeg
     return false;  // the header is durable before the first extent: nothing was ever appended
   }
   const Result<std::shared_ptr<const SegmentMap>> map = segment->Map(store);
-  if (map.status().code() == StatusCode::kIoError) return map.status();
+  // A map that is damaged, or of a newer version, is each read's to report. Any other failure says nothing of the file.
+  const StatusCode code = map.status().code();
+  if (!map.ok() && code != StatusCode::kCorruption && code != StatusCode::kNotSupported) return map.status();
   if (!map.ok() || *map != nullptr) {
     // Rewritten after the manifest that is here was written (it came from a copy, or is lost). Nothing of it is a tail
-    // that was never used, and the manifest's position means nothing. A map that is damaged is each read's to report.
+    // that was never used, and the manifest's position means nothing.
     SegmentScan scan;
     if (map.ok()) {
       QUARRY_TRY_ASSIGN(scan, ScanRewrittenSegment(file, store->id(), segment->number(), **map));
@@ -116,9 +118,12 @@ Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreConte
     auto segment = std::make_shared<Segment>(context, store_id, described.segment, described.path_number);
     segment->set_state(described.state);
     if (described.state != SegmentState::kActive) segment->set_sealed_on_disk();
-    segment->RestoreCounters(described.extents, described.live_bytes, described.dead_bytes, described.size_bytes);
+    // A file that is away keeps its place: only reads of it fail. One that was active is scanned from its beginning
+    // when it comes back, and counts for nothing until then.
+    if (described.state != SegmentState::kActive) {
+      segment->RestoreCounters(described.extents, described.live_bytes, described.dead_bytes, described.size_bytes);
+    }
     bool keep = true;
-    // A file that is away keeps its place: only reads of it fail.
     if (described.state == SegmentState::kActive && files.contains(number)) {
       QUARRY_TRY_ASSIGN(keep, SealRecovered(store.get(), segment.get(), described));
       changed = true;

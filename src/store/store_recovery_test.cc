@@ -1,0 +1,91 @@
+// What recovery counts: each extent once, whatever state a crash or a missing file left its segment in.
+#include "io/path.h"
+#include "store/layout.h"
+#include "store/verify_test_util.h"
+
+namespace quarry {
+namespace {
+
+class StoreRecoveryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.segment_size_bytes = 64 << 10;
+    Open();
+  }
+  void Open() { directory_ = ValueOf(OpenDirectory(&env_, options_)); }
+  /// Power goes; what was written stays.
+  void Crash() { CutPower(&memory_, &env_, UINT64_MAX, &directory_); }
+  Locator Append(size_t size_bytes, uint64_t seed) {
+    const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+    return ValueOf(store->Append(RandomValue(size_bytes, seed), {}, &unsynced_));
+  }
+  [[nodiscard]] StoreStats Stats() const { return directory_->ListStores().at(0); }
+  static std::string PathOf(const Locator& locator) {
+    return "/home/stores/" + StoreDirectoryName(locator.store) + "/" + SegmentFileName(locator.segment);
+  }
+
+  MemoryEnv memory_;
+  FaultEnv env_{&memory_};
+  DirectoryOptions options_ = TestOptions();
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+  UnsyncedExtents unsynced_;
+};
+
+TEST_F(StoreRecoveryTest, AnActiveSegmentThatWasAwayCountsOnceWhenItIsBack) {
+  const Locator released = Append(3000, 1);
+  const Locator kept = Append(5000, 2);
+  ASSERT_OK(directory_->Sync(unsynced_));
+  directory_->Release(released);
+  ASSERT_OK(directory_->Checkpoint());
+  Crash();
+  const std::string path = PathOf(kept);
+  ASSERT_OK(memory_.Rename(path, "/away"));
+  Open();
+  EXPECT_EQ(Stats().segments, 1U);
+  EXPECT_EQ(Stats().extents, 0U);
+  ASSERT_OK(directory_->Checkpoint());
+  directory_.reset();
+  Open();
+  EXPECT_EQ(Stats().extents, 0U);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/away", path));
+  Open();
+  EXPECT_EQ(Stats().extents, 2U);
+  EXPECT_EQ(Stats().live_bytes + Stats().dead_bytes, released.extent_size_bytes + kept.extent_size_bytes);
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), kept)), RandomValue(5000, 2));
+  directory_.reset();
+  EXPECT_EQ(VerifyAll(&memory_).seen.Text(), "");
+}
+
+TEST_F(StoreRecoveryTest, WhatWasReleasedBeforeItsSegmentWasFlushedCountsOnce) {
+  const Locator released = Append(50000, 1);
+  const Locator next = Append(50000, 2);
+  ASSERT_NE(released.segment, next.segment);  // the first one is full, and was not flushed yet
+  directory_->Release(released);
+  ASSERT_OK(directory_->Checkpoint());
+  Crash();
+  Open();
+  EXPECT_EQ(Stats().live_bytes + Stats().dead_bytes, released.extent_size_bytes + next.extent_size_bytes);
+  directory_.reset();
+  EXPECT_EQ(VerifyAll(&memory_).seen.Text(), "");
+}
+
+TEST_F(StoreRecoveryTest, AReadThatFailsForAnyReasonIsNotTakenForDamage) {
+  const Locator locator = Append(3000, 1);
+  ASSERT_OK(directory_->Sync(unsynced_));
+  for (const int reason : {EIO, ENOSPC, EDQUOT, ENOENT}) {
+    Crash();
+    env_.SetHook([&](const Call& call) {
+      return call.kind == CallKind::kRead && call.path == PathOf(locator) ? Status::FromErrno(reason, "read", call.path)
+                                                                          : Status::Ok();
+    });
+    EXPECT_FALSE(OpenDirectory(&env_, options_).ok()) << reason;
+    env_.SetHook(nullptr);
+  }
+  Open();
+  EXPECT_EQ(Stats().extents, 1U);
+  EXPECT_EQ(Stats().live_bytes, locator.extent_size_bytes);
+}
+
+}  // namespace
+}  // namespace quarry
