@@ -3,6 +3,8 @@
 // Thread-safety: internally synchronised.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 
@@ -31,9 +33,13 @@ class TestCipher final : public Cipher {
     StoreLittleEndian(std::span<uint8_t>(seed), 16, secret_);
     StoreLittleEndian(std::span<uint8_t>(seed), 24, part);
     uint64_t state = Checksum64(seed);
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (i % 8 == 0) state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-      out[i] = static_cast<uint8_t>(in[i] ^ (state >> (i % 8 * 8)) ^ (state >> 33U));
+    for (size_t at = 0; at < in.size(); at += sizeof(uint64_t)) {
+      const size_t size = std::min(sizeof(uint64_t), in.size() - at);
+      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+      uint64_t word = 0;
+      std::memcpy(&word, in.data() + at, size);
+      word ^= state;
+      std::memcpy(out.data() + at, &word, size);
     }
     return Status::Ok();
   }

@@ -3,23 +3,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace quarry {
 
 namespace {
 
-std::vector<std::string> SplitPath(const std::string& path) {
-  std::vector<std::string> names;
-  std::string name;
-  for (const char c : path + "/") {
-    if (c != '/') {
-      name += c;
-    } else if (!name.empty()) {
-      names.push_back(std::exchange(name, {}));
-    }
-  }
-  return names;
+/// The first name of `path`, which loses it; empty: there is none.
+std::string_view TakeName(std::string_view* path) {
+  path->remove_prefix(std::min(path->find_first_not_of('/'), path->size()));
+  const std::string_view name = path->substr(0, path->find('/'));
+  path->remove_prefix(name.size());
+  return name;
 }
 
 }  // namespace
@@ -27,26 +23,28 @@ std::vector<std::string> SplitPath(const std::string& path) {
 MemoryTree::MemoryTree() : root_(std::make_shared<MemoryNode>(true)) {}
 
 MemoryTree::NodePointer MemoryTree::Find(const std::string& path) const {
-  NodePointer node = root_;
-  for (const std::string& name : SplitPath(path)) {
-    const auto child = node->children.find(name);
-    if (child == node->children.end()) return nullptr;
-    node = child->second;
+  const NodePointer* node = &root_;
+  std::string_view rest = path;
+  for (std::string_view name = TakeName(&rest); !name.empty(); name = TakeName(&rest)) {
+    const auto child = (*node)->children.find(name);
+    if (child == (*node)->children.end()) return nullptr;
+    node = &child->second;
   }
-  return node;
+  return *node;
 }
 
 int MemoryTree::FindPlace(const std::string& path, Place* place) const {
-  const std::vector<std::string> names = SplitPath(path);
-  if (names.empty()) return EINVAL;
+  std::string_view rest = path;
+  std::string_view name = TakeName(&rest);
+  if (name.empty()) return EINVAL;
   NodePointer node = root_;
-  for (size_t i = 0; i + 1 < names.size(); ++i) {
-    const auto child = node->children.find(names[i]);
+  for (std::string_view next = TakeName(&rest); !next.empty(); name = std::exchange(next, TakeName(&rest))) {
+    const auto child = node->children.find(name);
     if (child == node->children.end()) return ENOENT;
     if (!child->second->is_directory) return ENOTDIR;
     node = child->second;
   }
-  *place = {node, names.back()};
+  *place = {node, std::string(name)};
   return 0;
 }
 

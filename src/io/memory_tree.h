@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,9 +18,10 @@ namespace quarry {
 struct MemoryNode {
   explicit MemoryNode(bool is_directory_in) : is_directory(is_directory_in) {}
   const bool is_directory;
-  MemoryFile file;                                                      ///< unless a directory
-  std::map<std::string, std::shared_ptr<MemoryNode>> children;          ///< as callers see them
-  std::map<std::string, std::shared_ptr<MemoryNode>> durable_children;  ///< as a power cut leaves them at least
+  MemoryFile file;  ///< unless a directory
+  using Children = std::map<std::string, std::shared_ptr<MemoryNode>, std::less<>>;
+  Children children;          ///< as callers see them
+  Children durable_children;  ///< as a power cut leaves them at least
 };
 
 class MemoryTree {

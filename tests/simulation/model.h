@@ -41,15 +41,12 @@ struct Value {
     kLost,     ///< rolled back, or cut off by a crash or a failed commit: nothing is promised
   };
   Locator locator;
-  Content content = Content::kRandom;
-  uint64_t seed = 0;
-  size_t size_bytes = 0;
+  std::vector<uint8_t> bytes;
   uint64_t appended_at = 0;  ///< operation number
   State state = State::kOpen;
   bool may_be_gone = false;    ///< GC or EmptyTrash was allowed to take it
   bool is_damaged = false;     ///< a bit of its extent was flipped
   bool loss_reported = false;  ///< a SyncAll failed after it was appended: only its own commit can vouch for it
-  [[nodiscard]] std::vector<uint8_t> Bytes() const { return MakeContent(content, size_bytes, seed); }
 };
 
 struct Transaction {

@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "base/aligned_buffer.h"
+#include "base/checksum.h"
 #include "io/path.h"
 
 namespace quarry::simulation {
@@ -62,8 +64,11 @@ void SimulatedDisk::Note(const char* what, const std::string& path, uint64_t off
       !status.ok() && status.code() != StatusCode::kNotFound && status.code() != StatusCode::kAlreadyExists;
   if (is_failure) ++failures_;
   const auto mix = [this](uint64_t word) { digest_ = (digest_ ^ word) * 0x100000001b3; };
-  for (const char* c = what; *c != 0; ++c) mix(static_cast<uint8_t>(*c));
-  for (const char c : path) mix(static_cast<uint8_t>(c));
+  const auto mix_text = [&mix](std::string_view text) {
+    mix(Checksum64({reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
+  };
+  mix_text(what);
+  mix_text(path);
   mix(offset);
   mix(size);
   mix(static_cast<uint64_t>(status.code()));
@@ -242,6 +247,10 @@ class SimulatedDisk::Reader : public ReadableFile {
   }
   Result<uint64_t> AllocatedBytes() override {
     return disk_->Do("blocks", path_, 0, 0, false, [&] { return target_->AllocatedBytes(); });
+  }
+  Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override {
+    return disk_->Do("hole", path_, offset_bytes, size_bytes, false,
+                     [&] { return target_->HasHole(offset_bytes, size_bytes); });
   }
 
  private:

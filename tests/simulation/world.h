@@ -150,6 +150,7 @@ class World {
   void VerifyFiles();
   void Scrub();
   void CheckFindings(const std::vector<Finding>& findings);
+  [[nodiscard]] bool IsHalfUnlinked(const Finding& finding);
 
   // world_gc.cc
   void BeginGc();

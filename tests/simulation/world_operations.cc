@@ -26,11 +26,13 @@ void World::AppendOne() {
   Result<std::shared_ptr<Store>> store = OpenStore(to_rebuilt ? slot.rebuilt : slot.table);
   if (!store.ok()) return;
   Value value;
-  value.seed = dice_.Word();
-  value.content = dice_.OneOf({Content::kRandom, Content::kRandom, Content::kText, Content::kZeros, Content::kSparse});
-  value.size_bytes =
+  const uint64_t seed = dice_.Word();
+  const auto content =
+      dice_.OneOf({Content::kRandom, Content::kRandom, Content::kText, Content::kZeros, Content::kSparse});
+  const size_t size_bytes =
       dice_.Below(has_small_values_ ? dice_.OneOf<uint64_t>({60, 300, 300, 700, 700, 2000, 6000, 20000})
                                     : dice_.OneOf<uint64_t>({200, 4000, 4000, 20000, 20000, 70000, 300000}));
+  value.bytes = MakeContent(content, size_bytes, seed);
   value.appended_at = clock_;
   AppendOptions options;
   options.part_size_bytes = dice_.OneOf<uint32_t>({512, 4096, 10000, 65536});
@@ -40,14 +42,14 @@ void World::AppendOne() {
   if (dice_.Percent(5)) keys_->Rotate(kKey, dice_.Word());
   Transaction& transaction = transactions_[dice_.Below(transactions_.size())];
   const uint64_t failures_before = disk_.failures();
-  const Result<Locator> appended = (*store)->Append(value.Bytes(), options, &transaction.unsynced);
+  const Result<Locator> appended = (*store)->Append(value.bytes, options, &transaction.unsynced);
   if (!appended.ok()) return ExpectCause(appended.status(), failures_before, "append");
   value.locator = *appended;
   if (transaction.values.empty()) transaction.began_at = clock_;
   transaction.values.push_back(values_.size());
-  values_.push_back(value);
+  values_.push_back(std::move(value));
   ++totals_->appends;
-  if (value.locator.encrypted) ++totals_->appends_encrypted;
+  if (appended->encrypted) ++totals_->appends_encrypted;
   if (dice_.Percent(50)) CompareValue(values_.back());
 }
 
