@@ -1,5 +1,6 @@
 // What a pass gives back and what it leaves alone; what failures, power cuts and doubtful marks do to it.
 #include <algorithm>
+#include <map>
 
 #include "format/manifest.h"
 #include "gc/gc_test_util.h"
@@ -155,6 +156,33 @@ TEST_F(GcPassTest, AStoreThatWentToTheTrashIsLeftAlone) {
   ExpectReads(known);
   const std::vector<StoreId> stores = {store_->id()};
   EXPECT_EQ(ValueOf(BeginGcPass(directory_.get(), stores))->report().segments, 0U);
+}
+
+TEST_F(GcPassTest, WhatIsFullIsNoCandidateBeforeItIsFlushed) {
+  std::map<std::string, bool> is_flushed;  // by the path of a segment
+  env_.SetHook([&is_flushed](const Call& call) {
+    if (call.kind == CallKind::kWrite || call.kind == CallKind::kSync) {
+      is_flushed[call.path] = call.kind == CallKind::kSync;
+    }
+    return Status::Ok();
+  });
+  const std::shared_ptr<StoreImpl> store = directory_->FindStore(store_->id());
+  const std::string parent = "/home/stores/" + StoreDirectoryName(store_->id()) + "/";
+  const auto unflushed_candidates = [&] {
+    const auto segments = store->SealedSegments();
+    return std::count_if(segments.begin(), segments.end(), [&](const std::shared_ptr<Segment>& segment) {
+      return !is_flushed.at(parent + SegmentFileName(segment->number()));
+    });
+  };
+  UnsyncedExtents unsynced;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    (void)ValueOf(store_->Append(RandomValue(100 << 10, seed), {}, &unsynced));  // two to a segment
+    EXPECT_EQ(unflushed_candidates(), 0);
+  }
+  const std::unique_ptr<GcPass> pass = Begin();
+  EXPECT_EQ(pass->report().segments, 3U);
+  EXPECT_EQ(unflushed_candidates(), 0);
+  env_.SetHook(nullptr);
 }
 
 TEST_F(GcPassTest, TheLossOfAnotherIsNotSwallowedByTheSealing) {

@@ -1,18 +1,20 @@
-// GC passes beside appenders, committers and readers, with the background thread: nothing that a row still has is lost.
+// GC passes, which rewrite segments, beside appenders, committers, readers and a scrub, with the background thread:
+// nothing that a row still has is lost, and nothing is called damaged.
 #include <atomic>
 #include <thread>
 
 #include "base/shared_mutex.h"
 #include "io/fault_env.h"
 #include "quarry/gc.h"
+#include "quarry/verify.h"
 #include "store/store_test_util.h"
 
 namespace quarry {
 namespace {
 
 std::vector<uint8_t> ValueOfSeed(uint64_t seed) {
-  static constexpr size_t kSizes[] = {100, 5000, 24 << 10, 64 << 10, 300 << 10};
-  return RandomValue(kSizes[seed % 5], seed);
+  static constexpr size_t kSizes[] = {100, 900, 300, 5000, 100, 24 << 10, 300 << 10};
+  return RandomValue(kSizes[seed % std::size(kSizes)], seed);
 }
 
 /// The rows: what has a locator here must be readable.
@@ -47,7 +49,7 @@ void Write(StoreDirectory* directory, Rows* rows, uint64_t thread, uint64_t roun
     {
       MutexLock lock(rows->mutex);
       rows->live.emplace_back(locator, seed);
-      if (rows->live.size() > 20) {
+      if (rows->live.size() > 60) {
         std::swap(rows->live[random() % rows->live.size()], rows->live.back());
         deleted = rows->live.back().first;
         rows->live.pop_back();
@@ -75,7 +77,34 @@ void Read(StoreDirectory* directory, Rows* rows) {
   }
 }
 
-uint64_t RunPass(StoreDirectory* directory, Rows* rows) {
+class NoDamage final : public VerifyObserver {
+ public:
+  explicit NoDamage(const Rows* rows) : rows_(rows) {}
+  void Found(const Finding& finding) override {
+    EXPECT_TRUE(finding.kind == FindingKind::kLeftover || finding.kind == FindingKind::kDoubtful)
+        << FindingKindName(finding.kind) << " " << finding.path << " +" << finding.offset_bytes << ": " << finding.what;
+  }
+  [[nodiscard]] bool Progress(const VerifyProgress& progress) override {
+    (void)progress;
+    return !rows_->stop;
+  }
+
+ private:
+  const Rows* const rows_;
+};
+
+/// The number of parts that it verified.
+uint64_t Scrub(StoreDirectory* directory, Rows* rows) {
+  NoDamage observer(rows);
+  uint64_t parts = 0;
+  while (!rows->stop) {
+    ScrubPlace place;
+    parts += ScrubStores(directory, &place, &observer).parts;
+  }
+  return parts;
+}
+
+GcReport RunPass(StoreDirectory* directory, Rows* rows) {
   std::vector<StoreId> stores;
   for (const StoreStats& stats : directory->ListStores()) stores.push_back(stats.store);
   const std::unique_ptr<GcPass> pass = ValueOf(BeginGcPass(directory, stores));
@@ -87,10 +116,10 @@ uint64_t RunPass(StoreDirectory* directory, Rows* rows) {
   rows->WaitForOpenTransactions();  // whoever may have seen more than the marks
   while (!ValueOf(pass->ReclaimSome(64 << 10)).done) {
   }
-  return pass->report().reclaimed_bytes;
+  return pass->report();
 }
 
-TEST(GcStressTest, PassesBesideWritersAndReaders) {
+TEST(GcStressTest, PassesBesideWritersReadersAndAScrub) {
   MemoryEnv env;
   DirectoryOptions options = TestOptions();
   options.segment_size_bytes = 1 << 20;
@@ -98,20 +127,30 @@ TEST(GcStressTest, PassesBesideWritersAndReaders) {
   options.zeroed_pool_bytes = 256 << 10;
   std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(StoreDirectoryImpl::Open(options, {&env, true}));
   Rows rows;
-  std::atomic<uint64_t> reclaimed{0};
+  uint64_t reclaimed_bytes = 0;
+  uint64_t segments_rewritten = 0;
+  uint64_t parts_verified = 0;
   std::vector<std::thread> writers;
   for (uint64_t thread = 1; thread <= 3; ++thread) {
     writers.emplace_back([&, thread] { Write(directory.get(), &rows, thread, 120); });
   }
   std::thread reader([&] { Read(directory.get(), &rows); });
   std::thread collector([&] {
-    while (!rows.stop) reclaimed += RunPass(directory.get(), &rows);
+    while (!rows.stop) {
+      const GcReport report = RunPass(directory.get(), &rows);
+      reclaimed_bytes += report.reclaimed_bytes;
+      segments_rewritten += report.segments_rewritten;
+    }
   });
+  std::thread scrubber([&] { parts_verified = Scrub(directory.get(), &rows); });
   for (std::thread& writer : writers) writer.join();
   rows.stop = true;
   reader.join();
   collector.join();
-  EXPECT_GT(reclaimed, 0U);
+  scrubber.join();
+  EXPECT_GT(reclaimed_bytes, 0U);
+  EXPECT_GT(segments_rewritten, 0U);
+  EXPECT_GT(parts_verified, 0U);
   directory->DrainMaintenance();
   (void)RunPass(directory.get(), &rows);
   directory.reset();

@@ -2,6 +2,7 @@
 // verification finds every flip that has a meaning. The counts are printed.
 #include <cstdio>
 
+#include "format/test_cipher.h"
 #include "quarry/gc.h"
 #include "store/verify_test_util.h"
 
@@ -49,13 +50,29 @@ bool HasMeaning(const Values& values, uint64_t at) {
   });
 }
 
+constexpr uint32_t kKey = 7;
+
+/// Nothing is kept in memory, so that each read looks at the files; values may be encrypted.
+DirectoryOptions OptionsForFlips() {
+  DirectoryOptions options = TestOptions();
+  options.recent_cache_bytes = 0;
+  options.value_cache_bytes = 0;
+  const auto keys = std::make_shared<TestCipherProvider>();
+  keys->Rotate(kKey, 0x1111);
+  options.cipher_provider = keys;
+  return options;
+}
+
 TEST(CorruptionTest, EveryBitOfASegment) {
-  for (const Codec codec : {Codec::kNone, Codec::kLz4, Codec::kZstd}) {
+  struct Variant {
+    Codec codec;
+    uint32_t key;
+  };
+  for (const auto& [codec, key] :
+       {Variant{Codec::kNone, 0}, {Codec::kLz4, 0}, {Codec::kZstd, 0}, {Codec::kLz4, kKey}}) {
     MemoryEnv env;
-    DirectoryOptions options = TestOptions();
-    options.recent_cache_bytes = 0;
-    options.value_cache_bytes = 0;
-    const Values values = MakeInstallation(&env, options, codec, 4);
+    const DirectoryOptions options = OptionsForFlips();
+    const Values values = MakeInstallation(&env, options, codec, 4, 700, key);
     ASSERT_EQ(VerifyAll(&env).seen.findings.size(), 0U);
     const std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
     Flips flips;
@@ -88,17 +105,15 @@ TEST(CorruptionTest, EveryBitOfASegment) {
     EXPECT_EQ(flips.read_errors, covered * 8);
     EXPECT_EQ(flips.damaged, (covered + kBlockSizeBytes) * 8);
     EXPECT_EQ(directory->GetCounters().corruptions, flips.read_errors);
-    flips.Print((std::string("segment, codec ") + CodecName(codec)).c_str());
+    flips.Print((std::string("segment, codec ") + CodecName(codec) + (key != 0 ? ", encrypted" : "")).c_str());
   }
 }
 
 // GC rewrote it: header of version 2, a map, and extents that stand elsewhere than their locators say.
-TEST(CorruptionTest, EveryBitOfARewrittenSegment) {
+void FlipRewrittenSegment(uint32_t key) {
   MemoryEnv env;
-  DirectoryOptions options = TestOptions();
-  options.recent_cache_bytes = 0;
-  options.value_cache_bytes = 0;
-  const Values values = MakeInstallation(&env, options, Codec::kNone, 30, 40);
+  const DirectoryOptions options = OptionsForFlips();
+  const Values values = MakeInstallation(&env, options, Codec::kNone, 30, 40, key);
   Values kept;
   {
     const std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
@@ -133,14 +148,16 @@ TEST(CorruptionTest, EveryBitOfARewrittenSegment) {
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GE(flips.damaged, needed_bytes * 8);
-  flips.Print("rewritten segment");
+  flips.Print(key == 0 ? "rewritten segment" : "rewritten segment, encrypted");
 }
+
+TEST(CorruptionTest, EveryBitOfARewrittenSegment) { FlipRewrittenSegment(0); }
+
+TEST(CorruptionTest, EveryBitOfARewrittenSegmentOfEncryptedExtents) { FlipRewrittenSegment(kKey); }
 
 /// Every bit of a small file: each in an installation of its own, for opening may write it anew.
 void FlipSmallFile(const std::string& path, bool is_needed) {
-  DirectoryOptions options = TestOptions();
-  options.recent_cache_bytes = 0;
-  options.value_cache_bytes = 0;
+  DirectoryOptions options = OptionsForFlips();
   options.data_paths = {"/disk1"};
   Flips flips;
   uint64_t size = 1;

@@ -51,7 +51,7 @@ inline Verified VerifyAll(Env* env, const VerifyOptions& options = {"/home", {}}
 using Values = std::vector<std::pair<Locator, std::vector<uint8_t>>>;
 
 inline Values MakeInstallation(Env* env, const DirectoryOptions& options, Codec codec, int count,
-                               size_t step_bytes = 700) {
+                               size_t step_bytes = 700, uint32_t encryption_key_id = 0) {
   Values values;
   const std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(env, options));
   const auto store = ValueOf(directory->OpenForAppend({1}, "db/t"));
@@ -59,6 +59,7 @@ inline Values MakeInstallation(Env* env, const DirectoryOptions& options, Codec 
   AppendOptions append;
   append.codec = codec;
   append.part_size_bytes = 512;
+  append.encryption_key_id = encryption_key_id;
   for (int i = 0; i < count; ++i) {
     std::vector<uint8_t> value = TextValue(step_bytes * static_cast<size_t>(i) + 100, static_cast<uint64_t>(i));
     const Locator locator = ValueOf(store->Append(value, append, &unsynced));
