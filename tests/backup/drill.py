@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 from harness.server import REPOSITORY, SCRATCH, Server
 from quarry_lab.server import tool
@@ -77,13 +76,6 @@ class Drill:
         """A backup, with `script` run when mariadb-backup has ended and nothing of Quarry's is copied yet."""
         wrapper = self.wrapper(f'"$real" "$@"\n{script}')
         return self.backup(server, name, more=[f"--mariadb-backup={wrapper}"])
-
-    @staticmethod
-    def wait_until(condition, what, seconds=120):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"in {seconds} s not seen: {what}"
-            time.sleep(0.05)
 
     def prepare(self, name, increment=None, fails=False):
         arguments = [f"--incremental-dir={self.path(increment)}"] if increment else []

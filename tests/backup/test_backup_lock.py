@@ -5,6 +5,8 @@ import time
 import pymysql
 import pytest
 
+from harness.waiting import wait_for
+
 LOCK = "SET SESSION quarry_backup_lock = 1"
 STAGES = ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT", "END")
 # The sweep of dropped tables looks every 5 seconds.
@@ -29,13 +31,6 @@ def run_stages(server, *stages):
     for stage in stages:
         run(connection, f"BACKUP STAGE {stage}")
     connection.close()
-
-
-def wait_until(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"in {seconds} s not seen: {what}"
-        time.sleep(0.1)
 
 
 def make_table(server, name="t"):
@@ -72,7 +67,7 @@ def test_one_session_has_it_until_it_ends(clean):
             return False
         return True
 
-    wait_until(taken, "the lock of a killed session is free")
+    wait_for("the lock of a killed session to be free", taken)
     third.close()
 
 
@@ -139,7 +134,7 @@ def test_nothing_is_given_back_meanwhile(clean):
     time.sleep(SWEEPS_S)
     assert store in clean.stores(), "the end of a backup stage ended the session's pause too"
     holder.close()
-    wait_until(lambda: store not in clean.stores(), "the sweep goes on when the session has ended")
+    wait_for("the sweep to go on when the session has ended", lambda: store not in clean.stores())
 
 
 def test_the_stages_alone_pause_too(clean):
@@ -150,7 +145,7 @@ def test_the_stages_alone_pause_too(clean):
     time.sleep(SWEEPS_S)
     assert store in clean.stores()
     backup.close()
-    wait_until(lambda: store not in clean.stores(), "the sweep goes on after the backup's connection died")
+    wait_for("the sweep to go on after the connection died", lambda: store not in clean.stores())
 
 
 def test_a_backup_without_the_tool_is_warned_of(clean):

@@ -10,6 +10,8 @@ import pytest
 from drill import checksums
 from test_backup import fill
 
+from harness.waiting import wait_for
+
 LOCK = "SET SESSION quarry_backup_lock = 1"
 
 
@@ -48,7 +50,7 @@ class Held:
             text=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt),
         )
-        drill.wait_until(self.at.exists, "mariadb-backup was called")
+        wait_for("mariadb-backup to be called", self.at.exists)
 
     def release(self):
         """(exit code, what it said)"""
@@ -65,7 +67,7 @@ def test_killed(source, own_server, drill, behind, number):
     held.process.send_signal(number)
     said = held.process.communicate(timeout=300)[0]
     assert held.process.returncode != 0 and ("interrupted" in said or number == signal.SIGKILL), said
-    drill.wait_until(lambda: is_free(source), "the lock of a killed backup is free")
+    wait_for("the lock of a killed backup to be free", lambda: is_free(source))
     assert (drill.path("broken") / "INCOMPLETE").exists() and not (drill.path("broken") / "backup.json").exists()
     for refusal in (
         drill.verify("broken", fails=True),

@@ -13,6 +13,7 @@ import threading
 import pymysql
 from drill import binlogs_after, check_all, checksums, replay
 from harness.values import SEED
+from harness.waiting import wait_for
 
 WRITERS = 3
 BINLOG = ["--log-bin", "--server-id=1", "--binlog-format=ROW", "--quarry-segment-size=2M", "--gtid-domain-id=7"]
@@ -211,7 +212,7 @@ def test_each_kind_of_ddl_between_the_backups_moment_and_the_copy(own_server, dr
     dropped = copy.store_of("d", "dropped")
     copy.query("DROP TABLE d.dropped")
     home = copy.datadir / "#quarry"
-    drill.wait_until(lambda: not list(home.glob(f"*/{dropped}")) and not list((home / "trash").iterdir()), "the sweep")
+    wait_for("the sweep", lambda: not list(home.glob(f"*/{dropped}")) and not list((home / "trash").iterdir()))
     before.pop(("d", "dropped"))
     assert checksums(copy) == before
 

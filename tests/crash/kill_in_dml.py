@@ -33,10 +33,11 @@ from kill_points import name_of, report  # noqa: E402
 from row_model import Client, RowModel  # noqa: E402
 
 from harness import io_layer  # noqa: E402
-from harness.gc import Gc, disk_bytes, wait_for  # noqa: E402
+from harness.gc import Gc, disk_bytes  # noqa: E402
 from quarry_lab.server import ServerError  # noqa: E402
 
 from harness.server import ENGINE, Server  # noqa: E402
+from harness.waiting import wait_for  # noqa: E402
 
 CANNOT_CONNECT = 2003
 HEADER_BYTES = 4096
@@ -246,7 +247,7 @@ class Hunt:
         self.server.query("DELETE HISTORY FROM dml.history")
         self.model.rows.clear()
         self.counts["MiB in segments"] += disk_bytes(self.server.segments()) >> 20
-        wait_for(self.nothing_is_left, lambda: f"bytes that no pass gives back: {self.left()}, {Gc(self.server).status()}")
+        wait_for(lambda: f"bytes that no pass gives back: {self.left()}, {Gc(self.server).status()}", self.nothing_is_left)
 
     def nothing_is_left(self):
         Gc(self.server).run()

@@ -24,9 +24,10 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 import pymysql  # noqa: E402
 from quarry_cluster.galera import why_no_galera  # noqa: E402
 
-from harness.cluster import Galera, GaleraLoad, wait_for  # noqa: E402
+from harness.cluster import Galera, GaleraLoad  # noqa: E402
 from harness.cycles import run_cycles  # noqa: E402
 from harness.server import ENGINE  # noqa: E402
+from harness.waiting import wait_for  # noqa: E402
 from harness.workload import CONFLICTS, GONE, create_tables  # noqa: E402
 
 # An option of the table that is changed without a copy.

@@ -22,8 +22,11 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
 import pymysql  # noqa: E402
 
-from harness.cluster import Galera, wait_for, why_no_galera  # noqa: E402
+from quarry_cluster.galera import why_no_galera  # noqa: E402
+
+from harness.cluster import Galera  # noqa: E402
 from harness.server import ENGINE  # noqa: E402
+from harness.waiting import wait_for  # noqa: E402
 
 STALL_S = 30  # a node that is gone is given up after 5 s (evs.suspect_timeout)
 GOES_ON_S = 60
@@ -107,6 +110,7 @@ def one_round(cluster, clients):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, help="how many (default %(default)s)")
+    parser.add_argument("--clients", type=int, default=3, help="of each of the two nodes (default %(default)s)")
     parser.add_argument("--value-mib", type=float, default=4, help="size of each value (default %(default)s)")
     parser.add_argument("--provider", default="", help="wsrep_provider_options to set on the nodes that stay")
     arguments = parser.parse_args()
@@ -118,7 +122,11 @@ def main():
         begin(cluster, arguments.provider)
         for number in range(1, arguments.rounds + 1):
             size_bytes = int(arguments.value_mib * (1 << 20))
-            clients = [Client(node, f"t{i}", size_bytes) for i, node in enumerate(cluster.nodes[:2])]
+            clients = [
+                Client(node, f"t{i}", size_bytes)
+                for i, node in enumerate(cluster.nodes[:2])
+                for _ in range(arguments.clients)
+            ]
             for client in clients:
                 client.start()
             try:

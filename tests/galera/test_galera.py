@@ -13,9 +13,10 @@ import time
 import pymysql
 import pytest
 
-from harness.cluster import WAIT_S, GaleraLoad, run_commits, wait_for
+from harness.cluster import GaleraLoad, run_commits
 from harness.trace import RING, WRITES, Trace
 from harness.values import payload
+from harness.waiting import WAIT_S, wait_for
 from harness.workload import SCALE
 
 pytestmark = pytest.mark.quarry_only

@@ -7,7 +7,8 @@ import pymysql
 import pytest
 from quarry_cluster.galera import why_no_galera
 
-from harness.cluster import Galera, wait_for
+from harness.cluster import Galera
+from harness.waiting import wait_for
 
 pytestmark = pytest.mark.quarry_only
 

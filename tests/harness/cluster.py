@@ -11,7 +11,6 @@ import shlex
 import shutil
 import signal
 import stat
-import time
 
 import pymysql
 from quarry_cluster.galera import recovered_position, wsrep_options
@@ -20,27 +19,9 @@ from quarry_lab.server import MARIADB
 
 from harness.server import SCRATCH, Server
 from harness.values import SEED
+from harness.waiting import WAIT_S, wait_for
 from harness.workload import Load, Worker, check_models, compare, create_tables
 
-WAIT_S = 180
-
-
-def wait_for(what, condition, limit_s=WAIT_S, every_s=0.1):
-    """Until `condition()` is true; AssertionError, with what it returned last, when that takes too long."""
-    deadline = time.monotonic() + limit_s
-    while True:
-        try:
-            found = condition()
-        except pymysql.err.Error as failure:
-            found = None
-            seen = repr(failure)
-        else:
-            seen = repr(found)
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {limit_s} s in vain for {what}; last seen: {seen[:1000]}")
-        time.sleep(every_s)
 
 
 # --- a primary and a replica ----------------------------------------------------------------------------------------

@@ -1,25 +1,9 @@
 """GC as a test drives it: asks for mark passes, waits for what they do, reads their figures.
 
-Every wait is for a condition; the deadlines only end a test that would hang.
 Thread-safety: externally synchronised.
 """
 
-import time
-
-DEADLINE_S = 120
-POLL_S = 0.05
-
-
-def wait_for(condition, what):
-    """The first true value of condition(); AssertionError with `what` (or what it returns) at the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what() if callable(what) else what}: not within {DEADLINE_S} s")
-        time.sleep(POLL_S)
+from harness.waiting import wait_for
 
 
 class Gc:
@@ -40,7 +24,7 @@ class Gc:
         return self.status()["requests"]
 
     def wait_done(self, request):
-        wait_for(lambda: self.status()["requests_done"] >= request, lambda: f"request {request}: {self.status()}")
+        wait_for(lambda: f"request {request}: {self.status()}", lambda: self.status()["requests_done"] >= request)
 
     def run(self):
         """One pass over every table, to its end. What it did: {"passes": ..., "passes_dropped": ..., ...}."""
@@ -60,14 +44,14 @@ class Gc:
         """Until a pass has looked `looks` more times at what it waits for, and goes on waiting."""
         first = self.status()["looks"]
         state = wait_for(
-            lambda: self.status()["looks"] >= first + looks and self.status()["state"],
             lambda: f"a pass that waits: {self.status()}",
+            lambda: self.status()["looks"] >= first + looks and self.status()["state"],
         )
         assert state.startswith("waiting for"), self.status()
         return state
 
     def wait_state(self, start):
-        wait_for(lambda: self.status()["state"].startswith(start), lambda: f"state {start}...: {self.status()}")
+        wait_for(lambda: f"state {start}...: {self.status()}", lambda: self.status()["state"].startswith(start))
 
 
 def disk_bytes(paths):

@@ -14,8 +14,9 @@ import time
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
-from harness.cluster import Pair, PairLoad, wait_for  # noqa: E402
+from harness.cluster import Pair, PairLoad  # noqa: E402
 from harness.cycles import run_cycles  # noqa: E402
+from harness.waiting import wait_for  # noqa: E402
 
 FORMATS = [("ROW", image) for image in ("FULL", "MINIMAL", "NOBLOB")] + [("MIXED", "FULL"), ("STATEMENT", "FULL")]
 MODES = [(0, "optimistic"), (4, "conservative"), (4, "optimistic"), (4, "aggressive")]

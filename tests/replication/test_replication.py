@@ -8,8 +8,8 @@ told, then every row of the replica against the primary's by CHECKSUM TABLE and 
 import pymysql
 import pytest
 
-from harness.cluster import wait_for
 from harness.values import payload
+from harness.waiting import wait_for
 from harness.workload import SCALE, compare, digests
 
 pytestmark = pytest.mark.quarry_only

@@ -9,9 +9,10 @@ import threading
 
 import pytest
 
-from harness.gc import Gc, disk_bytes, figures, wait_for
+from harness.gc import Gc, disk_bytes, figures
 from harness.server import Server
 from harness.values import payload
+from harness.waiting import wait_for
 
 pytestmark = pytest.mark.quarry_only
 
@@ -285,7 +286,7 @@ def test_a_cursor_of_a_procedure(table):
         thread = threading.Thread(target=walk, args=(cursor,))
         thread.start()
         waiting = "SELECT 1 FROM information_schema.processlist WHERE state = 'User lock'"
-        wait_for(lambda: table.server.query(waiting), "the procedure's wait for the lock")
+        wait_for("the procedure's wait for the lock", lambda: table.server.query(waiting))
         table.delete(*range(12))
         table.gc.run_well()
         gate.execute("DO RELEASE_LOCK('gate')")
@@ -594,7 +595,7 @@ def test_read_uncommitted_beside_rollbacks_and_passes(table):
     # Full segments that were never flushed, for nobody committed, are candidates of the pass after the one that flushed.
     table.gc.run_well()
     wait_for(
-        lambda: table.gc.run_well() and table.disk_bytes() <= len(table.rows) * SIZE + SLACK_BYTES, table.gc.status
+        table.gc.status, lambda: table.gc.run_well() and table.disk_bytes() <= len(table.rows) * SIZE + SLACK_BYTES
     )
     table.check()
 
@@ -615,8 +616,8 @@ def test_space_stays_bounded_while_everything_is_overwritten_20_times(own_server
         table.put_all(version)
         live = len(table.rows) * SIZE
         wait_for(
+            lambda live=live: f"{table.disk_bytes()} bytes on disk, {live} live, {table.gc.status()}",
             lambda live=live: table.disk_bytes() <= bound * live,
-            lambda: f"{table.disk_bytes()} bytes on disk, {live} live, {table.gc.status()}",
         )
         real, live_counted = figures(server, "d", "t")
         assert real <= 2.5 * live_counted

@@ -13,6 +13,7 @@ import pytest
 from harness.segments import all_extents, flip_bit
 from harness.server import REPOSITORY
 from harness.values import payload
+from harness.waiting import wait_for
 
 pytestmark = pytest.mark.quarry_only
 
@@ -36,15 +37,6 @@ def extent_of_row(server, row):
     wanted = payload(("verify", row), 20000 + row)
     (extent,) = [e for e in all_extents(server.segments_of("v", "t")) if e.value_size == len(wanted)]
     return extent
-
-
-def wait_until(condition, what, seconds=120):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        time.sleep(0.2)
-    raise AssertionError(f"not within {seconds} s: {what}")
 
 
 def test_quarry_verify_and_check_table_find_the_same(own_server):
@@ -83,12 +75,12 @@ def test_the_scrub_finds_what_was_damaged(own_server):
     def figure(name):
         return int(server.status(f"quarry_scrub_{name}")[f"quarry_scrub_{name}"])
 
-    wait_until(lambda: figure("rounds") >= 2, "two rounds of the scrub")
+    wait_for("two rounds of the scrub", lambda: figure("rounds") >= 2)
     assert figure("errors") == 0 and figure("doubtful") == 0
     assert figure("bytes") > 0 and figure("segments") > 0
     extent = extent_of_row(server, 5)
     flip_bit(extent.path, extent.first_part_offset + 9000, 2)
-    wait_until(lambda: figure("errors") > 0, "the scrub finds a flipped bit")
+    wait_for("the scrub to find a flipped bit", lambda: figure("errors") > 0)
     rows = server.query(
         "SELECT KIND, TABLE_PATH, SEGMENT, OFFSET_BYTES, LENGTH_BYTES, FILE FROM information_schema.QUARRY_DAMAGE"
     )
@@ -99,9 +91,7 @@ def test_the_scrub_finds_what_was_damaged(own_server):
     assert "QUARRY: scrub: damaged, table 'v/t'" in server.error_log()
     # Mended, or gone: the next whole round forgets it.
     flip_bit(extent.path, extent.first_part_offset + 9000, 2)
-    wait_until(
-        lambda: not server.query("SELECT 1 FROM information_schema.QUARRY_DAMAGE"), "a clean round empties the table"
-    )
+    wait_for("a clean round", lambda: not server.query("SELECT 1 FROM information_schema.QUARRY_DAMAGE"))
     server.query("SET GLOBAL quarry_scrub_rate = 0")
     time.sleep(1.5)
     before = figure("bytes")
@@ -121,7 +111,7 @@ def test_the_scrub_pauses_in_a_backup(own_server):
         assert server.status("quarry_scrub_bytes") == before
         cursor.execute("BACKUP STAGE END")
     connection.close()
-    wait_until(lambda: server.status("quarry_scrub_bytes") != before, "the scrub goes on after the backup")
+    wait_for("the scrub to go on after the backup", lambda: server.status("quarry_scrub_bytes") != before)
 
 
 def test_engine_status(server):
