@@ -14,6 +14,7 @@ from pathlib import Path
 from . import device, java, noise, stats, ycsb
 from .experiments.base import Bench, Context
 from .lab_server import LabServer
+from .links import LOOPBACK
 from .memory_cgroup import MemoryCgroup, reason_against
 from .plan import Block, Point
 from .request import DATA, LabError
@@ -93,7 +94,7 @@ class DiskBench(Bench):
         self._stack = ExitStack()
         self._cgroup: MemoryCgroup | None = None
         self._server: LabServer | None = None
-        self._environment: dict[str, str] = {}
+        self._client: java.Client | None = None
         self._loaded = False
 
     def __enter__(self) -> DiskBench:
@@ -125,8 +126,9 @@ class DiskBench(Bench):
         self._probe_device(block.round)
         engine, paths = ENGINES[block.points[0].variant], paths_of(block.points[0].setting)
         self.progress.step(f"starting a server for {engine.label}, {block.points[0].setting}")
-        self._server = self._start(engine, paths)
-        self._environment = java.Account.create(self._server).environment(int(self._server.extra["port"]))
+        endpoint = java.local_endpoint()
+        self._server = self._start(engine, paths, endpoint.port)
+        self._client = java.Client(endpoint, java.create_account(self._server))
         self._server.execute(engine.create_table())
         self._loaded = False
         self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}),
@@ -135,9 +137,9 @@ class DiskBench(Bench):
     def end(self, block: Block) -> None:
         self._close_server()
 
-    def _start(self, engine: DiskEngine, paths: int) -> LabServer:
+    def _start(self, engine: DiskEngine, paths: int, port: int) -> LabServer:
         layout = Layout.of(self.request.options, paths)
-        extra = {**java.network_options(), "innodb_buffer_pool_size": self._part(BUFFER_POOL_SHARE), "innodb_log_file_size": str(REDO_BYTES),
+        extra = {**java.network_options(port, [LOOPBACK]), "innodb_buffer_pool_size": self._part(BUFFER_POOL_SHARE), "innodb_log_file_size": str(REDO_BYTES),
                  "innodb_log_group_home_dir": str(layout.redo), **self.request.mycnf}
         if engine.engine == "ROCKSDB":
             extra = {"rocksdb_block_cache_size": self._part(BLOCK_CACHE_SHARE), "rocksdb_db_write_buffer_size": self._part(MEMTABLES_SHARE),
@@ -198,9 +200,9 @@ class DiskBench(Bench):
         }
 
     def _run(self, load: YcsbRun) -> YcsbReport:
-        assert self._server and self._server.server
+        assert self._server and self._server.server and self._client
         try:
-            return ycsb.run(load, self._environment, self.run.path / "ycsb.json")
+            return ycsb.run(load, self._client, self.run.path / "ycsb.json")
         except java.JavaError as error:
             if self._server.server.running():
                 raise

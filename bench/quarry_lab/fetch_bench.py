@@ -12,7 +12,7 @@ from dataclasses import asdict
 from . import java, links, noise
 from .experiments.base import Bench, Context
 from .lab_server import LabServer
-from .links import LINKS, Proxy
+from .links import LINKS, LOOPBACK, Endpoint, Network
 from .methods import METHODS
 from .plan import Block, Point
 
@@ -32,14 +32,14 @@ def schema_of(kind: str, size_bytes: int, method: str) -> str:
 
 
 class FetchBench(Bench):
-    """Externally synchronised. The caller starts and closes the server and the proxy."""
+    """Externally synchronised. The caller starts and closes the server and the network."""
 
-    def __init__(self, context: Context, server: LabServer, proxy: Proxy, port: int):
+    def __init__(self, context: Context, server: LabServer, network: Network):
         self.run, self.progress, self.request = context.run, context.progress, context.request
-        self.server, self.proxy = server, proxy
-        account = java.Account.create(server)
-        self._direct = account.environment(port)
-        self._environments = {key: account.environment(proxy.port(key)) for key in context.request.options["links"]}
+        self.server, self.network = server, network
+        password = java.create_account(server)
+        self._loader = java.Client(Endpoint(LOOPBACK, network.port), password)
+        self._clients = {key: java.Client(network.endpoint(key), password) for key in context.request.options["links"]}
         self._loaded: dict[tuple[str, int], dict[str, dict]] = {}  # (kind, size) -> method -> what LoadBlobs said
 
     def describe(self) -> dict:
@@ -64,7 +64,7 @@ class FetchBench(Bench):
             self.server.execute(METHODS[key].create_table(schema))
             targets.append(java.LoadTarget(f"{schema}.{METHODS[key].table}", METHODS[key].codec, METHODS[key].insert))
         dataset = java.Dataset(kind, size_bytes, self._rows(size_bytes), self.request.seed)
-        loads = java.load_blobs(dataset, payloads, targets, self._direct)
+        loads = java.load_blobs(dataset, payloads, targets, self._loader)
         self.server.settle()
         self._loaded[kind, size_bytes] = dict(zip(methods, loads, strict=True))
         if kind == "real":
@@ -90,9 +90,9 @@ class FetchBench(Bench):
         target = java.LoadTarget(f"{schema}.{method.table}", method.codec, method.select)
         settings = self.request.settings
         self.progress.step(f"{method.label}, {point.operation} {point.size_bytes} bytes, {point.setting}")
-        with noise.Meter({self.server.pid, *self.proxy.pids()}) as meter:
+        with noise.Meter({self.server.pid, *self.network.pids()}) as meter:
             fetched = java.fetch_blobs(target, payloads, self._rows(point.size_bytes), point.threads, (settings.warmup_seconds, settings.seconds),
-                                       self.run.path / "jmh.json", self._environments[point.setting])
+                                       self.run.path / "jmh.json", self._clients[point.setting])
         return {
             "result": {"events_per_second": fetched.operations_per_second, "interval_seconds": settings.seconds, **asdict(fetched)},
             "loaded": self._loaded[point.operation, point.size_bytes][point.variant],

@@ -6,18 +6,19 @@ import json
 import secrets
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from .lab_server import LabServer
+from .links import LOOPBACK, Endpoint
 from .ports import free_ports
 from .program import ProgramError, RunningProgram
 from .server import BUILD, REPOSITORY
 
 URL_VARIABLE = "QUARRY_LAB_JDBC_URL"  # bench/java: Database.URL_VARIABLE
 USER = "lab"
-_HEAP = "-Xmx1g"
+# JMH refuses to run beside another JMH of the machine; the lab sees to that itself, and notes who else used the processors.
+_JVM_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC", "-Djmh.ignoreLock=true")
 
 
 class JavaError(ProgramError):
@@ -49,34 +50,40 @@ def libraries() -> list[str]:
     return sorted(path.name.removesuffix(".jar") for path in (BUILD / "java" / "lib").glob("*.jar"))
 
 
-def network_options() -> dict[str, str]:
-    """Server settings that let JDBC in, through the loopback interface only."""
+def network_options(port: int, addresses: list[str]) -> dict[str, str]:
+    """Server settings that let JDBC in, through these addresses of the machine only."""
+    return {"port": str(port), "bind_address": ",".join(addresses)}
+
+
+def local_endpoint() -> Endpoint:
     (port,) = free_ports(1)
-    return {"port": str(port), "bind_address": "127.0.0.1"}
+    return Endpoint(LOOPBACK, port)
 
 
 @dataclass(frozen=True)
-class Account:
-    """How a Java client reaches a server. The password is new for every server and stands in no command line."""
+class Client:
+    """How a Java client reaches a server: over which link, and as whom."""
 
+    endpoint: Endpoint
     password: str
 
-    @classmethod
-    def create(cls, server: LabServer) -> Account:
-        password = secrets.token_hex(16)
-        server.execute(f"CREATE USER '{USER}'@'127.0.0.1' IDENTIFIED BY '{password}'")
-        server.execute(f"GRANT ALL ON *.* TO '{USER}'@'127.0.0.1'")
-        return cls(password)
-
-    def environment(self, port: int) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """Statements are prepared by the server, so values travel as binary parameters and results."""
-        url = f"jdbc:mariadb://127.0.0.1:{port}/?user={USER}&password={self.password}&useServerPrepStmts=true&useCompression=false"
-        return {URL_VARIABLE: url}
+        where = f"{self.endpoint.host}:{self.endpoint.port}"
+        return {URL_VARIABLE: f"jdbc:mariadb://{where}/?user={USER}&password={self.password}&useServerPrepStmts=true&useCompression=false"}
 
 
-def start(main: str, arguments: list[str], environment: dict[str, str], on_line: Callable[[str], None] | None = None) -> RunningJava:
-    classpath = f"{BUILD}/java/classes:{BUILD}/java/lib/*"
-    return RunningJava(["java", _HEAP, "-XX:+UseParallelGC", "-cp", classpath, main, *arguments], environment, on_line=on_line)
+def create_account(server: LabServer) -> str:
+    """The password, which is new for every server and stands in no command line."""
+    password = secrets.token_hex(16)
+    server.execute(f"CREATE USER '{USER}'@'%' IDENTIFIED BY '{password}'")
+    server.execute(f"GRANT ALL ON *.* TO '{USER}'@'%'")
+    return password
+
+
+def start(main: str, arguments: list[str], client: Client) -> RunningJava:
+    command = [*client.endpoint.prefix, "java", *_JVM_OPTIONS, "-cp", f"{BUILD}/java/classes:{BUILD}/java/lib/*", main, *arguments]
+    return RunningJava(command, client.environment())
 
 
 # --- E3's programs ---
@@ -104,11 +111,11 @@ class FetchResult:
     received_bytes_per_second: float
 
 
-def load_blobs(dataset: Dataset, payloads: str, targets: list[LoadTarget], environment: dict[str, str], timeout_seconds: float = 3600) -> list[dict]:
+def load_blobs(dataset: Dataset, payloads: str, targets: list[LoadTarget], client: Client, timeout_seconds: float = 3600) -> list[dict]:
     """Fills the targets; what each took and how large its values are as they were sent."""
     arguments = [dataset.kind, str(dataset.bytes_each), str(dataset.rows), str(dataset.seed), payloads,
                  *(f"{t.table};{t.codec};{t.expression}" for t in targets)]
-    return parse_loads(start("quarry.lab.LoadBlobs", arguments, environment).wait(timeout_seconds), len(targets))
+    return parse_loads(start("quarry.lab.LoadBlobs", arguments, client).wait(timeout_seconds), len(targets))
 
 
 def parse_loads(output: str, expected: int) -> list[dict]:
@@ -119,13 +126,13 @@ def parse_loads(output: str, expected: int) -> list[dict]:
 
 
 def fetch_blobs(target: LoadTarget, payloads: str, rows: int, threads: int, seconds: tuple[int, int], result_file: Path,
-                environment: dict[str, str]) -> FetchResult:
+                client: Client) -> FetchResult:
     """One JMH run: seconds = (warm-up, measured). `target.expression` is what is selected."""
     warmup, measured = seconds
     result_file.unlink(missing_ok=True)
     arguments = [target.table, target.expression, target.codec, payloads, str(rows), str(threads), str(max(1, warmup)), str(measured), str(result_file)]
     # Beyond the measured time: the start of two JVMs, and every value verified once over a slow link.
-    start("quarry.lab.FetchBlobs", arguments, environment).wait(warmup + measured + 300)
+    start("quarry.lab.FetchBlobs", arguments, client).wait(warmup + measured + 300)
     return parse_jmh(result_file.read_text())
 
 

@@ -1,29 +1,30 @@
 """
 The networks of E3: the loopback interface, and links with a rate and a round trip of their own.
 
-A shaped link is toxiproxy, a proxy on the loopback interface that delays and throttles (scripts/build-toxiproxy). What it costs itself is
-measured on the link `proxy`, which neither delays nor throttles. Every link is probed: what was asked for stands beside what it gives.
+A shaped link is made by the kernel where it can (namespaces.py), else by toxiproxy, a proxy on the loopback interface that delays and
+throttles (scripts/build-toxiproxy). What the proxy costs itself is measured on the link `proxy`, which does neither. Every link is probed:
+what was asked for stands beside what it gives.
 """
 
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
-import threading
+import sys
 import time
 import urllib.request
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
-from . import stats
+from .link_probe import ProbeServer
+from .namespaces import ClientNamespace, NamespaceError, usable_queue
 from .ports import free_ports
 from .program import ProgramError, RunningProgram
 from .server import BUILD, REPOSITORY
 
 PROGRAM = BUILD / "toxiproxy-server"
+LOOPBACK = "127.0.0.1"
 _START_SECONDS_MAX = 20
-_PROBE_BYTES = 1 << 16
-_PINGS = 20
 
 
 class LinkError(ProgramError):
@@ -32,14 +33,14 @@ class LinkError(ProgramError):
 
 @dataclass(frozen=True)
 class Link:
-    """megabits_per_second 0: not throttled. The delay falls on what the server sends, the direction of the values."""
+    """megabits_per_second 0: not throttled. Rate and delay fall on what the server sends, the direction of the values."""
 
     key: str
     label: str
     megabits_per_second: int = 0
     delay_ms: int = 0
     jitter_ms: int = 0
-    proxied: bool = True
+    shaped: bool = True
 
     def toxics(self) -> list[dict]:
         """As toxiproxy's API wants them: latency in ms, rate in KB/s."""
@@ -52,11 +53,15 @@ class Link:
                           "attributes": {"rate": self.megabits_per_second * 1000 // 8}})
         return found
 
+    def queue(self) -> tuple[str, ...] | None:
+        """What the kernel can do it with, if it can."""
+        return usable_queue(self.megabits_per_second, self.delay_ms, self.jitter_ms) if self.shaped else None
+
 
 LINKS = {
     link.key: link
     for link in (
-        Link("localhost", "localhost", proxied=False),
+        Link("localhost", "localhost", shaped=False),
         Link("proxy", "localhost through the proxy"),
         Link("cloud", "same-region cloud: 2.5 Gbit/s, 1 ms", 2500, 1),
         Link("gigabit", "1 Gbit Ethernet", 1000),
@@ -65,61 +70,93 @@ LINKS = {
 }
 
 
-def build() -> None:
-    """Does nothing when the proxy is there."""
-    done = subprocess.run([REPOSITORY / "scripts" / "build-toxiproxy"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise LinkError(done.stderr.strip())
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a client finds the server over a link: `prefix` runs its command in the right network."""
+
+    host: str
+    port: int
+    prefix: tuple[str, ...] = ()
+    by: str = "the kernel's loopback"
 
 
-class Proxy:
-    """One toxiproxy process in front of one server's port. Use as a context manager."""
+class Network:
+    """
+    All links of a run to one port of a server, which listens on `addresses` once this has been entered. Use as a context manager.
+    Externally synchronised.
+    """
 
-    def __init__(self, links: list[Link], upstream_port: int):
-        self.links, self.upstream_port = [link for link in links if link.proxied], upstream_port
-        self._ports = {link.key: upstream_port for link in links if not link.proxied}
-        (self._api_port,) = free_ports(1)
-        self._running: RunningProgram | None = None
+    def __init__(self, links: list[Link], port: int):
+        self.links, self.port = links, port
+        self.addresses = [LOOPBACK]
+        self._stack = ExitStack()
+        self._endpoints: dict[str, Endpoint] = {}
+        self._proxy: Toxiproxy | None = None
 
-    def __enter__(self) -> Proxy:
-        if self.links:
-            build()
-            self._running = RunningProgram([str(PROGRAM), "-host", "127.0.0.1", "-port", str(self._api_port)], {"LOG_LEVEL": "error"})
-            try:
-                self._wait_until_ready(self._running)
-                for link in self.links:
-                    self._ports[link.key] = self._add(link)
-            except BaseException:
-                self._running.stop()
-                raise
+    def __enter__(self) -> Network:
+        with ExitStack() as stack:
+            for link in self.links:
+                self._endpoints[link.key] = self._make(stack, link)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_exc) -> None:
-        if self._running:
-            self._running.stop()
+        self._stack.close()
 
-    def port(self, link: str) -> int:
-        return self._ports[link]
+    def _make(self, stack: ExitStack, link: Link) -> Endpoint:
+        if not link.shaped:
+            return Endpoint(LOOPBACK, self.port)
+        if queue := link.queue():
+            try:
+                namespace = stack.enter_context(ClientNamespace(queue))
+            except NamespaceError as error:
+                raise LinkError(str(error)) from error
+            self.addresses.append(namespace.address)
+            return Endpoint(namespace.address, self.port, tuple(namespace.prefix), "tc " + " ".join(queue))
+        if self._proxy is None:
+            self._proxy = stack.enter_context(Toxiproxy())
+        return Endpoint(LOOPBACK, self._proxy.add(link, self.port), by=self._proxy.version())
+
+    def endpoint(self, link: str) -> Endpoint:
+        return self._endpoints[link]
 
     def pids(self) -> set[int]:
-        return {self._running.process.pid} if self._running else set()
+        return {self._proxy.pid} if self._proxy else set()
 
-    def version(self) -> str | None:
-        return f"toxiproxy {json.loads(self._call('GET', '/version'))['version']}" if self._running else None
 
-    def _wait_until_ready(self, running: RunningProgram) -> None:
+class Toxiproxy:
+    """One proxy process. Use as a context manager."""
+
+    def __init__(self) -> None:
+        _build()
+        (self._api_port,) = free_ports(1)
+        self._running = RunningProgram([str(PROGRAM), "-host", LOOPBACK, "-port", str(self._api_port)], {"LOG_LEVEL": "error"})
+
+    def __enter__(self) -> Toxiproxy:
         deadline = time.monotonic() + _START_SECONDS_MAX
         while True:
             try:
-                self._call("GET", "/version")
-                return
+                self.version()
+                return self
             except OSError:
-                if running.process.poll() is not None or time.monotonic() > deadline:
+                if self._running.process.poll() is not None or time.monotonic() > deadline:
+                    self._running.stop()
                     raise LinkError("toxiproxy did not start") from None
                 time.sleep(0.05)
 
-    def _add(self, link: Link) -> int:
-        wanted = {"name": link.key, "listen": "127.0.0.1:0", "upstream": f"127.0.0.1:{self.upstream_port}", "enabled": True}
+    def __exit__(self, *_exc) -> None:
+        self._running.stop()
+
+    @property
+    def pid(self) -> int:
+        return self._running.process.pid
+
+    def version(self) -> str:
+        return f"toxiproxy {json.loads(self._call('GET', '/version'))['version']}"
+
+    def add(self, link: Link, upstream_port: int) -> int:
+        """The port on which the link can be reached."""
+        wanted = {"name": link.key, "listen": f"{LOOPBACK}:0", "upstream": f"{LOOPBACK}:{upstream_port}", "enabled": True}
         made = json.loads(self._call("POST", "/proxies", wanted))
         for toxic in link.toxics():
             self._call("POST", f"/proxies/{link.key}/toxics", toxic)
@@ -127,70 +164,27 @@ class Proxy:
 
     def _call(self, method: str, path: str, body: dict | None = None) -> str:
         data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(f"http://127.0.0.1:{self._api_port}{path}", data, {"Content-Type": "application/json"}, method=method)
+        url = f"http://{LOOPBACK}:{self._api_port}{path}"
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
         with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.read().decode()
 
 
+def _build() -> None:
+    """Does nothing when the proxy is there."""
+    done = subprocess.run([REPOSITORY / "scripts" / "build-toxiproxy"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LinkError(done.stderr.strip())
+
+
 def probe(links: list[Link], seconds: float = 1.0) -> list[dict]:
-    """What each link really gives: bytes per second of one connection, and the time of a one-byte question and answer."""
-    with _ProbeServer() as server, Proxy(links, server.port) as proxy:
-        return [{**asdict(link), **_probe_port(proxy.port(link.key), seconds), "by": proxy.version() if link.proxied else None} for link in links]
+    """What each link really gives (link_probe.py), and what makes it."""
+    (port,) = free_ports(1)
+    with Network(links, port) as network, ProbeServer(network.addresses, port):
+        return [{**asdict(link), "by": network.endpoint(link.key).by, **_probe(network.endpoint(link.key), seconds)} for link in links]
 
 
-class _ProbeServer:
-    """Answers a byte with a byte ('p'), or sends until the other side closes ('s')."""
-
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-
-    def __enter__(self) -> _ProbeServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_exc) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
-        self._listener.close()
-        self._thread.join()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _address = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        block = bytes(_PROBE_BYTES)
-        try:
-            with connection:
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                while question := connection.recv(1):
-                    if question == b"p":
-                        connection.sendall(b"p")
-                    else:
-                        while True:
-                            connection.sendall(block)
-        except OSError:
-            return  # the other side has what it wanted
-
-
-def _probe_port(port: int, seconds: float) -> dict:
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        trips = []
-        for _ in range(_PINGS):
-            started = time.monotonic()
-            connection.sendall(b"p")
-            connection.recv(1)
-            trips.append(time.monotonic() - started)
-        connection.sendall(b"s")
-        connection.recv(_PROBE_BYTES)  # the first bytes are on their way
-        received, started = 0, time.monotonic()
-        while time.monotonic() - started < seconds:
-            received += len(connection.recv(1 << 20))
-        elapsed = time.monotonic() - started
-    return {"measured_bytes_per_second": received / elapsed, "measured_round_trip_ms": stats.summarize(trips).median * 1000}
+def _probe(endpoint: Endpoint, seconds: float) -> dict:
+    client = [*endpoint.prefix, sys.executable, "-m", "quarry_lab.link_probe", endpoint.host, str(endpoint.port), str(seconds)]
+    environment = {"PYTHONPATH": str(REPOSITORY / "bench")}
+    return json.loads(RunningProgram(client, environment).wait(seconds + 90))

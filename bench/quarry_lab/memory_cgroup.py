@@ -25,6 +25,7 @@ class MemoryCgroup:
     def __init__(self, limit_bytes: int):
         self.limit_bytes = limit_bytes
         parent, self._limit_file = _usable_hierarchy()
+        _remove_leftovers(parent)
         self.path = parent / f"quarry-lab-{os.getpid()}"
 
     def __enter__(self) -> MemoryCgroup:
@@ -53,6 +54,14 @@ class MemoryCgroup:
 
     def describe(self) -> dict:
         return {"limit_bytes": int((self.path / self._limit_file).read_text()), "path": str(self.path), "file": self._limit_file}
+
+
+def _remove_leftovers(parent: Path) -> None:
+    """Empty ones of runs that were killed."""
+    for path in parent.glob("quarry-lab-*"):
+        pid = path.name.rpartition("-")[2]
+        if not os.path.exists(f"/proc/{pid}") and not (path / "cgroup.procs").read_text():
+            path.rmdir()
 
 
 def _usable_hierarchy() -> tuple[Path, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from .java import JavaError, start
+from .java import Client, JavaError, start
 
 BINDING = "quarry.lab.PayloadTable"
 PAYLOAD_BYTES = 29_500
@@ -93,10 +93,10 @@ class YcsbReport:
     latencies: dict[str, Latency] = field(default_factory=dict)  # by YCSB's names: READ, UPDATE, INSERT, READ-MODIFY-WRITE
 
 
-def run(load: YcsbRun, environment: Mapping[str, str], export_file: Path) -> YcsbReport:
+def run(load: YcsbRun, client: Client, export_file: Path) -> YcsbReport:
     export_file.unlink(missing_ok=True)
     limit = 3600 if load.workload.is_load else load.warmup_seconds + load.seconds + 120
-    output = start("site.ycsb.Client", load.arguments(export_file), dict(environment)).wait(limit)
+    output = start("site.ycsb.Client", load.arguments(export_file), client).wait(limit)
     if not export_file.exists():
         raise JavaError(f"YCSB wrote no report; its last words: {output[-500:]}")
     return report_of(output, json.loads(export_file.read_text()), 0 if load.workload.is_load else load.warmup_seconds)

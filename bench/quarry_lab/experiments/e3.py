@@ -17,9 +17,10 @@ from rich.table import Table
 from .. import java, stats
 from ..fetch_bench import FetchBench, rows_of
 from ..lab_server import LabServer
-from ..links import LINKS, Proxy
+from ..links import LINKS, Network
 from ..methods import LABELS, METHODS, ROCKSDB_OPTIONS
 from ..plan import Cell, Point
+from ..ports import free_ports
 from ..request import DATA, LabError, Request, Settings
 from ..results import RunDirectory
 from ..variants import KIB
@@ -55,7 +56,7 @@ class FetchCompressed(JavaExperiment):
     source = Source(
         "Wix Engineering, 'Fetching compressed BLOBs from MySQL' (JMH, Connector/J)",
         "User data of 298 B to 4.29 MB and stub data of 1 KB to 5 MB; localhost, same-region cloud, 1 Gbit Ethernet, Wi-Fi.",
-        "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. Links other than localhost are a shaping proxy on this machine.")
+        "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. Links other than localhost are made on this machine, by the kernel or by a shaping proxy.")
     published = tuple(PublishedFigure(f"4.29 MB in the cloud, {what}", f"{rate} MB/s", Cell(REAL, key, DOCUMENT_BYTES, 1, CLOUD))
                       for what, rate, key in (("raw", "~253", "app-none"), ("lz4-17", "~1,060", "app-lz4-17"), ("zstd", "~523", "app-zstd"),
                                               ("UNCOMPRESS()", "~142", "uncompress"))) + (
@@ -120,16 +121,16 @@ class FetchCompressed(JavaExperiment):
         request = context.request
         context.progress.step("building the Java clients")
         java.build()
-        network = java.network_options()
-        port = int(network["port"])
         with_rocksdb = "rocksdb" in request.variants
-        extra = {**network, **(ROCKSDB_OPTIONS if with_rocksdb else {}), **request.mycnf}
-        server = LabServer("main", DATA / "main", request.plugin if self.needs_plugin(request) else None, with_rocksdb, extra)
+        plugin = request.plugin if self.needs_plugin(request) else None
+        (port,) = free_ports(1)
         with ExitStack() as stack:
+            network = stack.enter_context(Network([LINKS[key] for key in request.options["links"]], port))
+            extra = {**java.network_options(port, network.addresses), **(ROCKSDB_OPTIONS if with_rocksdb else {}), **request.mycnf}
+            server = LabServer("main", DATA / "main", plugin, with_rocksdb, extra)
             stack.callback(server.close)
             server.start()
-            proxy = stack.enter_context(Proxy([LINKS[key] for key in request.options["links"]], port))
-            yield FetchBench(context, server, proxy, port)
+            yield FetchBench(context, server, network)
 
     def line(self, record: dict) -> str:
         rate = stats.human_bytes(record["result"]["uncompressed_bytes_per_second"])

@@ -73,7 +73,7 @@ def _links_table(run: RunDirectory) -> list[Table]:
     for heading in ("asked Mbit/s", "measured", "asked delay ms", "measured round trip"):
         table.add_column(heading, justify="right")
     for probe in probes:
-        table.add_row(probe["label"], probe["by"] or "the kernel", str(probe["megabits_per_second"] or "any"),
+        table.add_row(probe["label"], probe["by"], str(probe["megabits_per_second"] or "any"),
                       f"{probe['measured_bytes_per_second'] * 8 / 1e6:,.0f}", f"{probe['delay_ms']} +- {probe['jitter_ms']}",
                       f"{probe['measured_round_trip_ms']:.2f}")
     return [table]

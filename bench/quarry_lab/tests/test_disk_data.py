@@ -167,11 +167,16 @@ def test_charts_mark_checkpoints_beside_throughput():
     assert e5_figures.tables(Run([point(1)]), DiskData().labels)[0].row_count == 1
 
 
-def test_a_cgroup_limits_what_runs_in_it_and_is_removed():
+def test_a_cgroup_limits_what_runs_in_it_and_leaves_nothing_behind():
     reason = memory_cgroup.reason_against()
     if reason:
         pytest.skip(reason)
+    (process := subprocess.Popen(["true"])).wait()
+    limited = memory_cgroup.MemoryCgroup(64 << 20)
+    left = limited.path.with_name(f"quarry-lab-{process.pid}")
+    left.mkdir()
     with memory_cgroup.MemoryCgroup(64 << 20) as cgroup:
+        assert not left.exists()
         assert cgroup.describe()["limit_bytes"] == 64 << 20
         hungry = 'echo $$ >"$0/cgroup.procs" && exec python3 -c "bytearray(256 << 20)"'
         done = subprocess.run(["/bin/sh", "-c", hungry, str(cgroup.path)], capture_output=True, check=False)

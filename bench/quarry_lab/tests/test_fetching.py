@@ -11,6 +11,7 @@ from quarry_lab.experiments.e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REA
 from quarry_lab.fetch_bench import rows_of
 from quarry_lab.links import LINKS
 from quarry_lab.methods import METHODS
+from quarry_lab.namespaces import queues
 from quarry_lab.verdicts import NOT_APPLICABLE, NOT_JUDGED, NOT_REPRODUCED, REPRODUCED
 
 PARAMETERS = {"name": "e3", "rounds": 3}
@@ -127,3 +128,9 @@ def test_links_ask_the_proxy_for_their_rate_and_delay():
     (bandwidth,) = LINKS["gigabit"].toxics()
     assert bandwidth["attributes"] == {"rate": 125_000}  # KB/s
     assert [t["type"] for t in LINKS["wifi"].toxics()] == ["latency", "bandwidth"]
+
+
+def test_a_delay_takes_netem_and_a_rate_alone_can_be_had_from_tbf():
+    assert queues(200, 4, 2) == [["netem", "delay", "4ms", "2ms", "rate", "200mbit", "limit", "100000"]]
+    assert [queue[0] for queue in queues(1000, 0, 0)] == ["netem", "tbf"]
+    assert queues(0, 0, 0) == []

@@ -1,25 +1,39 @@
 """The Java clients against a private server: every codec, a JMH run, a value that changed, YCSB with values that it checks; a shaped link."""
 
-import socket
+import os
+import subprocess
 
 import pytest
 
-from quarry_lab import java, links, ycsb
+from quarry_lab import java, links, namespaces, ycsb
 from quarry_lab.lab_server import LabServer
 from quarry_lab.methods import METHODS
+from quarry_lab.ports import free_ports
 from quarry_lab.server import PLUGIN
 from quarry_lab.ycsb import WORKLOADS, YcsbRun
 
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M"}
 ROWS, VALUE_BYTES = 4, 2048
+SHAPED = links.Link("shaped", "a rate alone", 1000)
+NO_QUEUE = "this kernel has neither netem nor tbf, or this user may not make network namespaces"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def network():
+    """Localhost and, where the kernel can, a link through a namespace."""
+    (port,) = free_ports(1)
+    wanted = [links.LINKS["localhost"], *([SHAPED] if SHAPED.queue() else [])]
+    with links.Network(wanted, port) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, network):
     if missing := java.missing_tools():
         pytest.skip("; ".join(missing))
     java.build()
-    made = LabServer("main", tmp_path_factory.mktemp("java") / "server", PLUGIN, False, {**SMALL, **java.network_options()})
+    extra = {**SMALL, **java.network_options(network.port, network.addresses)}
+    made = LabServer("main", tmp_path_factory.mktemp("java") / "server", PLUGIN, False, extra)
     try:
         yield made.start()
     finally:
@@ -27,12 +41,12 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def environment(server):
-    return java.Account.create(server).environment(int(server.extra["port"]))
+def client(server, network):
+    return java.Client(network.endpoint("localhost"), java.create_account(server))
 
 
 @pytest.fixture(scope="module")
-def filled(server, environment):
+def filled(server, client):
     """The same documents by every way that this server has, each in a table of its own: key -> (load target, what LoadBlobs said)."""
     server.execute("CREATE TABLE lab.payloads (id INT PRIMARY KEY, sha256 BINARY(32))")
     targets = {}
@@ -42,13 +56,13 @@ def filled(server, environment):
             server.execute(f"CREATE DATABASE {schema}")
             server.execute(method.create_table(schema))
             targets[key] = java.LoadTarget(f"{schema}.{method.table}", method.codec, method.insert)
-    loads = java.load_blobs(java.Dataset("real", VALUE_BYTES, ROWS, 7), "lab.payloads", list(targets.values()), environment)
+    loads = java.load_blobs(java.Dataset("real", VALUE_BYTES, ROWS, 7), "lab.payloads", list(targets.values()), client)
     return {key: (target, load) for (key, target), load in zip(targets.items(), loads, strict=True)}
 
 
-def fetch(key, filled, environment, tmp_path):
+def fetch(key, filled, client, tmp_path):
     target = java.LoadTarget(filled[key][0].table, METHODS[key].codec, METHODS[key].select)
-    return java.fetch_blobs(target, "lab.payloads", ROWS, 1, (1, 1), tmp_path / "jmh.json", environment)
+    return java.fetch_blobs(target, "lab.payloads", ROWS, 1, (1, 1), tmp_path / "jmh.json", client)
 
 
 def test_every_way_stores_documents_that_the_server_can_or_cannot_read(server, filled):
@@ -64,46 +78,75 @@ def test_every_way_stores_documents_that_the_server_can_or_cannot_read(server, f
     assert ratios["app-brotli-11"] > ratios["app-lz4-17"] >= ratios["app-lz4-fast"] > ratios["app-none"] == 1
 
 
-def test_jmh_fetches_and_counts_bytes(filled, environment, tmp_path):
-    result = fetch("app-zstd", filled, environment, tmp_path)
+def test_jmh_fetches_and_counts_bytes(filled, client, tmp_path):
+    result = fetch("app-zstd", filled, client, tmp_path)
     assert result.uncompressed_bytes_per_second == pytest.approx(result.operations_per_second * VALUE_BYTES, rel=0.01)
     assert result.received_bytes_per_second < result.uncompressed_bytes_per_second
 
 
-def test_a_value_that_is_not_what_was_stored_fails_the_run(server, filled, environment, tmp_path):
+def test_a_value_that_is_not_what_was_stored_fails_the_run(server, filled, client, tmp_path):
     server.execute(f"UPDATE {filled['quarry-lz4'][0].table} SET data = CONCAT(data, ' ') WHERE id = 3")
     with pytest.raises(java.JavaError, match="row 3 of quarry_lz4.uncompressed_blobs is not the value that was stored"):
-        fetch("quarry-lz4", filled, environment, tmp_path)
+        fetch("quarry-lz4", filled, client, tmp_path)
 
 
-def test_ycsb_loads_reads_and_updates_values_that_it_checks(server, environment, tmp_path):
+def test_ycsb_loads_reads_and_updates_values_that_it_checks(server, client, tmp_path):
     server.execute("CREATE TABLE lab.usertable (id VARCHAR(32) CHARACTER SET ascii PRIMARY KEY, payload BLOB INLINE_SIZE=16) ENGINE=QUARRY")
     load = YcsbRun(WORKLOADS["load"], "lab.usertable", 60, 2, payload_bytes=300, check_values=True)
-    report = ycsb.run(load, environment, tmp_path / "ycsb.json")
+    report = ycsb.run(load, client, tmp_path / "ycsb.json")
     assert report.latencies["INSERT"].operations == 60
     assert server.rows("SELECT COUNT(*), MIN(LENGTH(payload)), MAX(LENGTH(payload)) FROM lab.usertable") == [(60, 300, 300)]
     mix = YcsbRun(WORKLOADS["f"], "lab.usertable", 60, 2, seconds=2, payload_bytes=300, check_values=True)
-    found = ycsb.run(mix, environment, tmp_path / "ycsb.json")
+    found = ycsb.run(mix, client, tmp_path / "ycsb.json")
     assert {"READ", "UPDATE", "READ-MODIFY-WRITE"} <= set(found.latencies)
     assert found.operations_per_second > 0
 
 
-def test_a_shaped_link_is_as_slow_as_asked():
-    if not links.PROGRAM.exists():
-        pytest.skip("no build/toxiproxy-server (scripts/build-toxiproxy makes it; E3 does so itself)")
-    slow = links.Link("slow", "8 Mbit/s, 30 ms", 8, 30)
-    (found,) = links.probe([slow])
+# --- links ---
+def check_slow_link():
+    """As slow as was asked; a machine under load only makes it slower."""
+    (found,) = links.probe([links.Link("slow", "8 Mbit/s, 30 ms", 8, 30)])
     assert found["measured_round_trip_ms"] >= 30
     # Buffers between the ends fill faster than the link lets them through.
     assert found["measured_bytes_per_second"] < 8e6
-    assert found["by"].startswith("toxiproxy 2.")
+    return found["by"]
 
 
-def test_a_proxy_ends_with_its_context():
+def test_a_link_of_the_proxy_is_as_slow_as_asked(monkeypatch):
     if not links.PROGRAM.exists():
         pytest.skip("no build/toxiproxy-server (scripts/build-toxiproxy makes it; E3 does so itself)")
-    with links.Proxy([links.LINKS["wifi"]], 1) as proxy:
-        port = proxy.port("wifi")
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
-    with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", port), timeout=5)
+    monkeypatch.setattr(links, "usable_queue", lambda *_asked: None)
+    assert check_slow_link().startswith("toxiproxy 2.")
+
+
+def test_a_link_of_the_kernel_is_as_slow_as_asked():
+    if not namespaces.usable_queue(8, 30, 0):
+        pytest.skip("this kernel has no netem queue, or this user may not make network namespaces")
+    assert check_slow_link().startswith("tc netem delay 30ms")
+
+
+def own_namespaces():
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in listed.splitlines() if line.startswith(f"quarry-lab-{os.getpid()}-")}
+
+
+def test_a_rate_alone_is_made_by_the_kernel_and_its_namespace_goes():
+    if not namespaces.usable_queue(8, 0, 0):
+        pytest.skip(NO_QUEUE)
+    (ended := subprocess.Popen(["true"])).wait()
+    left = f"quarry-lab-{ended.pid}-0"
+    subprocess.run(["ip", "netns", "add", left], check=True)
+    namespaces.remove_leftovers()
+    before = own_namespaces()
+    assert not os.path.exists(f"/run/netns/{left}")
+    (found,) = links.probe([links.Link("other", "", shaped=False), links.Link("slow", "8 Mbit/s", 8)])[1:]
+    assert found["measured_bytes_per_second"] < 8e6
+    assert "rate 8mbit" in found["by"]
+    assert own_namespaces() == before
+
+
+def test_a_java_client_reaches_the_server_from_its_namespace(network, client, filled, tmp_path):
+    if not SHAPED.queue():
+        pytest.skip(NO_QUEUE)
+    there = java.Client(network.endpoint(SHAPED.key), client.password)
+    assert fetch("app-zstd", filled, there, tmp_path).operations_per_second > 0
