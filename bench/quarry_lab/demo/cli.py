@@ -31,7 +31,7 @@ from . import console as tables_console
 from . import corpus as corpus_module
 from . import crash as crash_module
 from . import curve as curve_module
-from . import measure, report, space, summary, workers
+from . import measure, overwrite, report, space, summary, workers
 from .screen import Screen
 from .tables import DATA_SETS, VARIANTS
 
@@ -62,6 +62,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=2.0, help="of each random-read and update phase (default 2)")
     parser.add_argument("--clients", type=_positive, default=32, help="of the many-client load (default 32)")
     parser.add_argument("--kills", type=int, default=3, help="times the server is killed (default 3; 0: never)")
+    parser.add_argument(
+        "--overwrites", type=int, default=20, help="of live data, with GC at work (default 20; 0: none)"
+    )
     parser.add_argument(
         "--seed", type=int, default=1, help="of the sample, the order and the generated documents (default 1)"
     )
@@ -112,6 +115,8 @@ class Demo:
         pool = min(BUFFER_POOL_BYTES, device.memory_info()["MemTotal"] // 4 >> 20 << 20)
         self.server = LabServer("demo", WORK / "server", plugin, False, {"innodb_buffer_pool_size": pool})
         self.crash_server = PrivateServer(WORK / "crash", self.server.options(), plugin=plugin)
+        options = [*self.server.options(), *overwrite.OPTIONS]
+        self.overwrite_server = PrivateServer(WORK / "overwrite", options, plugin=plugin)
         self.result: dict = {}
 
     def run(self) -> int:
@@ -126,6 +131,8 @@ class Demo:
                 if not self.options.without_e1:
                     self._curve(screen)
                 self.server.close()
+                if self.options.overwrites and self.quarry:
+                    self._overwrite(screen, corpus)
                 if self.options.kills:
                     self._crash(screen, corpus)
             except (*FAILURES, AssertionError):
@@ -138,7 +145,7 @@ class Demo:
 
     def _remove_leftovers(self) -> None:
         """Of a run that was cut off so that it could not clean up: its servers first, then their data."""
-        for directory in (WORK / "server", WORK / "crash"):
+        for directory in (WORK / "server", WORK / "overwrite", WORK / "crash"):
             leftover = PrivateServer(directory, plugin=None)
             if directory.exists() and leftover.adopt():
                 leftover.kill()
@@ -146,7 +153,7 @@ class Demo:
 
     def _show_dead_servers(self) -> None:
         """The error log is removed with the data: what a server said last is shown before that."""
-        for server in (self.server.server, self.crash_server):
+        for server in (self.server.server, self.overwrite_server, self.crash_server):
             if server and server.pid and not server.running():
                 print(f"demo: the server ended by itself; {server.log_tail()}", file=sys.stderr)
 
@@ -154,8 +161,9 @@ class Demo:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave a server behind
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.server.close()
-        if self.crash_server.running():
-            self.crash_server.kill()
+        for server in (self.overwrite_server, self.crash_server):
+            if server.running():
+                server.kill()
         shutil.rmtree(WORK, ignore_errors=True)
 
     def _gather(self, screen: Screen) -> corpus_module.Corpus:
@@ -273,6 +281,25 @@ class Demo:
         )
         self.result["e1"] = curve.run()
         screen.line(f"{len(self.result['e1']['points'])} points measured")
+
+    def _overwrite(self, screen: Screen, corpus: corpus_module.Corpus) -> None:
+        quarry = next(VARIANTS[key] for key in self.variants if VARIANTS[key].is_quarry)
+        twin = VARIANTS["innodb"] if "innodb" in self.variants else None
+        times = self.options.overwrites
+        screen.title(f"Live data overwritten {times} times over, with GC ({quarry.label})")
+        items = overwrite.sample(corpus, self.options.seed)
+        run = overwrite.Overwrite(self.overwrite_server, items, quarry, twin, times)
+        with screen.phase("overwrite, until GC has caught up", times * run.live_bytes) as on_progress:
+            self.result["overwrite"] = found = run.run(on_progress)
+        self.overwrite_server.stop()
+        self.result["verified_rows"] += found["verified_rows"]
+        self.result["verified_bytes"] += found["live_bytes"] * len(run.variants)
+        live = found["live_bytes"]
+        screen.line(
+            f"{found['rows']:,} rows, {live / 1e6:,.0f} MB: on disk {max(found['settled_bytes']) / live:.2f} times that"
+            f" at the most when GC had caught up (bound {found['bound']:g}), {found['gc']['passes']} passes gave"
+            f" {found['gc']['reclaimed_bytes'] / 1e6:,.0f} MB back; {found['seconds']:.0f} s"
+        )
 
     def _crash(self, screen: Screen, corpus: corpus_module.Corpus) -> None:
         variant = VARIANTS["quarry" if self.quarry else "innodb"]

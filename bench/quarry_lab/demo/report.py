@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 
 from .. import stats
-from . import report_e1, summary, svg
+from . import report_e1, report_space, summary, svg
 from .tables import DATA_SETS, NDB_INLINE_BYTES, VARBINARY_BYTES_MAX, VARIANTS
 
 _TEMPLATE = Path(__file__).parent / "templates" / "page.html"
@@ -62,6 +62,7 @@ class Page:
                 "; the lighter part of a column was generated" if corpus["generated_files"] else "",
             ),
             "kinds_text": self._kinds_text(),
+            "overwrite_section": report_space.section(self.result["overwrite"]) if "overwrite" in self.result else "",
             "curve_section": (
                 report_e1.section(self.result["e1"], self.result["machine"]) if "e1" in self.result else ""
             ),
@@ -430,10 +431,6 @@ class Page:
             "Compression. No CODEC was set, and no page compression.",
             "Replication, the binary log, networks: one server, its clients on the same machine, binary log off.",
             "Power cuts. kill -9 takes the process only.",
-            (
-                "Giving space back. There is no garbage collection yet: overwritten and deleted values keep their space"
-                " inside a store."
-            ),
         ]
         return "".join(f"<li>{escape(item)}</li>" for item in items)
 

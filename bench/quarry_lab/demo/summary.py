@@ -135,7 +135,7 @@ def crash_totals(crash: dict) -> dict:
 
 
 def mismatches(result: dict) -> list[str]:
-    found = list(result["mismatches"])
+    found = list(result["mismatches"]) + list((result.get("overwrite") or {"wrong": []})["wrong"])
     for cycle in (result.get("crash") or {"cycles": []})["cycles"]:
         found += [f"after kill {cycle['cycle']}: {line}" for line in cycle["wrong"]]
     return found

@@ -30,6 +30,24 @@ class Line:
     points: list[Summary | None]  # one for each x
 
 
+@dataclass(frozen=True)
+class Level:
+    """A line across the whole chart."""
+
+    key: str
+    label: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A value that holds from each whole number to the next."""
+
+    key: str
+    label: str
+    values: list[float]
+
+
 def _svg(width: float, height: float, title: str, body: list[str]) -> str:
     return (
         f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}"'
@@ -171,6 +189,53 @@ def lines(title: str, xs: list[str], series: list[Line], x_label: str) -> str:
         ends.append([y_of(known[-1][1].median), line])
     for y, line in _spread_labels(ends, 15.0):
         body.append(_text(width - right + 8, y + 4, line.label, f"label s-{line.key}", size=12))
+    return _svg(width, height, title, body)
+
+
+def sawtooth(
+    title: str, samples: list[tuple[float, float]], levels: list[Level], steps: list[Steps], label: str, notes: list[str]
+) -> str:
+    """
+    Bytes over overwrites: the samples as a filled line, which falls straight down where nothing was written, with
+    levels to compare with. `notes` stand below the overwrites, from the first on.
+    """
+    width, height, left, right, top, bottom = 960.0, 350.0, 46.0, 172.0, 14.0, 48.0
+    highest = max([taken for _at, taken in samples] + [v for line in steps for v in line.values])
+    ticks = nice_ticks(highest / 1e6)
+    end = max(samples[-1][0], 1)
+
+    def x_of(overwrites: float) -> float:
+        return left + (width - left - right) * overwrites / end
+
+    def y_of(taken: float) -> float:
+        return top + (height - top - bottom) * (1 - taken / 1e6 / ticks[-1])
+
+    body = []
+    for tick in ticks:
+        y = y_of(tick * 1e6)
+        body.append(f'<path d="M{left} {y:.1f}H{width - right}" class="{"axis" if tick == 0 else "grid"}"/>')
+        body.append(_text(left - 7, y + 4, short_number(tick), "muted", "end", 11))
+    for number in range(int(end) + 1):
+        body.append(_text(x_of(number), height - bottom + 17, str(number), "muted", "middle", 11))
+    for number, note in enumerate(notes, 1):
+        body.append(_text(x_of(number), height - bottom + 33, note, "s-quarry label", "middle", 10))
+    body.append(_text(width - right + 24, height - bottom + 17, "times overwritten", "muted", size=11))
+    body.append(_text(width - right + 24, height - bottom + 33, "on disk ÷ live, after GC", "s-quarry label", size=11))
+    line = " ".join(f"{'L' if i else 'M'}{x_of(at):.1f} {y_of(taken):.1f}" for i, (at, taken) in enumerate(samples))
+    body.append(f'<path d="{line} V{y_of(0):.1f} H{x_of(samples[0][0]):.1f} Z" class="area s-quarry"/>')
+    body.append(f'<path d="{line}" class="line s-quarry"/>')
+    ends = [[y_of(samples[-1][1]), Level("quarry", label, samples[-1][1])]]
+    for level in levels:
+        body.append(f'<path d="M{left} {y_of(level.value):.1f}H{width - right}" class="level {level.key}"/>')
+        ends.append([y_of(level.value), level])
+    for step in steps:
+        path = f"M{x_of(0):.1f} {y_of(step.values[0]):.1f}" + "".join(
+            f"H{x_of(i):.1f}V{y_of(value):.1f}" for i, value in enumerate(step.values)
+        )
+        body.append(f'<path d="{path}" class="line s-{step.key}"/>')
+        ends.append([y_of(step.values[-1]), Level(step.key, step.label, step.values[-1])])
+    for y, level in _spread_labels(ends, 15.0):
+        body.append(_text(width - right + 8, y + 4, level.label, f"label s-{level.key} {level.key}", size=12))
     return _svg(width, height, title, body)
 
 

@@ -3,12 +3,13 @@
 import copy
 import hashlib
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 
 import mariadb
 import pytest
 
-from quarry_lab.demo import client, corpus, crash, measure, report, space, summary, svg
+from quarry_lab.demo import client, corpus, crash, measure, overwrite, report, space, summary, svg
 from quarry_lab.demo.documents import DocumentGenerator
 from quarry_lab.demo.tables import VARIANTS
 from quarry_lab.stats import Summary
@@ -146,6 +147,16 @@ def make_cell(round_number, data_set, variant, factor):
     }  # fmt: skip
 
 
+def make_overwrite(peak=2.0, settled=1.2):
+    live = 20_000_000
+    samples = [(0, live), (0.5, live * 1.5), (1, live * peak), (1, live * settled), (2, live * peak), (2, live * settled)]
+    return {
+        "times": 2, "rows": 50, "live_bytes": live, "bound": 1.5, "seconds": 9.0, "samples": samples, "settled_bytes": [live * settled] * 2,
+        "innodb_bytes": [live * 1.1, live * 2.1, live * 2.4], "verified_rows": 100, "wrong": [],
+        "gc": {"passes": 3, "passes_dropped": 0, "reclaimed_bytes": 40_000_000, "segments_unlinked": 2, "segments_rewritten": 1},
+    }  # fmt: skip
+
+
 def make_result(tmp_path):
     files = make_corpus(tmp_path)
     lane = {"commits_by_50ms": [[1, 3], [2, 1]], "in_flight_since": 1.0, "in_flight_rows": 1, "last_acknowledged": 1.0}
@@ -170,7 +181,7 @@ def make_result(tmp_path):
         "processor_usage": {"server_cpus": 1.0, "client_cpus": 0.5, "kernel_cpus": 0.1, "other_cpus": 0.0, "steal_cpus": 0.0, "noisy": False},
         "client_ceiling": {k: {"bytes_per_second": 1e9} for k in ("load_1", "load_32")}, "verified_rows": 10, "verified_bytes": 1e6,
         "create_table": {k: v.create_table() for k, v in VARIANTS.items()}, "started": 1.0, "seconds": 300.0,
-        "crash": {"variant": "quarry", "clients": 2, "cycles": [cycle]},
+        "crash": {"variant": "quarry", "clients": 2, "cycles": [cycle]}, "overwrite": make_overwrite(),
         "e1": {"points": points, "statements": {"a": "CREATE TABLE sbtest1 (id INT)"}, "read_percent": 90, "dataset_bytes_per_variant": 1 << 26,
                "seconds_per_point": 2},
     }  # fmt: skip
@@ -208,7 +219,7 @@ def test_the_page_is_self_contained_and_well_formed(tmp_path):
     for forbidden in ("http://", "https://", "<script", "<img", "@import"):
         assert forbidden not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
     charts = page.split("<svg")[1:]
-    assert len(charts) >= 18
+    assert len(charts) >= 19
     for chart in charts:
         ElementTree.fromstring("<svg" + chart.split("</svg>")[0] + "</svg>")
     assert "a &lt;cpu&gt;" in page and "2.00×" in page and "all equal" in page and "0.80 bytes of zeros" in page
@@ -223,6 +234,40 @@ def test_a_wrong_row_is_shown_and_fails_the_run(tmp_path):
     assert len(summary.mismatches(damaged)) == 2
     page = report.render(damaged)
     assert "row 7 is missing" in page and "after kill 1: row 3 is torn" in page and "all equal" not in page
+
+
+def test_the_sawtooth_shows_peaks_and_falls_straight_down():
+    """Coordinates in the drawing are the figures, to scale; each level and each line is named at its end."""
+    made = make_overwrite()
+    levels = [svg.Level("live", "live", made["live_bytes"]), svg.Level("bound", "bound", 1.5 * made["live_bytes"])]
+    drawn = svg.sawtooth("t", made["samples"], levels, [svg.Steps("innodb", "InnoDB", made["innodb_bytes"])], "Quarry", ["1.20", "1.21"])
+    root = ElementTree.fromstring(drawn)
+    paths = {path.get("class"): path.get("d") for path in root.findall(".//{*}path")}
+    points = [tuple(map(float, point[1:].split())) for point in re.findall(r"[ML][0-9. ]+", paths["line s-quarry"])]
+    (x0, y_live), _, (x1, y_peak), (x_fallen, y_settled), *_ = points
+    assert len(points) == len(made["samples"]) and x1 == x_fallen > x0
+    height = {name: float(re.search(r" ([0-9.]+)H", paths[f"level {name}"]).group(1)) for name in ("live", "bound")}
+    assert height["live"] == y_live and y_peak < height["bound"] < y_settled < y_live
+    assert y_live - y_peak == pytest.approx(2 * (y_live - height["bound"]), abs=0.3)
+    assert {"Quarry", "live", "bound", "InnoDB", "1.20", "1.21"} <= {text.text for text in root.findall(".//{*}text")}
+
+
+def test_space_above_the_bound_is_said(tmp_path):
+    result = make_result(tmp_path)
+    page = report.render(result)
+    assert "between 1.20 and 1.20 times" in page and "2.00 times at the most" in page and "2.40 times" in page
+    result["overwrite"] = {**make_overwrite(settled=1.7), "wrong": ["overwrite 1: 34,000,000 bytes on disk after 30 s"]}
+    assert "After 2 overwrites it stayed above the bound" in report.render(result)
+    assert summary.mismatches(result) == result["overwrite"]["wrong"]
+    del result["overwrite"]
+    assert "Overwritten again" not in report.render(result)
+
+
+def test_the_overwritten_sample_fits_its_limits(tmp_path):
+    items = overwrite.sample(make_corpus(tmp_path, megabytes=32), seed=1)
+    assert items == overwrite.sample(make_corpus(tmp_path, megabytes=32), seed=1)
+    assert all(overwrite.VALUE_BYTES_MIN <= item.size <= overwrite.VALUE_BYTES_MAX for item in items)
+    assert overwrite.LIVE_BYTES / 4 < sum(item.size for item in items) <= overwrite.LIVE_BYTES
 
 
 def test_ticks_are_round_and_cover():

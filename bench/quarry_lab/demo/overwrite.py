@@ -1,0 +1,161 @@
+"""
+Live data overwritten 20 times over, with GC at work by itself: what the table takes on disk meanwhile.
+
+One client gives every row the content of the next one, as fast as it can, in transactions of a few rows; then the same
+is done to a twin in InnoDB, and the next overwrite begins when GC has brought Quarry's files within the bound. Rows
+only pass their contents on, so what lives has the same size at any time.
+
+Invariants: GC is asked for nothing; every row of both tables is compared with its SHA-256 at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Callable
+
+from ..server import PrivateServer
+from . import client as connections
+from .corpus import Corpus, Item
+from .measure import allocated_bytes
+from .tables import Variant
+
+DATABASE = "overwrite"
+OPTIONS = ("--quarry-gc-interval=1", "--quarry-gc-full-interval=0")
+LIVE_BYTES = 24 << 20
+VALUE_BYTES_MIN, VALUE_BYTES_MAX = 5 << 10, 1 << 20  # above what Quarry keeps in the row by default
+ROWS_PER_COMMIT = 8
+SAMPLE_SECONDS, SETTLE_SECONDS_MAX = 0.05, 30.0
+
+
+def sample(corpus: Corpus, seed: int) -> list[Item]:
+    """Items of the wanted sizes, about LIVE_BYTES in all."""
+    fitting = [item for item in corpus.items if VALUE_BYTES_MIN <= item.size <= VALUE_BYTES_MAX]
+    random.Random(f"{seed}/overwrite").shuffle(fitting)
+    chosen: list[Item] = []
+    size = 0
+    for item in fitting:
+        if size + item.size <= LIVE_BYTES:
+            chosen.append(item)
+            size += item.size
+    return chosen
+
+
+@dataclass
+class Course:
+    """What was seen. A sample is (overwrites done, with the fraction of the one under way; bytes on disk)."""
+
+    samples: list[tuple[float, int]] = field(default_factory=list)
+    settled: list[int] = field(default_factory=list)  # after each overwrite, when GC had brought it within the bound
+    innodb: list[int] = field(default_factory=list)  # after the load, and after each overwrite
+    wrong: list[str] = field(default_factory=list)
+
+
+class Overwrite:
+    """One run, on a private server of its own. `twin`: the InnoDB variant, if there is one. Externally synchronised."""
+
+    def __init__(self, server: PrivateServer, items: list[Item], variant: Variant, twin: Variant | None, times: int):
+        self.server, self.items, self.times = server, items, times
+        self.variants = [variant] + ([twin] if twin else [])
+        self.live_bytes = sum(item.size for item in items)
+        self.course = Course()
+        self._sampled = 0.0
+
+    def run(self, on_progress: Callable[[int, int], None]) -> dict:
+        started = time.monotonic()
+        self.server.start()
+        self.server.sql(f"CREATE DATABASE {DATABASE}")
+        bound = float(self.server.variables("quarry_space_amplification_max")["quarry_space_amplification_max"])
+        connection = connections.connect(str(self.server.socket), DATABASE)
+        try:
+            for variant in self.variants:
+                self.server.sql(variant.create_table(variant.key), DATABASE)
+                self._write(connection, variant, 0)
+            self._note_innodb()
+            self._sample(0)
+            for number in range(1, self.times + 1):
+                for variant in self.variants:
+                    self._write(connection, variant, number)
+                self._note_innodb()
+                self._settle(number, bound)
+                on_progress(number * len(self.items), number * self.live_bytes)
+            for variant in self.variants:
+                self._compare(connection, variant)
+        finally:
+            connection.close()
+        return self._record(bound, time.monotonic() - started)
+
+    def _record(self, bound: float, seconds: float) -> dict:
+        gc = self.server.status("quarry_gc%")
+        names = ("passes", "passes_dropped", "reclaimed_bytes", "segments_unlinked", "segments_rewritten")
+        return {
+            "times": self.times,
+            "rows": len(self.items),
+            "live_bytes": self.live_bytes,
+            "bound": bound,
+            "seconds": round(seconds, 1),
+            "samples": self.course.samples,
+            "settled_bytes": self.course.settled,
+            "innodb_bytes": self.course.innodb,
+            "gc": {name: gc[f"quarry_gc_{name}"] for name in names},
+            "verified_rows": len(self.items) * len(self.variants),
+            "wrong": self.course.wrong,
+        }
+
+    def _item(self, row: int, number: int) -> Item:
+        """What a row (they count from 1) holds after the `number`-th overwrite."""
+        return self.items[(row - 1 + number) % len(self.items)]
+
+    def _write(self, connection, variant: Variant, number: int) -> None:
+        """The load (number 0), or the `number`-th overwrite of every row."""
+        statement = f"REPLACE INTO {variant.key} (id, name, sha256, data) VALUES (?, '', ?, ?)"
+        if number:
+            statement = f"UPDATE {variant.key} SET sha256 = ?, data = ? WHERE id = ?"
+        plain, cursor = connection.cursor(), connection.cursor(prepared=True)
+        for row in range(1, len(self.items) + 1):
+            if row % ROWS_PER_COMMIT == 1:
+                plain.execute("BEGIN")
+            item = self._item(row, number)
+            values = (item.sha256, item.data)
+            cursor.execute(statement, (*values, row) if number else (row, *values))
+            if row % ROWS_PER_COMMIT == 0 or row == len(self.items):
+                plain.execute("COMMIT")
+                if number:
+                    self._sample(number - 1 + row / len(self.items) if variant.is_quarry else number)
+
+    def _sample(self, overwrites: float, now: bool = False) -> int:
+        """Notes what Quarry's table takes on disk: its segments and InnoDB's file with the rows."""
+        if not now and time.monotonic() - self._sampled < SAMPLE_SECONDS:
+            return 0
+        self._sampled = time.monotonic()
+        taken = allocated_bytes(self.server.datadir / "#quarry" / "stores") + self._ibd_bytes(self.variants[0])
+        self.course.samples.append((round(overwrites, 3), taken))
+        return taken
+
+    def _settle(self, number: int, bound: float) -> None:
+        """Until GC has brought the table within the bound."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while (taken := self._sample(number, now=True)) > bound * self.live_bytes:
+            if time.monotonic() > deadline:
+                self.course.wrong.append(
+                    f"overwrite {number}: {taken:,} bytes on disk after {SETTLE_SECONDS_MAX:g} s, {self.live_bytes:,} live"
+                )
+                break
+            time.sleep(SAMPLE_SECONDS)
+        self.course.settled.append(taken)
+
+    def _note_innodb(self) -> None:
+        self.course.innodb += [self._ibd_bytes(variant) for variant in self.variants[1:]]
+
+    def _ibd_bytes(self, variant: Variant) -> int:
+        return (self.server.datadir / DATABASE / f"{variant.key}.ibd").stat().st_blocks * 512
+
+    def _compare(self, connection, variant: Variant) -> None:
+        with connection.cursor(prepared=True) as cursor:
+            for row in range(1, len(self.items) + 1):
+                cursor.execute(f"SELECT sha256, data FROM {variant.key} WHERE id = ?", (row,))
+                found, wanted = cursor.fetchone(), self._item(row, self.times).sha256
+                if found is None or bytes(found[0]) != wanted or hashlib.sha256(found[1]).digest() != wanted:
+                    self.course.wrong.append(f"{variant.label}: row {row} is not what was written last")
