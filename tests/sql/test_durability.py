@@ -3,6 +3,8 @@
 At every commit the segment's fdatasync has returned before InnoDB (or the binlog) writes the commit.
 """
 
+import threading
+
 import pytest
 
 from harness.server import Server
@@ -13,6 +15,7 @@ pytestmark = pytest.mark.quarry_only
 
 WATCHED = ("pwrite64", "pwritev", "pwritev2", "write", *FLUSHES)
 SEGMENT = ".qseg"
+SHARING_CLIENTS, SHARED_COMMITS = 8, 30
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +100,7 @@ def test_autocommit_statements(table, statement):
     assert assert_segments_synced_before(trace, "ib_logfile0", thread), f"no redo write seen\n{trace.show()}"
 
 
-def test_trigger_and_cascade(table):
+def test_trigger(table):
     table.query(
         "CREATE TRIGGER d.copies BEFORE INSERT ON d.u FOR EACH ROW INSERT INTO d.t VALUES (NEW.id + 100, "
         "CONCAT(NEW.b, NEW.b))"
@@ -112,6 +115,27 @@ def test_trigger_and_cascade(table):
     connection.close()
     assert assert_segments_synced_before(trace, "ib_logfile0", thread), f"no redo write seen\n{trace.show()}"
     assert len({call.path for call in trace.of(WRITES, SEGMENT)}) == 2
+
+
+def test_update_that_cascades(table):
+    """The child's row is written inside InnoDB, with the head that it had; the parent's new value is flushed before both."""
+    table.query("CREATE OR REPLACE TABLE d.parent (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    table.query(
+        "CREATE TABLE d.child (id INT PRIMARY KEY, b LONGBLOB, FOREIGN KEY (id) REFERENCES parent (id) "
+        "ON UPDATE CASCADE) ENGINE=QUARRY"
+    )
+    for name in ("parent", "child"):
+        table.query(f"INSERT INTO d.{name} VALUES (1, %s)", (payload(name, 9000),))
+    connection = table.connect("d")
+    with connection.cursor() as cursor:
+        cursor.execute("SET sql_log_bin = 0")
+        thread = thread_of(connection)
+        with Trace(table, WATCHED) as trace:
+            cursor.execute("UPDATE parent SET id = 2, b = %s", (payload("moved", 50000),))
+    connection.close()
+    assert assert_segments_synced_before(trace, "ib_logfile0", thread), f"no redo write seen\n{trace.show()}"
+    assert table.query("SELECT id, b FROM d.child") == ((2, payload("child", 9000)),)
+    table.query("DROP TABLE d.child, d.parent")
 
 
 def test_xa_prepare(table):
@@ -186,3 +210,18 @@ def test_lone_commits_flush_each_and_sharers_share(durable):
                 cursor.execute("INSERT INTO g VALUES (%s, %s)", (row, payload(row, 9000)))
         connection.close()
     assert len(trace.of(FLUSHES, SEGMENT)) >= 10, trace.show(trace.of(WATCHED, SEGMENT))
+    before = durable.status("quarry_%flush%")
+
+    def commit(client):
+        with durable.connect("d") as connection, connection.cursor() as cursor:
+            for row in range(SHARED_COMMITS):
+                cursor.execute("INSERT INTO g VALUES (%s, %s)", (1000 * client + row, payload(row, 9000)))
+
+    clients = [threading.Thread(target=commit, args=(client,)) for client in range(1, SHARING_CLIENTS + 1)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    done = {name: int(value) - int(before[name]) for name, value in durable.status("quarry_%flush%").items() if value.isdigit()}
+    assert durable.query("SELECT COUNT(*) FROM d.g WHERE id >= 1000") == ((SHARED_COMMITS * SHARING_CLIENTS,),)
+    assert done["quarry_committers_flushed"] >= SHARED_COMMITS * SHARING_CLIENTS > done["quarry_flushes"], done

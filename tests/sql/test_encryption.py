@@ -9,6 +9,7 @@ import pathlib
 import pymysql
 import pytest
 
+from harness.gc import Gc
 from harness.segments import all_extents
 from harness.values import payload
 
@@ -282,6 +283,21 @@ def test_without_its_key_a_table_waits_and_comes_back(encrypted):
     expect_values(server, "k", {1: 50000})
     insert(server, "k", 2, 50000)
     expect_values(server, "k", {1: 50000, 2: 50000})
+
+
+def test_rewritten_segments(encrypted):
+    """GC copies small values to a file of their own as they are stored: without the key, and nothing plain."""
+    server = encrypted("encryption_rewritten", "--quarry-gc=OFF", "--innodb-encrypt-tables=FORCE", *ALL_ON)
+    server.query("CREATE TABLE e.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY INLINE_SIZE=0")
+    sizes = {row: 600 + row for row in range(60)}
+    for row, size in sizes.items():
+        insert(server, "t", row, size)
+    before = sorted(extent.value_size for extent in all_extents(server.segments_of("e", "t")))
+    assert Gc(server).run_well()["segments_rewritten"] == 1
+    assert sorted(extent.value_size for extent in all_extents(server.segments_of("e", "t"))) == before
+    assert keys_of(server, "t") == [(1, 1)] and files_with(server, MARKER) == []
+    server.restart()
+    expect_values(server, "t", sizes)
 
 
 def test_when_only_the_values_key_is_gone(encrypted):
