@@ -22,8 +22,8 @@ def apply(address: Address, profile: Profile, statement: str, is_confirmed: bool
     name = f"{profile.table.schema}.{profile.table.name}"
     if not profile.server.has_quarry:
         raise AdvisorError(f"not applied: {address} has no engine QUARRY. Load the plugin first (INSTALL SONAME 'ha_quarry')")
-    if profile.table.system_versioned:
-        raise AdvisorError(f"not applied: {name} is system-versioned, and the server refuses to alter such a table to QUARRY")
+    if profile.table.alter_is_refused:
+        raise AdvisorError(f"not applied to {name}: {profile.table.alter_is_refused}")
     messages.print(f"about to run on {address}:\n{statement};", highlight=False, markup=False, soft_wrap=True)
     if not is_confirmed and not _confirmed(name):
         raise AdvisorError("not applied: it was not confirmed (--yes, or the table's name at the prompt)")

@@ -50,7 +50,7 @@ def read_table(target: Target, schema: str, name: str, wanted: list[str]) -> Tab
                  tuple(c for c in columns if not wanted or c.name in wanted), key, key_name, read_partitions(target, schema, name),
                  sum(FIXED_BYTES.get(data_type, 0) for _, data_type in others),
                  tuple(column for column, data_type in others if data_type not in FIXED_BYTES),
-                 kind == "SYSTEM VERSIONED", row_format or "")
+                 kind == "SYSTEM VERSIONED", row_format or "", read_foreign_keys(target, schema, name))
 
 
 def _check_columns(schema: str, name: str, columns: list[Column], wanted: list[str]) -> None:
@@ -114,6 +114,14 @@ def diving_key(rows_of: list[tuple], keys: list[tuple]) -> tuple[str, tuple[KeyC
         if found[0].kind:
             return name, found
     return "", ()
+
+
+def read_foreign_keys(target: Target, schema: str, name: str) -> tuple[str, ...]:
+    """The table's own, and those of other tables that refer to it, as far as this account may see them."""
+    rows = target.rows("SELECT CONSTRAINT_NAME, CONSTRAINT_SCHEMA, TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "
+                       "WHERE (CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s) OR (UNIQUE_CONSTRAINT_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s) "
+                       "ORDER BY CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME", (schema, name, schema, name))
+    return tuple(f"{constraint} of {of_schema}.{table}" for constraint, of_schema, table in rows)
 
 
 def read_partitions(target: Target, schema: str, name: str) -> tuple[Partition, ...]:

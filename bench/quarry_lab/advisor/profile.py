@@ -55,10 +55,23 @@ class Table:
     other_variable: tuple[str, ...] = ()  # and the names of those whose length is measured
     system_versioned: bool = False
     row_format: str = ""
+    foreign_keys: tuple[str, ...] = ()  # the table's own and those that refer to it, as "name of schema.table"
 
     @property
     def managed(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if column.left_alone is None)
+
+    @property
+    def alter_is_refused(self) -> str | None:
+        """Why the server would not change this table's engine to QUARRY, and what to do; None: it would."""
+        if self.engine.upper() == "QUARRY":
+            return None
+        if self.system_versioned:
+            return "the server alters no system-versioned table from InnoDB to QUARRY (4120): dump it, and load it anew"
+        if self.foreign_keys:
+            return ("the server changes the engine of no table that has foreign keys or is referred to by them: drop them first, and add them again "
+                    f"afterwards ({', '.join(self.foreign_keys)})")
+        return None
 
 
 @dataclass(frozen=True)

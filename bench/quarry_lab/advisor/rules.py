@@ -215,8 +215,8 @@ def _verdict(profile: Profile, columns: tuple[ColumnAdvice, ...]) -> tuple[bool,
 def notes(profile: Profile, columns: tuple[ColumnAdvice, ...]) -> list[str]:
     table, found = profile.table, []
     found += [f"{column.name} would stay whole in InnoDB: {column.left_alone}" for column in table.columns if column.left_alone]
-    if table.system_versioned:
-        found.append("a system-versioned table is not altered from InnoDB to QUARRY (the server refuses: 4120): dump it and load it anew")
+    if table.alter_is_refused:
+        found.append(table.alter_is_refused)
     if table.partitions and len({(a.inline_size, a.part_size, a.codec) for a in columns}) > 1:
         found.append("the columns of a partitioned table share the table's options: those of the column with the most bytes are used")
     if table.engine.upper() == "INNODB" and table.row_format.upper() == "COMPRESSED":

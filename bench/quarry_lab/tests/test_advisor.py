@@ -15,7 +15,7 @@ from quarry_lab.advisor.catalog import read_table
 from quarry_lab.advisor.errors import AdvisorError
 from quarry_lab.advisor.sampler import NEIGHBOURS, Limits, Sampler
 from quarry_lab.advisor.target import Address, Target
-from quarry_lab.server import REPOSITORY, PrivateServer
+from quarry_lab.server import REPOSITORY, PrivateServer, SqlError
 
 KIB = 1024
 WRITING = re.compile(r"\b(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|TRUNCATE|LOAD|CALL|GRANT|LOCK|SET GLOBAL|OPTIMIZE|ANALYZE)\b", re.IGNORECASE)
@@ -269,10 +269,26 @@ def test_apply_asks_for_a_yes_and_then_alters(server, capsys):
 
 def test_apply_refuses_what_the_server_would(server, capsys):
     status, found, err = advise(server, capsys, "app.versioned", "--apply", "--yes")
-    assert status == 2 and "is system-versioned" in err and any("4120" in note for note in found["notes"])
+    assert status == 2 and "no system-versioned table" in err and any("4120" in note for note in found["notes"])
     with pytest.raises(pymysql.MySQLError, match="4120"):
         connection = pymysql.connect(unix_socket=str(server.socket), user="root")
         connection.cursor().execute(found["statements"]["alter"])
+
+
+def test_foreign_keys_are_named_for_the_server_refuses_the_alter(server, capsys):
+    server.sql("USE app; CREATE TABLE parent (id INT PRIMARY KEY, v BLOB); CREATE TABLE child (id INT PRIMARY KEY, p INT, v BLOB, "
+               "CONSTRAINT of_parent FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE); "
+               "INSERT INTO parent VALUES (1, REPEAT('p', 9000)); INSERT INTO child VALUES (1, 1, REPEAT('c', 9000))")
+    for table in ("parent", "child"):
+        status, found, err = advise(server, capsys, f"app.{table}", "--apply", "--yes")
+        assert status == 2 and "(of_parent of app.child)" in err and "(of_parent of app.child)" in found["notes"][0]
+        with pytest.raises(SqlError, match="ERROR (1217|1451)"):
+            server.sql(found["statements"]["alter"])
+    server.sql("ALTER TABLE app.child DROP FOREIGN KEY of_parent")
+    for table in ("parent", "child"):
+        assert advise(server, capsys, f"app.{table}", "--apply", "--yes")[0] == 0
+    server.sql("ALTER TABLE app.child ADD CONSTRAINT of_parent FOREIGN KEY (p) REFERENCES app.parent (id) ON DELETE CASCADE; DELETE FROM app.parent")
+    assert server.value("SELECT COUNT(*) FROM app.child") == "0"
 
 
 # --- the trial ---
