@@ -29,7 +29,6 @@ enum Index : uint {
 
 constexpr uint kKindLength = 16;
 constexpr uint kTextLength = 512;
-constexpr uint kTimeLength = 19;
 
 ST_FIELD_INFO fields[] = {Show::Column("KIND", Show::Varchar(kKindLength), NOT_NULL),
                           Show::Column("TABLE_PATH", Show::Varchar(kTextLength), NOT_NULL),
@@ -40,7 +39,7 @@ ST_FIELD_INFO fields[] = {Show::Column("KIND", Show::Varchar(kKindLength), NOT_N
                           Show::Column("LENGTH_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("MESSAGE", Show::Varchar(kTextLength), NOT_NULL),
                           Show::Column("FILE", Show::Varchar(kTextLength), NOT_NULL),
-                          Show::Column("FOUND_AT", Show::Varchar(kTimeLength), NOT_NULL),
+                          Show::Column("FOUND_AT", Show::Datetime(0), NOT_NULL),
                           Show::CEnd()};
 
 int Fill(THD* thd, TABLE_LIST* list, COND*) {
@@ -58,7 +57,7 @@ int Fill(THD* thd, TABLE_LIST* list, COND*) {
     StoreNumber(table->field[kLength], finding.size_bytes);
     StoreText(table->field[kMessage], finding.what);
     StoreText(table->field[kFile], finding.path);
-    StoreText(table->field[kFoundAt], TimeText(damage.found_seconds));
+    StoreTime(table->field[kFoundAt], thd, damage.found_seconds);
     if (schema_table_store_record(thd, table)) return 1;
   }
   return 0;

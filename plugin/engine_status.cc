@@ -7,6 +7,7 @@
 #include "housekeeping.h"
 #include "hton.h"
 #include "scrub.h"
+#include "session_time.h"
 #include "sysvars.h"
 
 namespace quarry {
@@ -96,13 +97,13 @@ void AddGc(Text* text) {
   if (!gc.last_error.empty()) text->Line("last dropped for: ", gc.last_error);
 }
 
-void AddHealth(Text* text, const Counters& counters) {
+void AddHealth(Text* text, THD* thd, const Counters& counters) {
   const ScrubState scrub = GetScrubState();
   text->Section("SCRUB");
   text->Line(ScrubRate() == 0   ? "off (quarry_scrub_rate = 0)"
              : scrub.is_running ? "running"
                                 : "waiting for its next round",
-             ", last round ended ", scrub.last);
+             ", last round ended ", scrub.last_seconds == 0 ? "never" : SessionTimeText(thd, scrub.last_seconds));
   text->Line("segments verified ", scrub.segments, ", bytes read ", scrub.bytes, ", whole rounds ", scrub.rounds);
   text->Line("errors ", scrub.errors, ", doubtful ", scrub.doubtful, " (INFORMATION_SCHEMA.QUARRY_DAMAGE)");
   text->Section("HEALTH");
@@ -120,7 +121,7 @@ bool ShowEngineStatus(handlerton*, THD* thd, stat_print_fn* print, enum ha_stat_
   AddStores(&text);
   AddWork(&text, counters);
   AddGc(&text);
-  AddHealth(&text, counters);
+  AddHealth(&text, thd, counters);
   constexpr std::string_view kName = "QUARRY";
   return print(thd, kName.data(), kName.size(), "", 0, text.text().data(), text.text().size());
 }

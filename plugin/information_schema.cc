@@ -247,10 +247,7 @@ void StoreGc(THD* thd, Field** fields, const StoreStats& stats) {
   }
   const std::optional<GcStoreStatus> gc = GetGcStoreStatus(stats.store);
   if (!gc) return;
-  MYSQL_TIME ended_at;
-  thd->variables.time_zone->gmt_sec_to_TIME(&ended_at, static_cast<my_time_t>(gc->ended_at));
-  fields[tables::kLastGc]->set_notnull();
-  fields[tables::kLastGc]->store_time(&ended_at);
+  StoreTime(fields[tables::kLastGc], thd, static_cast<uint64_t>(gc->ended_at));
   StoreNumber(fields[tables::kLastGcLiveBytes], gc->live_bytes);
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "mariadb_compat.h"
+#include "session_time.h"
 
 namespace quarry {
 
@@ -15,6 +16,13 @@ inline void StoreText(Field* field, std::string_view text) {
 inline void StoreNumber(Field* field, uint64_t number) {
   field->set_notnull();
   field->store(static_cast<longlong>(number), true);
+}
+
+/// A DATETIME column.
+inline void StoreTime(Field* field, THD* thd, uint64_t utc_seconds) {
+  MYSQL_TIME time = SessionTime(thd, utc_seconds);
+  field->set_notnull();
+  field->store_time(&time);
 }
 
 }  // namespace quarry

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <string>
 
 #include "background_thread.h"
 #include "housekeeping.h"
@@ -113,7 +114,7 @@ ScrubPlace FirstPlace() {
 void EndRound() {
   const std::lock_guard<std::mutex> guard(scrub.mutex);
   ++scrub.state.rounds;
-  scrub.state.last = TimeText(NowSeconds());
+  scrub.state.last_seconds = NowSeconds();
   scrub.damages = std::move(scrub.found);
   scrub.found.clear();
 }
@@ -171,21 +172,11 @@ void Run() {
 void Reset() {
   const std::lock_guard<std::mutex> guard(scrub.mutex);
   scrub.state = ScrubState();
-  scrub.state.last = "never";
   scrub.damages.clear();
   scrub.found.clear();
 }
 
 }  // namespace
-
-std::string TimeText(uint64_t seconds) {
-  const auto clock = static_cast<time_t>(seconds);
-  std::tm parts{};
-  gmtime_r(&clock, &parts);
-  char text[32];
-  strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
-  return text;
-}
 
 void StartScrub() { thread.Start(Reset, Run); }
 void StopScrub() { thread.Stop(); }

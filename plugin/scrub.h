@@ -5,7 +5,6 @@
 // Thread-safety: internally synchronised.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "quarry/verify.h"
@@ -17,12 +16,12 @@ void StartScrub();
 void StopScrub();
 
 struct ScrubState {
-  uint64_t bytes = 0;     ///< read since the server started
-  uint64_t segments = 0;  ///< verified to their end
-  uint64_t rounds = 0;    ///< over all of them
-  uint64_t errors = 0;    ///< findings: damaged, missing, unreadable
-  uint64_t doubtful = 0;  ///< findings that CHECK TABLE must tell about
-  std::string last;       ///< when the last round ended, UTC; "never"
+  uint64_t bytes = 0;         ///< read since the server started
+  uint64_t segments = 0;      ///< verified to their end
+  uint64_t rounds = 0;        ///< over all of them
+  uint64_t errors = 0;        ///< findings: damaged, missing, unreadable
+  uint64_t doubtful = 0;      ///< findings that CHECK TABLE must tell about
+  uint64_t last_seconds = 0;  ///< when the last round ended, since 1970, UTC; 0: never
   bool is_running = false;
 };
 ScrubState GetScrubState();
@@ -34,8 +33,5 @@ struct Damage {
 /// What the last whole round found and this one has found so far, at most kDamagesMax.
 inline constexpr size_t kDamagesMax = 1000;
 std::vector<Damage> GetDamages();
-
-/// "2026-01-31 12:00:00", UTC.
-std::string TimeText(uint64_t seconds);
 
 }  // namespace quarry

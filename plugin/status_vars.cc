@@ -6,6 +6,7 @@
 #include "hton.h"
 #include "inner_table_id.h"
 #include "scrub.h"
+#include "session_time.h"
 
 namespace quarry {
 
@@ -136,7 +137,7 @@ enum_mysql_show_type ShowType(Kind kind) {
   return SHOW_LONGLONG;
 }
 
-Snapshot TakeSnapshot() {
+Snapshot TakeSnapshot(THD* thd) {
   Snapshot snapshot{};
   if (StoreDirectory* const directory = Directory()) snapshot.core = directory->GetCounters();
   snapshot.autoincrement_reservations = Get(plugin_counters.autoincrement_reservations);
@@ -153,7 +154,8 @@ Snapshot TakeSnapshot() {
   snapshot.scrub_errors = scrub.errors;
   snapshot.scrub_rounds = scrub.rounds;
   snapshot.scrub_segments = scrub.segments;
-  snprintf(snapshot.scrub_last, sizeof(snapshot.scrub_last), "%s", scrub.last.c_str());
+  snprintf(snapshot.scrub_last, sizeof(snapshot.scrub_last), "%s",
+           scrub.last_seconds == 0 ? "never" : SessionTimeText(thd, scrub.last_seconds).c_str());
   const Counters& core = snapshot.core;
   if (core.flushes > 0) {
     snapshot.committers_per_flush = static_cast<double>(core.committers_flushed) / static_cast<double>(core.flushes);
@@ -161,9 +163,9 @@ Snapshot TakeSnapshot() {
   return snapshot;
 }
 
-int ShowQuarry(THD*, st_mysql_show_var* variable, void* raw_buffer, system_status_var*, enum_var_type) {
+int ShowQuarry(THD* thd, st_mysql_show_var* variable, void* raw_buffer, system_status_var*, enum_var_type) {
   auto* const buffer = new (raw_buffer) Buffer{};
-  buffer->snapshot = TakeSnapshot();
+  buffer->snapshot = TakeSnapshot(thd);
   auto* const base = reinterpret_cast<char*>(&buffer->snapshot);
   for (size_t i = 0; i < kEntryCount; i++) {
     buffer->variables[i].name = kEntries[i].name;

@@ -1,5 +1,6 @@
 """quarry-verify on a stopped server, the scrub of a running one, SHOW ENGINE QUARRY STATUS, and who may touch the files."""
 
+import datetime
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import time
 import pymysql
 import pytest
 
+from harness.gc import Gc
 from harness.segments import all_extents, flip_bit
 from harness.server import REPOSITORY
 from harness.values import payload
@@ -97,6 +99,46 @@ def test_the_scrub_finds_what_was_damaged(own_server):
     before = figure("bytes")
     time.sleep(1.5)
     assert figure("bytes") == before, "a rate of 0 stops it"
+
+
+def times_in(server, time_zone):
+    """Each time that Quarry shows, as a session in this time zone sees it, and its distance from that session's NOW()."""
+    sources = {
+        "found_at": "SELECT MAX(FOUND_AT) AS t FROM information_schema.QUARRY_DAMAGE",
+        "last_gc": "SELECT MAX(LAST_GC) AS t FROM information_schema.QUARRY_TABLES",
+        "scrub_last": "SELECT CAST(VARIABLE_VALUE AS DATETIME) AS t FROM information_schema.GLOBAL_STATUS "
+        "WHERE VARIABLE_NAME = 'QUARRY_SCRUB_LAST'",
+    }
+    connection = server.connect()
+    shown, distance = {}, {}
+    with connection.cursor() as cursor:
+        cursor.execute("SET time_zone = %s", (time_zone,))
+        for name, sql in sources.items():
+            cursor.execute(f"SELECT t, ABS(TIMESTAMPDIFF(SECOND, t, NOW())) FROM ({sql}) AS shown")
+            shown[name], distance[name] = cursor.fetchone()
+        cursor.execute("SHOW ENGINE QUARRY STATUS")
+        text = re.search(r"last round ended ([-0-9]+ [:0-9]+)", cursor.fetchone()[2]).group(1)
+        shown["status"] = datetime.datetime.fromisoformat(text)
+    connection.close()
+    return shown, distance
+
+
+def test_times_are_in_the_sessions_time_zone(own_server):
+    server = own_server("times", "--quarry-scrub-interval=1", "--quarry-scrub-rate=1G")
+    fill(server)
+    extent = extent_of_row(server, 5)
+    flip_bit(extent.path, extent.first_part_offset + 9000, 2)
+    wait_until(lambda: server.query("SELECT 1 FROM information_schema.QUARRY_DAMAGE"), "the scrub finds a flipped bit")
+    Gc(server).run_well()
+    rounds = server.status("quarry_scrub_rounds")
+    wait_until(lambda: server.status("quarry_scrub_rounds") != rounds, "a whole round")
+    server.query("SET GLOBAL quarry_scrub_rate = 0")
+    wait_until(lambda: "---\noff (" in server.query("SHOW ENGINE QUARRY STATUS")[0][2], "the scrub is off")
+    time.sleep(1.5)  # a round that had just begun has seen the rate
+    east, from_east = times_in(server, "+05:00")
+    west, from_west = times_in(server, "-07:30")
+    assert all(seconds < 600 for seconds in (*from_east.values(), *from_west.values())), (east, west)
+    assert {name: east[name] - west[name] for name in east} == dict.fromkeys(east, datetime.timedelta(hours=12.5))
 
 
 def test_the_scrub_pauses_in_a_backup(own_server):
