@@ -2,7 +2,7 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test mtr twin demo server stop status shell cluster cluster-stop bench lab tidy format ci install clean distclean
+.PHONY: help core setup fetch build plugin test mtr twin demo server stop status shell cluster cluster-stop bench lab ndb tidy format ci install clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
@@ -68,11 +68,15 @@ cluster: plugin ## Spider fronts over replicated shards in build/cluster, or KIN
 cluster-stop: ## stop it
 	@[ ! -e build/cluster/cluster.json ] || scripts/cluster stop
 
-bench: build ## run one experiment: make bench EXP=e1 (without EXP: the core comparison with InnoDB; EXP=builds BASE=old.so: two builds)
-	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),bench $(if $(EXP),--exp $(EXP)))
+bench: build ## run one experiment: make bench EXP=e1 ARGS="--rounds 1" (without EXP: the core comparison with InnoDB; EXP=builds BASE=old.so: two builds)
+	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),bench $(if $(EXP),--exp $(EXP))) $(ARGS)
 
-lab: build ## run every experiment there is and write one report: make lab SCALE=quick|full
-	@$(LAB) lab $(if $(SCALE),--scale $(SCALE))
+lab: build ## run the published experiments and write one report: make lab SCALE=quick|full ARGS="--only e1,e4"
+	@$(LAB) lab $(if $(SCALE),--scale $(SCALE)) $(ARGS)
+
+ndb: setup ## build MySQL NDB Cluster privately (about an hour, once) and start it: the lab then measures it too; scripts/ndb stop ends it
+	@scripts/ndb build --jobs $(JOBS)
+	@scripts/ndb start
 
 tidy: fetch ## clang-tidy over core, tools and plugin
 	@scripts/tidy $(JOBS)

@@ -26,8 +26,8 @@ def throughput(point: dict) -> float:
     return point["result"]["events_per_second"]
 
 
-def p95_ms(point: dict) -> float:
-    return point["result"]["latency_p95_ms"]
+def p95_ms(point: dict) -> float | None:
+    return point["result"].get("latency_p95_ms")
 
 
 def bytes_written_ratio(point: dict) -> float | None:
@@ -92,5 +92,5 @@ class Cells:
 
     def cold_rounds(self, key: CellKey, variant: str) -> int:
         """Rounds of a hot read in which more than COLD_SHARE_MAX of the payload came from the device."""
-        return sum(p["operation"] == "read" and p["written"]["server_read_bytes_during_run"] > COLD_SHARE_MAX * p["result"]["events"] * p["size_bytes"]
+        return sum(p["operation"] in ("read", "few") and p["written"].get("server_read_bytes_during_run", 0) > COLD_SHARE_MAX * p["result"]["events"] * p["size_bytes"]
                    for p in self.rounds(key, variant).values())

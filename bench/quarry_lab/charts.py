@@ -136,7 +136,7 @@ def bars(title: str, x_label: str, y_label: str, groups: list[str], series: list
         figure, axes = plt.subplots(figsize=size, layout="constrained")
         draw_bars(axes, groups, series)
         axes.set(title=title, xlabel=x_label, ylabel=y_label)
-        axes.legend()
+        figure.legend(loc="outside lower center", ncols=max(1, min(len(series), int(size[0] / 2.4))))
     return figure
 
 
@@ -165,6 +165,36 @@ def line_panels(title: str, x_label: str, y_label: str, panels: list[Panel]) -> 
     return figure
 
 
+def bar_panels(title: str, panels: list[Panel]) -> Figure:
+    """Panels side by side, each with a scale of its own: one horizontal bar per series (its first point), named, with its median."""
+    with plt.rc_context(STYLE):
+        names = [one.label for one in panels[0].series]
+        size = (2.5 * len(panels) + 2.6, 0.34 * len(names) + 1.2)
+        figure, all_axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False, sharey=True)
+        for axes, panel in zip(all_axes[0], panels, strict=True):
+            for index, one in enumerate(panel.series):
+                _draw_horizontal_bar(axes, index, one)
+            axes.set(title=panel.title)
+            axes.set_yticks(range(len(names)), names)
+            axes.margins(x=0.22)
+            axes.set_xlim(left=0)
+            axes.grid(visible=False)
+            axes.set_xticks([])
+            axes.spines["bottom"].set_visible(False)
+        all_axes[0][0].invert_yaxis()
+        figure.suptitle(title, fontweight="bold")
+    return figure
+
+
+def _draw_horizontal_bar(axes, index: int, one: Series) -> None:
+    summary = one.points[0]
+    if summary is None:
+        return
+    axes.barh(index, summary.median, 0.7, xerr=_error_bars([summary]), color=color_of(one.key, index),
+              error_kw={"elinewidth": 1, "ecolor": "#444444", "capsize": 2})
+    axes.annotate(short_number(summary.median), (summary.high, index), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+
+
 def save_png(figure: Figure, path: Path, dots_per_inch: int = 130) -> Path:
     figure.savefig(path, dpi=dots_per_inch)
     plt.close(figure)
@@ -175,7 +205,7 @@ def svg(figure: Figure) -> str:
     """An <svg> element to stand inside an HTML page."""
     target = io.StringIO()
     # No date: the same figures give the same bytes.
-    figure.savefig(target, format="svg", metadata={"Date": None})
+    figure.savefig(target, format="svg", metadata={"Creator": None, "Date": None, "Format": None, "Type": None})
     plt.close(figure)
     text = target.getvalue()
     return text[text.index("<svg") :]

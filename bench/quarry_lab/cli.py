@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import charts
+from . import charts, variants
 from .experiments.base import Experiment
 from .experiments.catalogue import EXPERIMENTS
 from .lab_server import ConfigurationError, parse_mycnf
@@ -21,6 +21,7 @@ from .request import SCALES, LabError, Request, parse_options
 from .results import RunDirectory, open_run
 from .server import PLUGIN, ServerError
 from .session import execute
+from .target import PASSWORD_VARIABLE, engines_of, local_cluster, parse_address
 from .variants import KIB
 
 EXIT_INTERRUPTED = 130
@@ -50,14 +51,14 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--sizes", type=_numbers, metavar="KB,...", help="value sizes in KB (default: the experiment's)")
     bench.add_argument("--threads", type=_numbers, metavar="N,...", help="client threads (default: the experiment's)")
     bench.add_argument("--ops", type=_words, metavar="OP,...", help="operations (default: the experiment's)")
-    bench.add_argument("--engines", type=_words, metavar="NAME,...", help="variants (default: the experiment's)")
+    bench.add_argument("--engines", type=_words, metavar="NAME,...", help="variants (default: the experiment's, and those of the target)")
     bench.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/benchmarks.md); repeatable")
     _add_run_options(bench)
     bench.add_argument("--baseline-plugin", type=Path, metavar="SO", help="also measure this build of the plugin, in a second server")
-    lab = verbs.add_parser("lab", help="run every experiment that is built and write one report",
-                           formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    lab.add_argument("--scale", choices=SCALES, default="quick", help="quick: one short round of everything, for a look; normal: fair rounds; full: five rounds, both payloads")
-    lab.add_argument("--engines", type=_words, metavar="NAME,...", help="restrict every experiment to these")
+    lab = verbs.add_parser("lab", help="run the published experiments and write one report", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    lab.add_argument("--scale", choices=SCALES, default="normal",
+                     help="quick: one short round of everything, for a look; normal: fair rounds, about two hours; full: a larger grid, five rounds, both payloads")
+    lab.add_argument("--only", type=_words, metavar="NAME,...", help="these experiments (default: all that are published)")
     _add_run_options(lab)
     for verb in OTHER_VERBS:
         verbs.add_parser(verb, add_help=False, help=f"see `{verb} --help`")
@@ -74,6 +75,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--payload", choices=KINDS, help="random: incompressible; text3: about 3:1")
     parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting, the same for all engines; repeatable")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to measure")
+    parser.add_argument("--target", metavar="HOST:PORT|SOCKET", help="also measure this server, with every engine that it offers (default: the NDB Cluster of `make ndb`, if it runs)")
+    parser.add_argument("--target-user", default="root", metavar="NAME", help=f"who to be there; the password is taken from ${PASSWORD_VARIABLE}")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the results go (default: build/bench/<experiment>)")
     parser.add_argument("--fresh", action="store_true", help="start anew even when an interrupted run could be resumed")
 
@@ -87,7 +90,7 @@ def chosen(name: str, wanted: list[str], known: list[str]) -> list[str]:
 
 def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
     """The experiment's own request, with what the command line says instead."""
-    changes: dict = {"settings": _settings(request, arguments), "mycnf": parse_mycnf(arguments.mycnf), "plugin": arguments.plugin,
+    changes: dict = {"settings": _settings(request, arguments), "mycnf": {**request.mycnf, **parse_mycnf(arguments.mycnf)}, "plugin": arguments.plugin,
                      "fresh": arguments.fresh, "output": arguments.output}
     if arguments.rounds is not None and arguments.rounds < 1:
         raise LabError(f"--rounds must be at least 1 (got {arguments.rounds})")
@@ -95,6 +98,20 @@ def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
         if getattr(arguments, name) is not None:
             changes[name] = getattr(arguments, name)
     return replace(request, **changes)
+
+
+def with_target(experiment: Experiment, request: Request, arguments: argparse.Namespace) -> Request:
+    """
+    The request with the target's variants beside its own: --target's, else those of the NDB Cluster that scripts/ndb runs. As it is when
+    there is neither, or the experiment takes none.
+    """
+    if not experiment.takes_target:
+        return request
+    address = parse_address(arguments.target, arguments.target_user) if arguments.target else local_cluster()
+    if not address:
+        return request
+    more = variants.on_target(request.variants, engines_of(address))
+    return replace(request, target=address, variants=[*request.variants, *more])
 
 
 def _settings(request: Request, arguments: argparse.Namespace):
@@ -118,6 +135,7 @@ def bench_request(experiment: Experiment, arguments: argparse.Namespace) -> Requ
         request.threads = arguments.threads
     if arguments.ops:
         request.operations = chosen("--ops", arguments.ops, list(experiment.operations))
+    request = with_target(experiment, request, arguments)
     if arguments.engines:
         request.variants = chosen("--engines", arguments.engines, list(experiment.labels))
     if arguments.baseline_plugin:

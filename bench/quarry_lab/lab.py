@@ -1,58 +1,168 @@
-"""`lab`: runs every experiment that is built, in order, and writes one self-contained report (build/bench/lab/index.html)."""
+"""
+`lab`: runs the published experiments in order and writes one report (build/bench/lab/index.html), lab.json and lab.csv.
+
+Everything that is missing for any of them is said before the first starts, and so is the planned wall time. An interrupted lab keeps
+what it has and a report of it; the same command goes on: finished experiments are kept, the interrupted one is resumed.
+"""
 
 from __future__ import annotations
 
 import argparse
-import html
-import io
+import csv
+import json
 import time
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
-from . import charts
-from .cli import apply_options, run_and_report
-from .experiments.catalogue import EXPERIMENTS
-from .request import BENCH_OUTPUT
-from .results import RunDirectory
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Quarry lab</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }}
-h1, h2 {{ font-weight: 600; }} pre {{ font-size: 12px; overflow-x: auto; line-height: 1.25; }}
-svg {{ max-width: 100%; height: auto; display: block; margin: 1rem 0; }} .dim {{ color: #777; }}
-</style></head><body>
-<h1>Quarry lab</h1><p class="dim">{when}; scale {scale}. Figures are medians over rounds; bars show the range. Raw rounds lie beside each run.</p>
-{sections}
-</body></html>
-"""
+from . import lab_page, session, stats
+from .cells import Cells, p95_ms, throughput
+from .cli import apply_options, chosen, run_and_report, with_target
+from .experiments.base import Experiment
+from .experiments.catalogue import PUBLISHED
+from .lab_page import Chapter
+from .request import BENCH_OUTPUT, LabError, Request
+from .results import open_run
 
 
-def section_html(experiment, run: RunDirectory, title: str) -> str:
-    """The experiment's own tables as text, its charts as inline SVG."""
-    recording = Console(record=True, width=170, file=io.StringIO())
-    experiment.report(recording, run)
-    text = recording.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
-    pictures = "".join(charts.svg(figure) for figure in experiment.figures(run).values())
-    machine = run.run["sessions"][-1]["machine"]
-    about = f"{machine['cpu']}, {machine['processors']} processors, {machine['file_system']}, {machine['sysbench']}, commit {machine['commit']}"
-    return f"<h2>{html.escape(title)}</h2><p class='dim'>{html.escape(about)}</p>{text}{pictures}"
+@dataclass(frozen=True)
+class Step:
+    """One experiment with one payload, and what of it is still to be done."""
+
+    experiment: Experiment
+    request: Request
+    points: int
+    left: int
+    seconds: float
+    target_is_left_out: bool
 
 
-def run(arguments: argparse.Namespace, console: Console) -> Path:
-    sections = []
-    payloads = ["random", "text3"] if arguments.scale == "full" and not arguments.payload else [arguments.payload or "random"]
-    for experiment in EXPERIMENTS.values():
+class LabState:
+    """lab.json: what was asked for, when it began and ended, and at the end every verdict. Externally synchronised."""
+
+    def __init__(self, directory: Path, asked: dict, fresh: bool):
+        self.path = directory / "lab.json"
+        directory.mkdir(parents=True, exist_ok=True)
+        before = json.loads(self.path.read_text()) if self.path.exists() else None
+        self.resumed = bool(before and not fresh and before["finished"] is None and before["asked"] == json.loads(json.dumps(asked)))
+        self.content = before if before and self.resumed else {
+            "asked": asked, "scale": asked["scale"], "started": time.time(), "finished": None, "planned_seconds": 0}
+        self.write()
+
+    def write(self) -> None:
+        temporary = self.path.with_suffix(".json.new")
+        temporary.write_text(json.dumps(self.content, indent=1) + "\n")
+        temporary.rename(self.path)
+
+
+def requests_of(arguments: argparse.Namespace) -> list[tuple[Experiment, Request]]:
+    names = [e.name for e in PUBLISHED]
+    wanted = chosen("--only", arguments.only, names) if arguments.only else names
+    base = arguments.output or BENCH_OUTPUT / "lab"
+    made = []
+    for experiment in (e for e in PUBLISHED if e.name in wanted):
+        # The scale first: what the command line says in so many words stays.
+        request = with_target(experiment, apply_options(experiment.request(arguments.scale), arguments), arguments)
+        payloads = experiment.payloads if arguments.scale == "full" and not arguments.payload else (request.payload,)
         for payload in payloads:
-            # The scale first: what the command line says in so many words stays.
-            request = apply_options(experiment.request(arguments.scale), arguments)
-            request.payload = payload
-            base = arguments.output or BENCH_OUTPUT / "lab"
-            request.output = base / (request.name if payload == "random" else f"{request.name}-{payload}")
-            done = run_and_report(request, experiment, console)
-            sections.append(section_html(experiment, done, f"{experiment.title} ({payload})"))
-    target = (arguments.output or BENCH_OUTPUT / "lab") / "index.html"
-    target.write_text(_PAGE.format(when=time.strftime("%Y-%m-%d %H:%M"), scale=arguments.scale, sections="\n".join(sections)))
-    console.print(f"report: {target}", highlight=False)
+            name = experiment.name if payload == "random" else f"{experiment.name}-{payload}"
+            made.append((experiment, replace(request, payload=payload, output=base / name)))
+    return made
+
+
+def _is_kept(experiment: Experiment, request: Request, state: LabState) -> bool:
+    """Finished by the interrupted lab that is being resumed, with these parameters."""
+    kept = open_run(request.output_directory)
+    return bool(state.resumed and kept and kept.run["finished"] and kept.is_of(experiment.identity(request)))
+
+
+def check_all(wanted: list[tuple[Experiment, Request]]) -> None:
+    """What is missing for any of them, all at once. Raises LabError."""
+    missing = []
+    for experiment, request in wanted:
+        try:
+            session.check(experiment, request)
+        except LabError as error:
+            missing.append(str(error))
+    if missing:
+        raise LabError("before anything starts:\n  " + "\n  ".join(missing) + "\n(--only runs some of the experiments)")
+
+
+def plan(wanted: list[tuple[Experiment, Request]], state: LabState, has_target: bool) -> list[Step]:
+    steps = []
+    for experiment, request in wanted:
+        points, left = session.left_to_do(experiment, request)
+        left = [] if _is_kept(experiment, request, state) else left
+        steps.append(Step(experiment, request, len(points), len(left), experiment.planned_seconds(request, left) if left else 0,
+                          has_target and not experiment.takes_target))
+    return steps
+
+
+def print_plan(console: Console, steps: list[Step], scale: str) -> None:
+    table = Table(show_header=True, box=None, padding=(0, 2), header_style="bold")
+    for heading, justify in (("experiment", "left"), ("points", "right"), ("planned", "right")):
+        table.add_column(heading, justify=justify)
+    for step in steps:
+        count = str(step.points) if step.left == step.points else f"{step.left} left of {step.points}"
+        table.add_row(f"{step.experiment.title} ({step.request.payload})", count, stats.human_seconds(step.seconds))
+    table.add_row("[bold]together[/bold]", str(sum(s.left for s in steps)), f"[bold]{stats.human_seconds(sum(s.seconds for s in steps))}[/bold]")
+    if left_out := [s.experiment.name for s in steps if s.target_is_left_out]:
+        console.print(f"[yellow]--target is left out of[/yellow] {', '.join(dict.fromkeys(left_out))}: their clients know the private servers only", highlight=False)
+    console.print(f"the lab at scale '{scale}'; Ctrl-C keeps what is done, the same command goes on", highlight=False)
+    console.print(table, highlight=False)
+
+
+def write_report(directory: Path, steps: list[Step], state: LabState) -> Path | None:
+    """From what is there; None when no point is."""
+    chapters = [Chapter(step.experiment, run) for step in steps if (run := open_run(step.request.output_directory)) and run.points]
+    if not chapters:
+        return None
+    target = directory / "index.html"
+    target.write_text(lab_page.render(chapters, state.content), encoding="utf-8")
+    state.content["verdicts"] = {c.anchor: [asdict(v) for v in c.verdicts()] for c in chapters}
+    state.content["published"] = {c.anchor: [{"what": f.what, "there": f.value, "here": c.experiment.ours(c.run, f.cell) if f.cell else None}
+                                             for f in c.experiment.published] for c in chapters}
+    state.write()
+    write_medians(directory / "lab.csv", chapters)
     return target
+
+
+def write_medians(path: Path, chapters: list[Chapter]) -> None:
+    """One row per cell and variant of every experiment."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["run", "operation", "setting", "size_bytes", "threads", "variant", "rounds", "noisy_rounds", "events_per_second",
+                         "events_per_second_low", "events_per_second_high", "latency_p95_ms"])
+        for chapter in chapters:
+            cells = Cells(chapter.run.points, chapter.experiment.labels)
+            for key in cells.keys():
+                for variant in cells.variants():
+                    rate, late = cells.summary(key, variant, throughput), cells.summary(key, variant, p95_ms)
+                    if rate:
+                        writer.writerow([chapter.anchor, key.operation, key.setting, key.size_bytes, key.threads, variant, rate.rounds,
+                                         cells.noisy_rounds(key, variant), rate.median, rate.low, rate.high, late.median if late else ""])
+
+
+def run(arguments: argparse.Namespace, console: Console) -> None:
+    wanted = requests_of(arguments)
+    check_all(wanted)
+    directory = arguments.output or BENCH_OUTPUT / "lab"
+    asked = {"scale": arguments.scale, "runs": [experiment.identity(request) for experiment, request in wanted]}
+    state = LabState(directory, asked, arguments.fresh)
+    steps = plan(wanted, state, bool(arguments.target))
+    print_plan(console, steps, arguments.scale)
+    if not state.resumed:
+        state.content["planned_seconds"] = sum(step.seconds for step in steps)
+        state.write()
+    try:
+        for step in steps:
+            if step.left:
+                run_and_report(step.request, step.experiment, console)
+                write_report(directory, steps, state)
+        state.content["finished"] = time.time()
+    finally:
+        target = write_report(directory, steps, state)
+        if target:
+            console.print(f"report: {target}", highlight=False, soft_wrap=True)

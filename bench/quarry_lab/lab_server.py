@@ -88,9 +88,13 @@ class LabServer:
     """One server of a run. Externally synchronised. `key` is the name that variants refer to ('main', 'baseline')."""
 
     def __init__(self, key: str, directory: Path, plugin: Path | None, rocksdb: bool, extra: dict[str, str], paths: tuple[Path, ...] = (),
-                 cgroup: Path | None = None, environment: dict[str, str] | None = None):
-        """paths: directories that `extra` names, made empty for each start and removed in the end. cgroup, environment: PrivateServer's."""
+                 cgroup: Path | None = None, environment: dict[str, str] | None = None, plugins: tuple[str, ...] = ()):
+        """
+        paths: directories that `extra` names, made empty for each start and removed in the end. cgroup, environment: PrivateServer's.
+        plugins: more of the server's own to load, e.g. handlersocket.
+        """
         self.paths, self.cgroup, self.environment = paths, cgroup, environment or {}
+        self.plugins = plugins
         self.key, self.directory, self.plugin, self.rocksdb, self.extra = key, Path(directory), plugin, rocksdb, extra
         self.server: PrivateServer | None = None
         self._connection: pymysql.Connection | None = None
@@ -101,7 +105,8 @@ class LabServer:
         values = {**PINNED, **self.extra}
         if self.rocksdb:
             values = {**ROCKSDB, **values}
-        return [f"--{name.replace('_', '-')}" + ("" if value is None else f"={value}") for name, value in values.items()]
+        loads = [f"--plugin-load-add={name}.so" for name in self.plugins]
+        return loads + [f"--{name.replace('_', '-')}" + ("" if value is None else f"={value}") for name, value in values.items()]
 
     # --- life ---
     def start(self) -> LabServer:
@@ -151,6 +156,11 @@ class LabServer:
     def socket(self) -> str:
         assert self.server
         return str(self.server.socket)
+
+    @property
+    def login(self) -> dict:
+        """How a client gets in, as sysbench.Load has it."""
+        return {"socket": self.socket, "user": "root", "password": ""}
 
     # --- asking ---
     def execute(self, statement: str) -> None:

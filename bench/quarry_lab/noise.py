@@ -77,6 +77,7 @@ def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_se
 
     result = {
         "seconds": round(seconds, 3),
+        "processors": len(os.sched_getaffinity(0)),
         "server_cpus": cpus(own),
         "client_cpus": cpus(children),
         "kernel_cpus": cpus(kernel),

@@ -15,7 +15,9 @@ from dataclasses import asdict, dataclass
 from .variants import Variant
 
 OPERATIONS = ("insert", "read", "mix")
-OPERATION_LABELS = {"insert": "durable insert", "read": "hot read", "mix": "90/10 mix"}
+OPERATION_LABELS = {"insert": "durable insert", "read": "hot read", "mix": "90/10 mix", "few": "read of 64 rows",
+                    "updated": "read of 64 rows beside an updater"}
+FEW_ROWS = 64  # of `few` and `updated`: so few that a reader meets the updater
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,20 @@ class LabError(Exception):
 
 
 @dataclass(frozen=True)
+class Address:
+    """HOST:PORT or the path of a socket, and who to be there."""
+
+    socket: str = ""
+    host: str = ""
+    port: int = 0
+    user: str = "root"
+
+    @property
+    def text(self) -> str:
+        return self.socket or f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
 class Settings:
     seconds: int = 10
     warmup_seconds: int = 2
@@ -49,7 +63,7 @@ class Request:
     mycnf: dict[str, str] = field(default_factory=dict)
     plugin: Path | None = PLUGIN
     baseline_plugin: Path | None = None
-    target: str | None = None  # a server of the user's: HOST:PORT or the path of a socket
+    target: Address | None = None  # a server of the user's
     output: Path | None = None
     fresh: bool = False
 
@@ -62,7 +76,7 @@ class Request:
         return {
             "name": self.name, "operations": self.operations, "sizes_bytes": self.sizes_bytes, "threads": self.threads,
             "variants": self.variants, "rounds": self.rounds, "seed": self.seed, "scale": self.scale, "payload": self.payload,
-            "settings": asdict(self.settings), "options": self.options, "mycnf": self.mycnf, "target": self.target,
+            "settings": asdict(self.settings), "options": self.options, "mycnf": self.mycnf, "target": self.target and self.target.text,
         }
 
 

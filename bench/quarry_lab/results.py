@@ -31,9 +31,12 @@ class RunDirectory:
         self.resumed = bool(self.points)
         self._write_run()
 
+    def is_of(self, parameters: dict) -> bool:
+        return self.run["parameters"] == json.loads(json.dumps(parameters))
+
     def may_resume(self, parameters: dict) -> bool:
         """Only an unfinished run of exactly these parameters is gone on with."""
-        return self.run["finished"] is None and self.run["parameters"] == json.loads(json.dumps(parameters))
+        return self.run["finished"] is None and self.is_of(parameters)
 
     def _read_points(self) -> list[dict]:
         """Also cuts off the torn last line of a run that was killed while writing it: that point is measured again."""

@@ -11,36 +11,46 @@ belongs to who caused it.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from . import device, noise, stats, sysbench
 from .experiments.base import Bench, Context
 from .lab_server import DATABASE, LabServer
 from .payload import Payload
-from .plan import OPERATION_LABELS, Block, Point
+from .plan import FEW_ROWS, OPERATION_LABELS, Block, Point
 from .request import LabError
-from .variants import ALL, Variant, create_table
+from .target import SCHEMA_PREFIX, TargetServer
+from .variants import ALL, Variant, column_names, create_table
+
+
+INSERT_SCHEMA = f"{SCHEMA_PREFIX}insert"
+Server = LabServer | TargetServer
 
 
 class TableBench(Bench):
     """Externally synchronised. `servers` by key; the caller starts and closes them."""
 
-    def __init__(self, context: Context, servers: dict[str, LabServer], payload: Payload):
+    def __init__(self, context: Context, servers: dict[str, Server], payload: Payload):
         self.directory, self.progress, self.settings = context.run, context.progress, context.request.settings
         self.servers, self.payload = servers, payload
         self.write_rate = 0.0  # the device's own, for the space that an insert point may need
         self._conditioned = False
         self._memory_of: dict[tuple[str, int], dict] = {}
+        self._cached_before: dict[tuple[str, int], dict[str, int]] = {}  # of an engine that tells of all its tables together
 
     def describe(self) -> dict:
         return {"payload": self.payload.describe(), "servers": {key: server.describe() for key, server in self.servers.items()}}
 
     def begin(self, block: Block) -> None:
         if not self._conditioned:
-            for server in self.servers.values():
+            for server in self._private_servers():
                 self._condition(server)
             self._conditioned = True
         self._probe_device(block.round)
+
+    def _private_servers(self) -> list[LabServer]:
+        return [server for server in self.servers.values() if isinstance(server, LabServer)]
 
     def end(self, block: Block) -> None:
         for size in sorted({point.size_bytes for point in block.points}):
@@ -59,7 +69,7 @@ class TableBench(Bench):
         rows = max(int(found["innodb_log_file_size"]), int(found["innodb_buffer_pool_size"])) * 5 // 4 // value_bytes
         self._use_schema(server, "conditioning")
         server.execute("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB) ENGINE=InnoDB")
-        sysbench.fill(sysbench.Load("read", server.socket, "conditioning", "root", "", value_bytes, threads=4, rows=rows), self.payload)
+        sysbench.fill(sysbench.Load("read", "conditioning", value_bytes, threads=4, rows=rows, **server.login), self.payload)
         server.execute("DROP DATABASE conditioning")
         server.settle()
 
@@ -70,67 +80,73 @@ class TableBench(Bench):
 
     def _probe_device(self, round_number: int) -> None:
         """Once per round and session: the device's own rate drifts too. Not at all when the settings say 0 seconds."""
-        if not self.settings.device_probe_seconds:
+        private = self._private_servers()
+        if not self.settings.device_probe_seconds or not private:
             return
         probes = self.directory.run["sessions"][-1].setdefault("device_probes", [])
         if any(p["round"] == round_number for p in probes):
             return
         self.progress.step("measuring the device's own rate")
-        for server in self.servers.values():
+        for server in private:
             server.settle()
-        result = device.probe(Path(self._any_server().directory).parent, self.settings.device_probe_seconds)
+        result = device.probe(Path(private[0].directory).parent, self.settings.device_probe_seconds)
         probes.append({"round": round_number, **result})
         self.directory.update_session("device_probes", probes)
         self.write_rate = max(p["sequential_write_bytes_per_second"] for p in probes)
-
-    def _any_server(self) -> LabServer:
-        return next(iter(self.servers.values()))
 
     def _rows(self, size_bytes: int) -> int:
         """Rows per table of a dataset."""
         return max(self.settings.rows_min, self.settings.dataset_bytes // size_bytes // self.settings.tables)
 
-    def _load(self, point: Point, server: LabServer, operation: str) -> sysbench.Load:
-        return sysbench.Load(operation=operation, socket=server.socket, database=DATABASE, user="root", password="",
-                             value_bytes=point.size_bytes, threads=point.threads, rows=self._rows(point.size_bytes),
+    def _load(self, point: Point, server: Server, operation: str) -> sysbench.Load:
+        variant, rows = ALL[point.variant], self._rows(point.size_bytes)
+        return sysbench.Load(operation=operation, database=DATABASE, **server.login,
+                             value_bytes=point.size_bytes // variant.columns, threads=point.threads,
+                             rows=min(rows, FEW_ROWS) if operation in ("few", "updated") else rows,
                              tables=self.settings.tables, warmup_seconds=self.settings.warmup_seconds, seconds=self.settings.seconds,
                              read_percent=self.settings.read_percent,
                              batch_rows=self.settings.batch_rows if operation == "insert" else 1,
-                             session_sql=ALL[point.variant].session_sql)
+                             session_sql=variant.session_sql, columns=variant.columns, id_expression=variant.id_expression)
 
-    def _create_tables(self, server: LabServer, variant: Variant, size_bytes: int) -> None:
+    def _create_tables(self, server: Server, variant: Variant, size_bytes: int) -> None:
+        if variant.sequence_cache:
+            server.execute(f"CREATE OR REPLACE SEQUENCE ids CACHE {variant.sequence_cache} ENGINE=InnoDB")
         for i in range(1, self.settings.tables + 1):
             server.execute(f"DROP TABLE IF EXISTS sbtest{i}")
             server.execute(create_table(variant, size_bytes, f"sbtest{i}"))
 
-    def _use_schema(self, server: LabServer, name: str) -> None:
+    def _use_schema(self, server: Server, name: str) -> None:
         server.execute(f"CREATE DATABASE IF NOT EXISTS `{name}`")
         server.execute(f"USE `{name}`")
 
     def _dataset_schema(self, variant: Variant, size_bytes: int) -> str:
-        return f"data_{variant.key.replace('-', '_')}_{size_bytes}"
+        return f"{SCHEMA_PREFIX}{variant.key.replace('-', '_')}_{size_bytes}"
 
-    def _ensure_dataset(self, point: Point, server: LabServer, variant: Variant) -> str:
+    def _ensure_dataset(self, point: Point, server: Server, variant: Variant) -> str:
         """Loads the rows that reads and updates need, unless they are there; returns the schema."""
         schema = self._dataset_schema(variant, point.size_bytes)
         if (variant.key, point.size_bytes) not in server.datasets:
             self.progress.step(f"loading {variant.label} {point.size_bytes // 1024} KB")
             self._use_schema(server, schema)
+            if variant.engine == "ROCKSDB" and isinstance(server, LabServer):
+                self._cached_before[(variant.key, point.size_bytes)] = cached_bytes(server, variant, schema)
             self._create_tables(server, variant, point.size_bytes)
             load = self._load(point, server, "read")
             sysbench.fill(sysbench.Load(**{**load.__dict__, "threads": 4, "database": schema}), self.payload)
+            value, each = column_names(variant)[0], point.size_bytes // variant.columns
             for i in range(1, self.settings.tables + 1):
-                (count,) = server.rows(f"SELECT COUNT(*), MIN(LENGTH(data)), MAX(LENGTH(data)) FROM sbtest{i}")
-                if [int(x) for x in count] != [self._rows(point.size_bytes), point.size_bytes, point.size_bytes]:
+                (count,) = server.rows(f"SELECT COUNT(*), MIN(LENGTH({value})), MAX(LENGTH({value})) FROM sbtest{i}")
+                if [int(x) for x in count] != [self._rows(point.size_bytes), each, each]:
                     raise LabError(f"the dataset of {variant.label} is wrong: rows and lengths {count}")
             server.datasets[(variant.key, point.size_bytes)] = schema
         return schema
 
-    def _warm(self, server: LabServer, schema: str) -> None:
+    def _warm(self, server: Server, schema: str, variant: Variant) -> None:
         """Every value is read once, so that a hot read is one."""
         self._use_schema(server, schema)
+        sums = ", ".join(f"BIT_XOR(CRC32({name}))" for name in column_names(variant))
         for i in range(1, self.settings.tables + 1):
-            server.rows(f"SELECT BIT_XOR(CRC32(data)) FROM sbtest{i}")
+            server.rows(f"SELECT {sums} FROM sbtest{i}")
 
     def _drop_datasets(self, size_bytes: int) -> None:
         for server in self.servers.values():
@@ -141,13 +157,15 @@ class TableBench(Bench):
             self._bound_disk(server)
 
     # --- space ---
-    def _bound_disk(self, server: LabServer) -> None:
+    def _bound_disk(self, server: Server) -> None:
         """An engine may keep dropped space for later: beyond the budget the server starts on a fresh directory."""
-        if server.disk_bytes() > self.settings.disk_budget_bytes:
+        if isinstance(server, LabServer) and server.disk_bytes() > self.settings.disk_budget_bytes:
             self._recycle(server)
 
-    def _check_space(self, point: Point, server: LabServer) -> None:
+    def _check_space(self, point: Point, server: Server) -> None:
         """Before a point that writes: room for what the device could take at its own rate, and as much again for redo and doublewrite."""
+        if not isinstance(server, LabServer):
+            return
         seconds = self.settings.seconds + self.settings.warmup_seconds
         share = 1.0 if point.operation == "insert" else (100 - self.settings.read_percent) / 100 * 2
         need = int(self.write_rate * seconds * share) + self.settings.disk_reserve_bytes
@@ -163,36 +181,37 @@ class TableBench(Bench):
     def measure(self, point: Point) -> dict:
         variant = ALL[point.variant]
         server = self.servers[variant.server]
-        if point.operation != "read":
+        if point.operation in ("insert", "mix"):
             self._check_space(point, server)
         if point.operation == "insert":
-            schema = "insert_point"
+            schema = INSERT_SCHEMA
             self._use_schema(server, schema)
             self._create_tables(server, variant, point.size_bytes)
         else:
             schema = self._ensure_dataset(point, server, variant)
             self.progress.step(f"warming {variant.label} {point.size_bytes // 1024} KB")
-            self._warm(server, schema)
+            self._warm(server, schema, variant)
         record = self._measure(point, server, variant, schema)
         if point.operation == "insert":
-            server.execute("DROP DATABASE insert_point")
+            server.execute(f"DROP DATABASE {INSERT_SCHEMA}")
             self._bound_disk(server)
         return record
 
-    def _memory(self, point: Point, server: LabServer, variant: Variant, schema: str) -> dict | None:
+    def _memory(self, point: Point, server: Server, variant: Variant, schema: str) -> dict | None:
         """What the server's caches hold of the dataset once every row was read; asked once a dataset, outside measured intervals."""
-        if point.operation == "insert":
+        if point.operation == "insert" or not isinstance(server, LabServer):
             return None
         key = (variant.key, point.size_bytes)
         if key not in self._memory_of:
             rows = self._rows(point.size_bytes) * self.settings.tables
-            self._memory_of[key] = {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached_bytes(server, variant, schema)}
+            cached = growth(self._cached_before.get(key, {}), cached_bytes(server, variant, schema))
+            self._memory_of[key] = {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached}
         return self._memory_of[key]
 
-    def _measure(self, point: Point, server: LabServer, variant: Variant, schema: str) -> dict:
+    def _measure(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:
         self.progress.step(f"settling before {variant.label}")
         settled_before = {key: other.settle() for key, other in self.servers.items()}[server.key]
-        own_pids = {s.pid for s in self.servers.values()}
+        own_pids = {s.pid for s in self._private_servers()}
         if self.settings.quiet_wait_seconds_max:
             self.progress.step("waiting for a quiet machine")
             noise.wait_for_quiet(own_pids, self.settings.quiet_wait_seconds_max)
@@ -203,7 +222,7 @@ class TableBench(Bench):
         load = sysbench.Load(**{**self._load(point, server, point.operation).__dict__, "database": schema})
         self.progress.step(f"{variant.label} {point.size_bytes // 1024} KB {OPERATION_LABELS[point.operation]} x {point.threads}")
         counters_before = server.counters()
-        with noise.Meter(own_pids) as meter:
+        with noise.Meter(own_pids) as meter, (sysbench.updating(load, self.payload) if point.operation == "updated" else nullcontext()):
             result = sysbench.run(load, self.payload)
         counters_run = server.counters()
         self.progress.step(f"settling after {variant.label}")
@@ -224,9 +243,9 @@ class TableBench(Bench):
             "configuration": pinned,
         }
 
-    def _quarry_columns(self, server: LabServer, schema: str) -> list[dict]:
+    def _quarry_columns(self, server: Server, schema: str) -> list[dict]:
         """What the engine says of the measured columns (inline, prefix and part size, codec, managed or why not)."""
-        if not server.plugin:
+        if not isinstance(server, LabServer) or not server.plugin:
             return []
         names = [row[0] for row in server.rows("SHOW COLUMNS FROM INFORMATION_SCHEMA.QUARRY_COLUMNS")]
         rows = server.rows(f"SELECT * FROM INFORMATION_SCHEMA.QUARRY_COLUMNS WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = 'sbtest1'")
@@ -234,23 +253,34 @@ class TableBench(Bench):
 
 
 def cached_bytes(server: LabServer, variant: Variant, schema: str) -> dict[str, int]:
-    """By cache: pages of InnoDB's buffer pool (by tablespace, which counts overflow pages too), QUARRY's cache, MyRocks' block cache and memtables."""
+    """
+    By cache: pages of InnoDB's buffer pool (by tablespace, which counts overflow pages too), QUARRY's own cache, MyRocks' block cache and
+    memtables, and the kernel's page cache of QUARRY's and MyRocks' files. MyRocks tells of all its tables together: see `growth`.
+    """
     if variant.engine == "ROCKSDB":
         (block_cache,) = server.rows("SELECT SUM(VALUE) FROM information_schema.ROCKSDB_DBSTATS WHERE STAT_TYPE = 'DB_BLOCK_CACHE_USAGE'")
         (memtables,) = server.rows("SELECT SUM(VALUE) FROM information_schema.ROCKSDB_CFSTATS WHERE STAT_TYPE = 'CUR_SIZE_ALL_MEM_TABLES'")
-        return {"rocksdb_block_cache": int(block_cache[0] or 0), "rocksdb_memtables": int(memtables[0] or 0)}
+        return {"rocksdb_block_cache": int(block_cache[0] or 0), "rocksdb_memtables": int(memtables[0] or 0),
+                "page_cache": device.page_cache_bytes(server.directory / "data" / "#rocksdb")}
     ((pages, page_bytes),) = server.rows(
         "SELECT COUNT(*), @@innodb_page_size FROM information_schema.INNODB_BUFFER_PAGE WHERE space IN (SELECT space FROM "
         f"information_schema.INNODB_SYS_TABLESPACES WHERE name LIKE '{schema}/%')")
     found = {"buffer_pool": int(pages) * int(page_bytes)}
     if variant.engine == "QUARRY":
-        ((cached,),) = server.rows(f"SELECT SUM(CACHED_BYTES) FROM information_schema.QUARRY_TABLES WHERE TABLE_SCHEMA = '{schema}'")
-        found["quarry_cache"] = int(cached or 0)
+        stores = server.rows(f"SELECT CACHED_BYTES, STORE_PATH FROM information_schema.QUARRY_TABLES WHERE TABLE_SCHEMA = '{schema}'")
+        found["quarry_cache"] = sum(int(cached) for cached, _path in stores)
+        found["page_cache"] = sum(device.page_cache_bytes(server.directory / "data" / "#quarry" / path) for _cached, path in stores)
     return found
 
 
-def written(before: dict, run: dict, after: dict, payload_bytes: int) -> dict:
-    """Bytes written from before the load until settled after it, and their ratio to the payload (None when nothing was written)."""
+def growth(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    return {name: max(0, size - before.get(name, 0)) for name, size in after.items()}
+
+
+def written(before: dict | None, run: dict | None, after: dict | None, payload_bytes: int) -> dict:
+    """Bytes written from before the load until settled after it, and their ratio to the payload (None when nothing was written, or not known)."""
+    if not before or not run or not after:
+        return {"server_bytes_per_payload_byte": None, "device_bytes_per_payload_byte": None}
     server_bytes = after["server_write_bytes"] - before["server_write_bytes"]
     known = before["device_write_bytes"] is not None
     device_bytes = after["device_write_bytes"] - before["device_write_bytes"] if known else None

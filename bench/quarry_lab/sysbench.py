@@ -6,7 +6,9 @@ import json
 import shutil
 import subprocess
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from .noise import children_cpu_seconds
@@ -14,7 +16,7 @@ from .payload import Payload
 from .program import ProgramError, RunningProgram
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "sysbench"
-OPERATIONS = {"insert": "blob_insert.lua", "read": "blob_read.lua", "mix": "blob_mix.lua"}
+OPERATIONS = {"insert": "blob_insert.lua", "read": "blob_read.lua", "mix": "blob_mix.lua", "few": "blob_read.lua", "updated": "blob_read.lua"}
 
 
 class SysbenchError(ProgramError):
@@ -26,12 +28,14 @@ class Load:
     """One load on one server; sizes in bytes, times in seconds."""
 
     operation: str  # a key of OPERATIONS
-    socket: str
     database: str
-    user: str
-    password: str
     value_bytes: int
     threads: int
+    socket: str = ""  # or host and port
+    host: str = ""
+    port: int = 0
+    user: str = "root"
+    password: str = ""
     rows: int = 1
     tables: int = 1
     warmup_seconds: int = 2
@@ -39,6 +43,8 @@ class Load:
     read_percent: int = 90
     batch_rows: int = 1
     session_sql: str = ""
+    columns: int = 1  # of value_bytes each
+    id_expression: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,15 +83,16 @@ def version() -> str:
 
 
 def _command(load: Load, payload: Payload, script: str) -> list[str]:
+    where = [f"--mysql-socket={load.socket}"] if load.socket else [f"--mysql-host={load.host}", f"--mysql-port={load.port}"]
     return [
-        "sysbench",
-        f"--mysql-socket={load.socket}", f"--mysql-db={load.database}", f"--mysql-user={load.user}", f"--mysql-password={load.password}",
+        "sysbench", *where,
+        f"--mysql-db={load.database}", f"--mysql-user={load.user}", f"--mysql-password={load.password}",
         # An ignored error would be retried silently; every error must show.
         "--mysql-ignore-errors=none",
         f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95",
         f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
         f"--read-percent={load.read_percent}", f"--batch-rows={load.batch_rows}",
-        f"--session-sql={load.session_sql}",
+        f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",
         f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",
         str(SCRIPTS / script),
     ]
@@ -135,6 +142,21 @@ def run(load: Load, payload: Payload) -> LoadResult:
     if len(reports) != expected:
         raise SysbenchError(f"sysbench printed {len(reports)} reports, {expected} were expected")
     return combine(reports, load.batch_rows, children_cpu_seconds() - cpu_before)
+
+
+@contextmanager
+def updating(load: Load, payload: Payload) -> Iterator[None]:
+    """Meanwhile one client updates the same rows without a pause. An error of it is raised at the end."""
+    command = _command(replace(load, threads=1, read_percent=0), payload, OPERATIONS["mix"])
+    command[1:1] = ["--time=0", "--events=0"]
+    running = RunningLoad([*command, "run"], payload)
+    try:
+        yield
+        if running.process.poll() is not None:
+            running.wait(1)
+            raise SysbenchError("the updater ended before the readers")
+    finally:
+        running.stop()
 
 
 def fill(load: Load, payload: Payload) -> float:

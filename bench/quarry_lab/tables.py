@@ -14,7 +14,7 @@ from rich.table import Table
 from . import charts, stats
 from .cells import CellKey, Cells, bytes_written_ratio, p95_ms, payload_rate, throughput
 from .noise import NOISE_CPUS_MAX
-from .plan import OPERATION_LABELS, OPERATIONS
+from .plan import OPERATION_LABELS
 from .variants import KIB
 
 
@@ -88,7 +88,7 @@ def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:
     for heading in ("events/s", "range", *(f"/ {cells.label(r)}" for r in against), "p95 ms", "B/B", "dev"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("notes")
-    for key in sorted(cells.keys(), key=lambda k: (OPERATIONS.index(k.operation), k.size_bytes, k.threads)):
+    for key in sorted(cells.keys(), key=lambda k: (list(OPERATION_LABELS).index(k.operation), k.size_bytes, k.threads)):
         head = f"{OPERATION_LABELS[key.operation]} {size_label(key.size_bytes)} x{key.threads}"
         for variant in variants:
             if cells.rounds(key, variant):

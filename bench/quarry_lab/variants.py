@@ -7,7 +7,7 @@ there: BLOB up to 4 KB, MEDIUMBLOB up to 24 KB, LONGBLOB above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 KIB = 1024
 CORE_SIZES_KIB = (4, 24, 64, 448)
@@ -30,10 +30,16 @@ class Variant:
     table_options: str = ""
     session_sql: str = ""  # every client connection runs it first
     size_min_bytes: int = 0
+    columns: int = 1  # values per row, each an equal share of the size
+    sequence_cache: int = 0  # ids come from a SEQUENCE with this cache instead of AUTO_INCREMENT
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:
         return size_bytes >= self.size_min_bytes and (self.column != "varbinary" or size_bytes <= VARBINARY_BYTES_MAX)
+
+    @property
+    def id_expression(self) -> str:
+        return "NEXTVAL(ids)" if self.sequence_cache else ""
 
     @property
     def needs_plugin(self) -> bool:
@@ -51,6 +57,10 @@ def _batches(batch_bytes: int) -> str:
 
 def _prefetch(size: int) -> Variant:
     return Variant(f"quarry-prefetch-{size}", f"QUARRY prefetch {size}", "QUARRY", session_sql=f"SET quarry_autoincrement_prefetch_sz={size}")
+
+
+def _sequence(size: int) -> Variant:
+    return Variant(f"sequence-{size}", f"SEQUENCE CACHE {size}", "QUARRY", sequence_cache=size)
 
 
 def sweep_key(batch_kib: int) -> str:
@@ -80,11 +90,50 @@ ALL = {
                 size_min_bytes=64 * KIB),
         Variant("quarry-varbinary", "QUARRY VARBINARY", "QUARRY", column="varbinary"),
         _prefetch(1), _prefetch(256), _prefetch(1024),
+        _sequence(1), _sequence(256), _sequence(1024),
+        # E2's: two values a row.
+        Variant("innodb-2blob", "InnoDB, two BLOBs", "InnoDB", columns=2),
+        Variant("innodb-2varbinary", "InnoDB, two VARBINARYs", "InnoDB", column="varbinary", columns=2),
+        Variant("rocksdb-2blob", "MyRocks, two BLOBs", "ROCKSDB", columns=2),
+        Variant("quarry-2blob", "QUARRY, two BLOBs, head 256", "QUARRY", inline="256", columns=2),
+        Variant("quarry-2blob-default", "QUARRY, two BLOBs, default options", "QUARRY", columns=2),
+        Variant("quarry-2varbinary", "QUARRY, two VARBINARYs", "QUARRY", column="varbinary", columns=2),
         *(_swept(kib) for kib in SWEEP_KIB),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
         Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),
     )
 }
+
+
+TARGET = "target"
+TARGET_PREFIX = f"{TARGET}-"
+
+
+def _ndb(variant: Variant) -> Variant:
+    """The same in MySQL Cluster: its own names of the batches and of the prefetch."""
+    session_sql = variant.session_sql.replace("quarry_autoincrement_prefetch_sz", "ndb_autoincrement_prefetch_sz")
+    session_sql = session_sql.replace("quarry_read_batch_bytes", "ndb_blob_read_batch_bytes").replace("quarry_write_batch_bytes", "ndb_blob_write_batch_bytes")
+    return replace(variant, key=variant.key.replace("quarry", "ndb"), label=variant.label.replace("QUARRY", "NDB"), engine="NDBCLUSTER", session_sql=session_sql)
+
+
+def _on_target(variant: Variant) -> Variant:
+    return replace(variant, key=TARGET_PREFIX + variant.key, label=f"{variant.label}, target", server=TARGET)
+
+
+def _for_targets() -> list[Variant]:
+    """What may live on a server of the user's: every variant there is, and of Quarry's the NDB twin where NDB knows such a thing."""
+    base = [v for v in ALL.values() if v.server == "main"]
+    twins = [_ndb(v) for v in base if v.engine == "QUARRY" and v.inline != "core" and not v.sequence_cache and "default" not in v.key and not v.table_options]
+    return [_on_target(v) for v in (*base, *twins)]
+
+
+ALL |= {v.key: v for v in _for_targets()}
+
+
+def on_target(keys: list[str], engines: set[str]) -> list[str]:
+    """Of these variants those that a target with these engines (names in capitals) can have too, NDB twins included."""
+    candidates = [name for key in keys for name in (TARGET_PREFIX + key, TARGET_PREFIX + key.replace("quarry", "ndb"))]
+    return [key for key in dict.fromkeys(candidates) if key in ALL and ALL[key].engine.upper() in engines]
 
 
 LABELS = {key: variant.label for key, variant in ALL.items()}
@@ -117,10 +166,15 @@ def column_type(variant: Variant, size_bytes: int) -> str:
     return "MEDIUMBLOB" if size_bytes <= 24 * KIB else "LONGBLOB"
 
 
+def column_names(variant: Variant) -> list[str]:
+    return ["data"] if variant.columns == 1 else [f"data{i}" for i in range(1, variant.columns + 1)]
+
+
 def create_table(variant: Variant, size_bytes: int, table: str) -> str:
     """The statement as the published experiment writes it, but for the engine's name."""
     inline = inline_bytes(variant, size_bytes)
     comment = f' COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE={inline}"' if inline is not None else ""
     options = f" {variant.table_options}" if variant.table_options else ""
-    return (f"CREATE TABLE {table} (id INT PRIMARY KEY AUTO_INCREMENT, data {column_type(variant, size_bytes)}{comment}) "
-            f"ENGINE={variant.engine}{options}")
+    values = ", ".join(f"{name} {column_type(variant, size_bytes // variant.columns)}{comment}" for name in column_names(variant))
+    counter = "" if variant.sequence_cache else " AUTO_INCREMENT"
+    return f"CREATE TABLE {table} (id INT PRIMARY KEY{counter}, {values}) ENGINE={variant.engine}{options}"

@@ -19,9 +19,10 @@ from .stats import Summary
 
 REPRODUCED, NOT_REPRODUCED, NOT_APPLICABLE, NOT_JUDGED = "reproduced", "not reproduced", "not applicable", "not judged"
 MET, NOT_MET = "met", "not met"  # of targets, which nobody published
+ANSWERED = "answered"  # a question that was left open there
 FAIR_SECONDS, FAIR_ROUNDS = 10, 3
 NOISY_SHARE_MAX = 1 / 3  # of the points that a verdict rests on
-COLOURS = {MET: "green", NOT_MET: "red", REPRODUCED: "green", NOT_REPRODUCED: "red"}
+COLOURS = {ANSWERED: "green", MET: "green", NOT_MET: "red", REPRODUCED: "green", NOT_REPRODUCED: "red"}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 -- Common part of the BLOB workloads for sysbench 1.0.20: options, payloads, prepared statements, and the report in one JSON line.
 -- Tables are sbtest1..sbtestN (id INT PRIMARY KEY AUTO_INCREMENT, data <type>), made by the caller; `prepare` only fills them.
+-- With --columns=N the values are in columns data1..dataN.
 --
 -- Client cost. The client shares the machine with the server, so it must not copy or escape a value: values are binary
 -- parameters of prepared statements, bound anew for each write to an address inside one big buffer (a bind costs about a
@@ -30,6 +31,8 @@ sysbench.cmdline.options = {
    tables = {"Number of tables", 1},
    read_percent = {"blob_mix: percentage of point selects; the rest are updates", 90},
    rows_per_transaction = {"prepare: rows per transaction", 16},
+   columns = {"Values per row", 1},
+   id_expression = {"blob_insert: an SQL expression for the id, e.g. NEXTVAL(ids); empty: AUTO_INCREMENT", ""},
    batch_rows = {"blob_insert: rows per INSERT statement", 1},
    session_sql = {"A statement that every connection runs first, e.g. SET quarry_read_batch_bytes=65536", ""},
    payload_path = {"File (or /proc/self/fd/N) that holds the payload bytes; empty: made here, at random", ""},
@@ -115,6 +118,18 @@ function Statement:execute()
    return self.handle:execute()
 end
 
+-- The names of the value columns, with something after each.
+function blob.columns(after)
+   if sysbench.opt.columns == 1 then return "data" .. after end
+   local names = {}
+   for i = 1, sysbench.opt.columns do names[i] = "data" .. i .. after end
+   return table.concat(names, ", ")
+end
+
+function blob.placeholders()
+   return "?" .. string.rep(", ?", sysbench.opt.columns - 1)
+end
+
 function blob.connect()
    local drv = sysbench.sql.driver()
    local con = drv:connect()
@@ -129,7 +144,8 @@ end
 function blob.fill()
    local con = blob.connect()
    for t = 1, sysbench.opt.tables do
-      local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, data) VALUES (?, ?)", "iv")
+      local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, " .. blob.columns("") .. ") VALUES (?, " .. blob.placeholders() .. ")",
+                                    "i" .. string.rep("v", sysbench.opt.columns))
       local pending = 0
       for id = sysbench.tid % sysbench.opt.threads + 1, sysbench.opt.rows, sysbench.opt.threads do
          if pending == 0 then con:query("BEGIN") end
@@ -152,7 +168,7 @@ sysbench.cmdline.commands = {prepare = {blob.fill, sysbench.cmdline.PARALLEL_COM
 function blob.select_statements(con)
    local statements = {}
    for t = 1, sysbench.opt.tables do
-      statements[t] = blob.statement(con, "SELECT data FROM sbtest" .. t .. " WHERE id = ?", "i")
+      statements[t] = blob.statement(con, "SELECT " .. blob.columns("") .. " FROM sbtest" .. t .. " WHERE id = ?", "i")
    end
    return statements
 end
@@ -160,7 +176,8 @@ end
 function blob.update_statements(con)
    local statements = {}
    for t = 1, sysbench.opt.tables do
-      statements[t] = blob.statement(con, "UPDATE sbtest" .. t .. " SET data = ? WHERE id = ?", "vi")
+      statements[t] = blob.statement(con, "UPDATE sbtest" .. t .. " SET " .. blob.columns(" = ?") .. " WHERE id = ?",
+                                      string.rep("v", sysbench.opt.columns) .. "i")
    end
    return statements
 end

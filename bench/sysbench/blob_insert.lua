@@ -8,8 +8,12 @@ function thread_init()
    statements = {}
    for t = 1, sysbench.opt.tables do
       local rows = sysbench.opt.batch_rows
-      local text = "INSERT INTO sbtest" .. t .. " (data) VALUES (?)" .. string.rep(", (?)", rows - 1)
-      statements[t] = blob.statement(con, text, string.rep("v", rows))
+      local names, row = blob.columns(""), "(" .. blob.placeholders() .. ")"
+      if sysbench.opt.id_expression ~= "" then
+         names, row = "id, " .. names, "(" .. sysbench.opt.id_expression .. ", " .. blob.placeholders() .. ")"
+      end
+      local text = "INSERT INTO sbtest" .. t .. " (" .. names .. ") VALUES " .. row .. string.rep(", " .. row, rows - 1)
+      statements[t] = blob.statement(con, text, string.rep("v", rows * sysbench.opt.columns))
    end
 end
 

@@ -17,6 +17,7 @@ from . import report_e1, report_space, summary, svg
 from .tables import DATA_SETS, NDB_INLINE_BYTES, VARBINARY_BYTES_MAX, VARIANTS
 
 _TEMPLATE = Path(__file__).parent / "templates" / "page.html"
+_STYLE = Path(__file__).parent.parent / "page.css"
 
 
 def render(result: dict) -> str:
@@ -42,6 +43,7 @@ class Page:
     def pieces(self) -> dict[str, str]:
         corpus = self.result["corpus"]
         return {
+            "style": _STYLE.read_text(encoding="utf-8"),
             "commit": escape(self.result["machine"]["commit"] or "unversioned"),
             "date": time.strftime("%e %B %Y, %H:%M", time.localtime(self.result["started"])).strip(),
             "headline": escape(self._headline()),

@@ -19,6 +19,10 @@ A new experiment is a subclass of Experiment in a module of its own, listed in e
     figures(run)          name -> matplotlib Figure (charts.py): saved as PNG, and drawn into the report
     verdicts(run)         one Verdict per finding (verdicts.judge, not_applicable, not_measured)
     tables(run)           rich tables for the terminal and the report; report() prints them and the verdicts
+    ours(run, cell)       this run's figure beside a published one, as text; by default the events per second of the cell
+    payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
+
+    takes_target          whether --target's server is measured too (its variants: variants.on_target); the others say that they leave it out
 
 A Bench measures: describe() says what runs (recorded in run.json for every session), begin(block)/end(block) set up and remove what the
 block's points share, measure(point) returns the record of one point. A record is a dictionary that holds at least
@@ -41,6 +45,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import stats, verdicts
+from ..cells import CellKey, Cells, throughput
 from ..plan import Block, Cell, Point, by_size, interleave
 from ..progress import RunProgress
 from ..request import Request
@@ -98,6 +103,8 @@ class Experiment(ABC):
     published: ClassVar[tuple[PublishedFigure, ...]] = ()
     operations: ClassVar[tuple[str, ...]]
     reference: ClassVar[str]
+    payloads: ClassVar[tuple[str, ...]] = ("random",)
+    takes_target: ClassVar[bool] = False
 
     # --- what to run ---
     @property
@@ -169,6 +176,11 @@ class Experiment(ABC):
 
     @abstractmethod
     def tables(self, run: RunDirectory) -> list[Table]: ...
+
+    def ours(self, run: RunDirectory, cell: Cell) -> str:
+        cells = Cells(run.points, self.labels)
+        found = cells.summary(CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting), cell.variant, throughput)
+        return f"{found.median:,.0f}/s ({found.low:,.0f}-{found.high:,.0f})" if found else "not measured"
 
     def report(self, console: Console, run: RunDirectory) -> None:
         for table in self.tables(run):

@@ -22,6 +22,9 @@ from .table_experiment import TableExperiment, judge_gain
 
 HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M = "quarry-head", "quarry-inline", "quarry-varbinary", "quarry-head-4m", "quarry-inline-4m"
 VARIANTS = ("innodb", "rocksdb", HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M)
+THREADS = (2, 8, 32)
+# Of the default grid the lowest thread count is measured at these sizes only: a curve for a small and a large value, its upper end for all.
+CURVE_SIZES = (4 * KIB, 64 * KIB)
 SWEEP_SIZE = 448 * KIB
 SWEEP_THREADS = 8
 
@@ -80,12 +83,12 @@ class InlinePartsBatches(TableExperiment):
     published = (PublishedFigure("448 KB, 16 SQL nodes, the highest throughput", "about 8,000 tps", Cell("mix", HEAD_4M, 448 * KIB, 32)),)
 
     def default_request(self) -> Request:
-        return Request(self.name, ["mix"], [s * KIB for s in CORE_SIZES_KIB], [2, 8, 32], list(VARIANTS),
-                       settings=Settings(tables=8), options={"sweep": True})
+        return Request(self.name, ["mix"], [s * KIB for s in CORE_SIZES_KIB], list(THREADS), list(VARIANTS),
+                       settings=Settings(tables=8, dataset_bytes=256 << 20), options={"sweep": True})
 
     def quick(self, request: Request) -> Request:
         return replace(super().quick(request), sizes_bytes=[4 * KIB, 448 * KIB], threads=[2, 16], options={"sweep": False},
-                       settings=replace(request.settings, seconds=3, warmup_seconds=1, dataset_bytes=128 << 20))
+                       settings=replace(request.settings, seconds=3, warmup_seconds=1, dataset_bytes=96 << 20))
 
     def full(self, request: Request) -> Request:
         return replace(super().full(request), threads=[1, 4, 16, 64, 128], variants=["innodb", "innodb-varbinary", *VARIANTS[1:]])
@@ -99,7 +102,8 @@ class InlinePartsBatches(TableExperiment):
         return [sweep_key(kib) for kib in SWEEP_KIB] if is_wanted else []
 
     def cells(self, request: Request) -> list[Cell]:
-        cells = table_cells(request.operations, request.sizes_bytes, request.threads, super().variants(request))
+        variants = super().variants(request)
+        cells = [cell for size in request.sizes_bytes for cell in table_cells(request.operations, [size], _threads(request, size), variants)]
         sweep = [Cell("mix", key, SWEEP_SIZE, SWEEP_THREADS) for key in self._sweep_keys(request)]
         return cells + sweep
 
@@ -111,10 +115,14 @@ class InlinePartsBatches(TableExperiment):
         return found + [not_applicable(finding, reason) for finding, reason in NOT_HERE]
 
     def figures(self, run: RunDirectory) -> dict:
-        cells = Cells([p for p in run.points if not p["variant"].startswith("quarry-batch-")], self.labels)
+        cells = Cells([p for p in run.points if p["variant"] not in map(sweep_key, SWEEP_KIB)], self.labels)
         made = {"mix": throughput_figure(cells, "mix"), "latency": _latency_figure(cells), "memory": _memory_figure(cells)}
         made["sweep"] = _sweep_figure(self.cells_of(run))
         return {name: figure for name, figure in made.items() if figure is not None}
+
+
+def _threads(request: Request, size_bytes: int) -> list[int]:
+    return request.threads[1:] if request.threads == list(THREADS) and size_bytes not in CURVE_SIZES else request.threads
 
 
 def _keys(cells: Cells, size_kib: int) -> list[CellKey]:

@@ -1,63 +1,140 @@
 """
-E2: reserving auto-increment ids in ranges. Batches of 16 rows from 8 threads with prefetch 1, 256 and 1024.
+E2: reserving ids in ranges; BLOBs against VARBINARYs; readers beside an updater (a 2010 blog on MySQL Cluster tuning).
 
-Published (2010 blog on MySQL Cluster tuning): 1,211.91 / 3,471.71 / 3,659.52 transactions per second. There every reservation is a trip
-to the data nodes. Here InnoDB's counter is in memory, so no such gain is to be expected; what must be seen is the number of reservations.
+Three loads. `insert`: statements of 16 rows from 8 threads, ids by AUTO_INCREMENT with prefetch 1, 256, 1024, or by a SEQUENCE with these
+caches. `read`: two 1,024-byte columns of 200,000 rows by primary key. `few` and `updated`: the same on 64 rows, alone and beside one client
+that updates them without a pause, for NDB takes shared locks where it reads BLOBs.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from rich import box
 from rich.table import Table
 
 from .. import charts, stats
-from ..cells import CellKey, throughput
-from ..plan import Cell
+from ..cells import CellKey, Cells, throughput
+from ..plan import OPERATION_LABELS, Cell
 from ..request import Request, Settings
 from ..results import RunDirectory
-from ..variants import KIB
-from ..verdicts import Finding, Verdict, not_applicable
+from ..variants import KIB, TARGET_PREFIX
+from ..verdicts import ANSWERED, Finding, Verdict, figures_of, judge, not_measured
 from .base import PublishedFigure, Source
-from .table_experiment import TableExperiment
+from .table_experiment import TableExperiment, judge_gain
 
-PREFETCHES = (1, 256, 1024)
+CACHES = (1, 256, 1024)
 PUBLISHED_TPS = {1: 1211.91, 256: 3471.71, 1024: 3659.52}
-BATCH_ROWS, THREADS, SIZE = 16, 8, 1 * KIB
-PREFETCH = Finding("e2-prefetch", "prefetch 256 and 1024 nearly triple inserts of 16 rows over prefetch 1", "ratio of throughputs")
+BATCH_ROWS, THREADS, ROW, WIDE_ROW, WIDE_ROWS = 16, 8, 1 * KIB, 2 * KIB, 200_000
+ID_VARIANTS = ("innodb", *(f"quarry-prefetch-{n}" for n in CACHES), *(f"sequence-{n}" for n in CACHES))
+WIDE_VARIANTS = ("innodb-2blob", "innodb-2varbinary", "rocksdb-2blob", "quarry-2blob", "quarry-2blob-default", "quarry-2varbinary")
+UPDATED_VARIANTS = ("innodb-2blob", "quarry-2blob", "quarry-2varbinary")
+BUFFER_POOL = {"innodb_buffer_pool_size": str(4 << 30)}  # the whole rows of four of the variants, side by side
+LOADS = ("insert", "read", "few", "updated")
+INSERT, READ, FEW, UPDATED = CellKey("insert", ROW, THREADS), *(CellKey(load, WIDE_ROW, THREADS) for load in LOADS[1:])
+
+PREFETCH = Finding("e2-prefetch", "prefetch 256 gives 2.9 times, prefetch 1024 3.0 times the inserts of prefetch 1",
+                   "the median gain of prefetch 256 over prefetch 1 is at least 180%, and every round points the same way")
+SEQUENCE = Finding("e2-sequence", "the same where an id costs a write: SEQUENCE CACHE 256 against CACHE 1 (not published)",
+                   "ratio of SEQUENCE CACHE 256 to CACHE 1")
+WIDE = Finding("e2-varbinary", "two VARBINARY(1024) are read 3.3 times as fast as two BLOBs",
+               "the median gain of VARBINARYs over BLOBs with NDB's head of 256 bytes is at least 200%, and every round points the same way")
+WIDE_DEFAULT = Finding("e2-varbinary-default", "the same against BLOBs with Quarry's own defaults, which keep such values in the row (not published)",
+                       "ratio of VARBINARYs to BLOBs")
+LOCKS = Finding("e2-shared-locks", "NDB takes shared locks on BLOB reads: readers of BLOBs wait for an updater, readers of VARBINARYs do not",
+                "beside an updater of the same rows BLOB readers keep at least 20% less of their throughput than VARBINARY readers, in every round")
 
 
 class AutoIncrement(TableExperiment):
     name = "e2"
-    title = "E2: auto-increment prefetch, batches of 16 rows from 8 threads"
+    title = "E2: ids in ranges, BLOB against VARBINARY, readers beside an updater"
+    operations = LOADS
     reference = "quarry-prefetch-1"
-    source = Source("2010 blog on MySQL Cluster tuning", "Inserts of 16 rows from 8 threads; 2 data nodes.", "One server: InnoDB's counter is memory.")
-    published = tuple(PublishedFigure(f"prefetch {n}", f"{tps:,.2f} tps", Cell("insert", f"quarry-prefetch-{n}", SIZE, THREADS))
-                      for n, tps in PUBLISHED_TPS.items())
+    source = Source(
+        "2010 blog on tuning MySQL Cluster (auto-increment prefetch; BLOB against VARBINARY)",
+        "2 data nodes. Inserts of 16 rows from 8 threads; then 200,000 rows of two 1,024-byte columns, read by primary key from 8 threads.",
+        "One server: InnoDB's id counter is memory, so no reservation is a trip, and a gain of prefetching is hardly to be expected; how many "
+        "reservations there are is counted. A SEQUENCE's reservations are writes. Reads: the same rows, the same statement.")
+    published = (*(PublishedFigure(f"inserts of 16 rows, prefetch {n}", f"{tps:,.2f} tps", Cell("insert", f"quarry-prefetch-{n}", ROW, THREADS))
+                   for n, tps in PUBLISHED_TPS.items()),
+                 PublishedFigure("200,000 rows, two BLOBs", "5,844 tps", Cell("read", "quarry-2blob", WIDE_ROW, THREADS)),
+                 PublishedFigure("200,000 rows, two VARBINARYs", "19,206 tps", Cell("read", "quarry-2varbinary", WIDE_ROW, THREADS)))
 
     def default_request(self) -> Request:
-        return Request(self.name, ["insert"], [SIZE], [THREADS], ["innodb", *(f"quarry-prefetch-{n}" for n in PREFETCHES)],
-                       settings=Settings(batch_rows=BATCH_ROWS))
+        return Request(self.name, list(LOADS), [ROW, WIDE_ROW], [THREADS], [*ID_VARIANTS, *WIDE_VARIANTS],
+                       settings=Settings(batch_rows=BATCH_ROWS, dataset_bytes=WIDE_ROWS * WIDE_ROW), mycnf=dict(BUFFER_POOL))
 
+    def quick(self, request: Request) -> Request:
+        """Of each load the ends; a tenth of the rows."""
+        left_out = {"quarry-prefetch-1024", "sequence-1024", "innodb-2varbinary", "rocksdb-2blob"}
+        settings = replace(request.settings, seconds=3, warmup_seconds=1, dataset_bytes=WIDE_ROWS * WIDE_ROW // 10)
+        return replace(request, rounds=1, settings=settings, variants=[v for v in request.variants if v not in left_out])
+
+    def cells(self, request: Request) -> list[Cell]:
+        wanted = {"insert": ID_VARIANTS, "read": WIDE_VARIANTS, "few": UPDATED_VARIANTS, "updated": UPDATED_VARIANTS}
+        return [Cell(load, key, ROW if load == "insert" else WIDE_ROW, count) for load in request.operations for count in request.threads
+                for key in request.variants if key.removeprefix(TARGET_PREFIX).replace("ndb", "quarry") in wanted[load]]
+
+    # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        return [not_applicable(PREFETCH, "a reservation costs no trip on one server, InnoDB's counter is memory")]
+        cells, parameters = self.cells_of(run), run.run["parameters"]
+        prefetch = judge_gain(cells, PREFETCH, [INSERT], "quarry-prefetch-256", "quarry-prefetch-1", 1.8, parameters)
+        return [
+            replace(prefetch, reason=f"{prefetch.reason}; {_reserved(cells)}"),
+            judge_gain(cells, SEQUENCE, [INSERT], "sequence-256", "sequence-1", 0, parameters, words=(ANSWERED, ANSWERED)),
+            judge_gain(cells, WIDE, [READ], "quarry-2varbinary", "quarry-2blob", 2.0, parameters),
+            judge_gain(cells, WIDE_DEFAULT, [READ], "quarry-2varbinary", "quarry-2blob-default", 0, parameters, words=(ANSWERED, ANSWERED)),
+            _locks_verdict(cells, parameters),
+        ]
 
     def figures(self, run: RunDirectory) -> dict:
         cells = self.cells_of(run)
-        key = CellKey("insert", SIZE, THREADS)
-        series = [charts.Series(v, cells.label(v), [cells.summary(key, v, throughput)]) for v in cells.variants()]
-        return {"prefetch": charts.bars("inserts of 16 rows, 8 threads", "", "statements per second", [""], series)} if run.points else {}
+        made = {"ids": _bars("inserts of 16 rows a second, 8 threads", cells, [INSERT]),
+                "two-columns": _bars("rows of two 1,024-byte columns read a second, 8 threads", cells, [READ, FEW, UPDATED])}
+        return {name: figure for name, figure in made.items() if figure is not None}
 
     def tables(self, run: RunDirectory) -> list[Table]:
         cells = self.cells_of(run)
-        key = CellKey("insert", SIZE, THREADS)
-        table = Table(title="id reservations", header_style="bold", box=box.SIMPLE_HEAD)
-        for heading in ("prefetch", "tps here", "reservations per 1,000 rows"):
+        table = Table(title="reservations of ids", header_style="bold", box=box.SIMPLE_HEAD)
+        for heading in ("ids by", "statements/s", "reservations per 1,000 rows"):
             table.add_column(heading, justify="right")
-        for size in PREFETCHES:
-            rate = cells.summary(key, f"quarry-prefetch-{size}", throughput)
-            reserved = cells.summary(key, f"quarry-prefetch-{size}", reservations_per_1000_rows)
-            table.add_row(str(size), stats.human_count(rate.median) if rate else "not measured", reserved_text(reserved))
+        for variant in cells.variants():
+            rate = cells.summary(INSERT, variant, throughput)
+            if rate and variant.startswith("quarry-prefetch"):
+                reserved = cells.summary(INSERT, variant, reservations_per_1000_rows)
+                table.add_row(cells.label(variant), stats.human_count(rate.median), reserved_text(reserved))
         return [*super().tables(run), table]
+
+
+def _bars(title: str, cells: Cells, keys: list[CellKey]):
+    keys = [k for k in keys if k in cells.keys()]
+    if not keys:
+        return None
+    variants = [v for v in cells.variants() if any(cells.rounds(k, v) for k in keys)]
+    panels = [charts.Panel(OPERATION_LABELS[k.operation], [""], [charts.Series(v, cells.label(v), [cells.summary(k, v, throughput)]) for v in variants])
+              for k in keys]
+    return charts.bar_panels(title, panels)
+
+
+def _kept(cells: Cells, variant: str) -> dict[int, float]:
+    """By round: the share of their throughput that readers keep beside the updater."""
+    alone, beside = cells.values(FEW, variant, throughput), cells.values(UPDATED, variant, throughput)
+    return {number: beside[number] / alone[number] for number in alone.keys() & beside.keys()}
+
+
+def _locks_verdict(cells: Cells, parameters: dict) -> Verdict:
+    shares = {v: _kept(cells, v) for v in UPDATED_VARIANTS}
+    ratio = stats.paired_ratio(shares["quarry-2blob"], shares["quarry-2varbinary"])
+    if not ratio:
+        return not_measured(LOCKS, "no readers beside an updater of both variants in this run")
+    text = "; ".join(f"{cells.label(v)} keep {stats.summarize(list(kept.values())).median:.0%}" for v, kept in shares.items() if kept)
+    points = [p for key in (FEW, UPDATED) for v in UPDATED_VARIANTS for p in cells.rounds(key, v).values()]
+    return judge(LOCKS, ratio.high <= 0.8, text, {"kept_blob_over_varbinary": figures_of(ratio)}, points, parameters)
+
+
+def _reserved(cells: Cells) -> str:
+    found = {n: cells.summary(INSERT, f"quarry-prefetch-{n}", reservations_per_1000_rows) for n in CACHES}
+    return "reservations per 1,000 rows: " + ", ".join(f"prefetch {n}: {reserved_text(s)}" for n, s in found.items())
 
 
 def reservations_per_1000_rows(point: dict) -> float | None:

@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from rich.table import Table
 
-from .. import device, sysbench
+from .. import device, sysbench, target
 from ..cells import CellKey, Cells
-from ..lab_server import LabServer, file_sha256
-from ..payload import Payload
+from ..lab_server import PINNED, LabServer, file_sha256, normal
+from ..payload import KINDS, Payload
 from ..plan import OPERATION_LABELS, OPERATIONS, Cell, table_cells
 from ..request import DATA, Request
 from ..results import RunDirectory
@@ -24,17 +24,21 @@ from ..runner import TableBench, line
 from ..server import MARIADB
 from ..stats import Summary
 from ..tables import comparison_table
-from ..variants import ALL, LABELS, Variant
-from ..verdicts import Finding, Verdict, figures_of, judge, not_measured
+from ..target import TargetServer
+from ..variants import ALL, LABELS, TARGET, Variant
+from ..verdicts import NOT_REPRODUCED, REPRODUCED, Finding, Verdict, figures_of, judge, not_measured
 from .base import Context, Experiment
 
 CONDITIONING_BYTES_PER_SECOND = 250 << 20  # estimates, for the planned wall time only
 START_SECONDS = 15
-SETTLE_SECONDS = 5
+_POOL = "innodb_buffer_pool_size"
 
 
 class TableExperiment(Experiment):
     operations: ClassVar[tuple[str, ...]] = OPERATIONS
+    payloads: ClassVar[tuple[str, ...]] = KINDS
+
+    takes_target: ClassVar[bool] = True
 
     @property
     def labels(self) -> dict[str, str]:
@@ -53,7 +57,8 @@ class TableExperiment(Experiment):
         return super().identity(request) | {f"{key}_plugin_sha256": file_sha256(path) for key, path in builds.items() if key in wanted and path}
 
     def needs(self, request: Request) -> list[str]:
-        return server_needs(self.variants(request), request)
+        missing = server_needs([v for v in self.variants(request) if v.server != TARGET], request)
+        return missing + (target.needs(request.target) if request.target else [])
 
     def disk_bytes(self, request: Request) -> int:
         """A size's datasets side by side (twice for what updates leave), the redo log, what conditioning writes, and the reserve."""
@@ -72,7 +77,9 @@ class TableExperiment(Experiment):
         request = context.request
         with ExitStack() as stack:
             payload = stack.enter_context(Payload(request.payload))
-            servers = make_servers(self.variants(request), request)
+            servers: dict[str, LabServer | TargetServer] = {**make_servers(self.variants(request), request)}
+            if request.target:
+                servers[TARGET] = TargetServer(TARGET, request.target)
             for server in servers.values():
                 stack.callback(server.close)
                 server.start()
@@ -93,7 +100,7 @@ def make_servers(variants: list[Variant], request: Request, extra: dict[str, str
     """The private servers that these variants live on, not started yet."""
     builds = {"main": request.plugin, "baseline": request.baseline_plugin}
     servers = {}
-    for key in sorted({v.server for v in variants}):
+    for key in sorted({v.server for v in variants} - {TARGET}):
         mine = [v for v in variants if v.server == key]
         plugin = builds[key] if any(v.needs_plugin for v in mine) else None
         servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine),
@@ -112,7 +119,7 @@ def server_needs(variants: list[Variant], request: Request) -> list[str]:
         wanting = [v.label for v in variants if v.server == key and v.needs_plugin]
         if wanting and (path is None or not Path(path).exists()):
             missing.append(f"a plugin at {path} for {wanting[0]} ('make plugin' builds it; or leave it out of --engines)")
-    memory, need = device.memory_info()["MemAvailable"], 4 << 30
+    memory, need = device.memory_info()["MemAvailable"], int(normal(request.mycnf.get(_POOL, PINNED[_POOL]))) + (2 << 30)
     if memory < need:
         missing.append(f"{need >> 30} GiB of available memory ({memory >> 20} MiB are available)")
     return missing
@@ -123,12 +130,13 @@ def gains(cells: Cells, keys: list[CellKey], variant: str, over: str) -> list[tu
     return [(key, ratio) for key in keys if (ratio := cells.ratio(key, variant, over))]
 
 
-def judge_gain(cells: Cells, finding: Finding, keys: list[CellKey], variant: str, over: str, gain_min: float, parameters: dict) -> Verdict:
+def judge_gain(cells: Cells, finding: Finding, keys: list[CellKey], variant: str, over: str, gain_min: float, parameters: dict,
+               labels: dict[str, str] = LABELS, words: tuple[str, str] = (REPRODUCED, NOT_REPRODUCED)) -> Verdict:
     """Holds when, at the thread count that shows it best, the median gain is at least gain_min and every round points the same way."""
     found = gains(cells, keys, variant, over)
     if not found:
-        return not_measured(finding, f"this run lacks {LABELS.get(variant, variant)} or {LABELS.get(over, over)} there")
+        return not_measured(finding, f"this run lacks {labels[variant]} or {labels[over]} there")
     holds = any(r.median - 1 >= gain_min and r.low > 1 for _key, r in found)
     text = "; ".join(f"x{k.threads}: {r.median - 1:+.0%} (rounds {r.low - 1:+.0%} to {r.high - 1:+.0%})" for k, r in found)
     points = [p for k, _r in found for v in (variant, over) for p in cells.rounds(k, v).values()]
-    return judge(finding, holds, text, {f"ratio_x{k.threads}": figures_of(r) for k, r in found}, points, parameters)
+    return judge(finding, holds, text, {f"ratio_x{k.threads}": figures_of(r) for k, r in found}, points, parameters, words)

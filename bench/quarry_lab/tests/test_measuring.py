@@ -2,18 +2,23 @@
 
 import io
 import json
+import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import device, session, sysbench
+from quarry_lab import device, session, sysbench, target, value_reader
 from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.core import Core
 from quarry_lab.lab_server import ConfigurationError, LabServer
 from quarry_lab.payload import Payload
-from quarry_lab.request import Request, Settings
+from quarry_lab.ports import free_ports
+from quarry_lab.request import Address, Request, Settings
 from quarry_lab.results import open_run
 from quarry_lab.runner import TableBench
+from quarry_lab.server import MARIADB
+from quarry_lab.variants import ALL, create_table
 from rich.console import Console
 
 SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}
@@ -36,6 +41,13 @@ def test_device_probe_leaves_nothing_behind(tmp_path: Path):
     assert len(device.durable_write_latencies(tmp_path, seconds=0.05)) > 0
     assert len(device.durable_write_latencies(tmp_path, seconds=0.05, overwrite=True)) > 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_page_cache_of_a_directory(tmp_path: Path):
+    assert device.page_cache_bytes(tmp_path) == 0
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "file").write_bytes(b"x" * (1 << 20))
+    assert device.page_cache_bytes(tmp_path) == 1 << 20
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +163,91 @@ def test_a_server_that_a_killed_run_left_is_ended(tmp_path: Path):
     assert process.wait(10) != 0 and not (tmp_path / "data").exists()
     left._connection.close()
     left.server = None
+
+
+def test_two_values_a_row_ids_of_a_sequence_and_readers_beside_an_updater(server):
+    wide, sequence = ALL["innodb-2blob"], replace(ALL["sequence-256"], engine="InnoDB")
+    server.execute("CREATE OR REPLACE SEQUENCE ids CACHE 256")
+    server.execute("DROP TABLE IF EXISTS sbtest1")
+    server.execute(create_table(sequence, 1024, "sbtest1"))
+    with Payload("random", 1 << 20) as payload:
+        inserted = sysbench.run(load(server, "insert", tables=1, value_bytes=1024, batch_rows=4, id_expression=sequence.id_expression), payload)
+        ((rows, lowest, highest),) = server.rows("SELECT COUNT(*), MIN(id), MAX(id) FROM sbtest1")
+        assert int(rows) == inserted.total_rows_written and int(lowest) == 1 and int(highest) >= int(rows)
+        server.execute("DROP TABLE sbtest1")
+        server.execute(create_table(wide, 2048, "sbtest1"))
+        two = load(server, "updated", tables=1, value_bytes=1024, columns=2, rows=20)
+        sysbench.fill(two, payload)
+        before = server.rows("SELECT id, MD5(data1), MD5(data2) FROM sbtest1 ORDER BY id")
+        with sysbench.updating(two, payload):
+            read = sysbench.run(two, payload)
+    after = server.rows("SELECT id, MD5(data1), MD5(data2) FROM sbtest1 ORDER BY id")
+    assert read.reads == read.events > 0 and read.total_rows_written == 0
+    assert len(before) == 20 and all(a[0] == b[0] and a[1] != b[1] and a[2] != b[2] for a, b in zip(before, after, strict=True))
+    server.execute("DROP TABLE sbtest1")
+
+
+def test_an_updater_that_fails_ends_the_point(tables):
+    with Payload("random", 1 << 20) as payload, pytest.raises(sysbench.SysbenchError, match="no_such_variable"):
+        with sysbench.updating(load(tables, "updated", session_sql="SET no_such_variable=1"), payload):
+            time.sleep(3)
+
+
+def test_a_target_is_measured_and_left_as_it_was(server, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
+    for module in (session, table_experiment):
+        monkeypatch.setattr(module, "DATA", tmp_path / "data")
+    address = Address(socket=server.socket)
+    schemas = server.rows("SHOW DATABASES")
+    assert target.needs(address) == [] and server.rows("SHOW DATABASES") == schemas
+    settings = Settings(seconds=1, warmup_seconds=1, dataset_bytes=1 << 20, disk_reserve_bytes=0)
+    request = Request("core", ["insert", "read"], [4096], [2], ["target-innodb"], rounds=1, settings=settings, target=address, output=tmp_path / "core")
+    run = session.execute(Core(), request, Console(file=io.StringIO()))
+    assert [p["result"]["events"] > 0 for p in run.points] == [True, True]
+    assert all(p["configuration"]["innodb_flush_log_at_trx_commit"] == "1" for p in run.points)
+    assert "--target" in run.run["sessions"][0]["servers"]["target"]["version"]
+    assert server.rows("SHOW DATABASES") == schemas
+
+
+def test_a_target_is_refused_for_its_rights_and_for_schemas_in_the_way(server):
+    server.execute("CREATE USER reader@localhost")
+    (said,) = target.needs(Address(socket=server.socket, user="reader"))
+    assert "CREATE" in said and "reader" in said and "denied" in said
+    server.execute("CREATE DATABASE quarry_lab_mine")
+    (said,) = target.needs(Address(socket=server.socket))
+    assert "drop quarry_lab_mine" in said
+    server.execute("DROP DATABASE quarry_lab_mine")
+
+
+@pytest.mark.skipif(bool(value_reader.needs()), reason="; ".join(value_reader.needs()))
+def test_every_way_reads_whole_values(tmp_path: Path):
+    """HandlerSocket, HANDLER, text, prepared, compressed, a connection per request, and the server inside the client."""
+    port, read_port, write_port = free_ports(3)
+    network = {"port": port, "bind_address": "127.0.0.1", "handlersocket_address": "127.0.0.1", "handlersocket_port": read_port,
+               "handlersocket_port_wr": write_port}
+    lab = LabServer("main", tmp_path / "main", None, False, {**SMALL, **network}, plugins=("handlersocket",)).start()
+    try:
+        lab.execute("CREATE USER lab@'127.0.0.1'")
+        lab.execute("GRANT ALL ON *.* TO lab@'127.0.0.1'")
+        lab.execute("CREATE TABLE lab.t (id INT PRIMARY KEY, data LONGBLOB)")
+        reading = value_reader.Reading("lab", "t", 5000, 40, user="lab", threads=2, warmup_seconds=0, seconds=1)
+        with Payload("random", 1 << 20) as payload:
+            value_reader.fill(replace(reading, socket=lab.socket, user="root"), payload)
+        ((rows, different, shortest, longest),) = lab.rows("SELECT COUNT(*), COUNT(DISTINCT MD5(data)), MIN(LENGTH(data)), MAX(LENGTH(data)) FROM lab.t")
+        assert (int(rows), int(different), int(shortest), int(longest)) == (40, 40, 5000, 5000)
+        for path in ("text", "prepared", "handler", "handlersocket", "connect"):
+            found = value_reader.measure(replace(reading, path=path, port=read_port if path == "handlersocket" else port))
+            assert found["events"] > 0 and found["latency_p95_ms"] >= 0 and found["interval_seconds"] >= 1, path
+        assert value_reader.measure(replace(reading, path="text", compress=True, port=port))["events"] > 0
+        for path in ("text", "prepared", "handler", "handlersocket"):
+            with pytest.raises(value_reader.ReaderError, match="came back with 5000|longer value than expected"):
+                value_reader.measure(replace(reading, path=path, value_bytes=4999, port=read_port if path == "handlersocket" else port))
+    finally:
+        lab.close()
+    data = tmp_path / "embedded"
+    (data / "mysql").mkdir(parents=True)
+    options = ("--no-defaults", f"--datadir={data}", f"--lc-messages-dir={MARIADB / 'usr' / 'share' / 'mysql'}", "--innodb-buffer-pool-size=64M")
+    inside = replace(reading, user="root", server_options=options)
+    with Payload("random", 1 << 20) as payload:
+        value_reader.fill(replace(inside, first="CREATE TABLE t (id INT PRIMARY KEY, data LONGBLOB)"), payload)
+    assert value_reader.measure(inside)["events"] > 0

@@ -1,0 +1,454 @@
+// Reads values by primary key over one of several paths into the server, and says in one JSON line how fast.
+//
+//   read_values --path PATH [--compress] --database D --table T --value-bytes N --rows N --threads N --warmup S
+//   --seconds S CONNECTION read_values --fill --payload-path FILE --payload-bytes N ...    fills rows 1..N with slices
+//   of FILE; nothing is measured
+//   --first SQL                                                     a statement to run before anything else
+//
+// PATH: text (SQL text), prepared (binary protocol), handler (HANDLER ... READ), handlersocket (its line protocol),
+// connect (a new connection for each SQL text). CONNECTION: --host H --port P --user U, or --socket S --user U; built
+// with QUARRY_EMBEDDED the server is in this process, and everything behind `--` goes to it.
+//
+// Every value's length is checked: an answer that is not the whole value ends the program with exit code 1, as any
+// error does. One thread per connection; nothing is shared while measuring but the clock.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <mysql.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kTransactionBytes = 1 << 20;  // of a fill
+
+struct Options {
+  std::string path = "prepared", host = "127.0.0.1", socket, user = "root", database = "lab", table = "sbtest1",
+              payload_path, first;
+  unsigned port = 0;
+  bool compress = false, fill = false;
+  size_t value_bytes = 4096, payload_bytes = 0;
+  int64_t rows = 1000;
+  int threads = 1, warmup_seconds = 1, seconds = 10;
+};
+
+[[noreturn]] void Fail(const std::string& what, const std::string& why) {
+  std::fprintf(stderr, "read_values: %s: %s\n", what.c_str(), why.c_str());
+  std::exit(1);
+}
+
+void CheckLength(const Options& options, uint64_t length) {
+  if (length != options.value_bytes) {
+    Fail("a value of " + std::to_string(options.value_bytes) + " bytes", "came back with " + std::to_string(length));
+  }
+}
+
+MYSQL* Connect(const Options& options) {
+  MYSQL* connection = mysql_init(nullptr);
+  if (connection == nullptr) Fail("mysql_init", "out of memory");
+#ifdef QUARRY_EMBEDDED
+  mysql_options(connection, MYSQL_OPT_USE_EMBEDDED_CONNECTION, nullptr);
+#endif
+  if (options.compress) mysql_options(connection, MYSQL_OPT_COMPRESS, nullptr);
+  const bool by_socket = !options.socket.empty();
+  if (mysql_real_connect(connection, by_socket || options.port == 0 ? nullptr : options.host.c_str(),
+                         options.user.c_str(), nullptr, options.database.c_str(), options.port,
+                         by_socket ? options.socket.c_str() : nullptr, 0) == nullptr) {
+    Fail("mysql_real_connect", mysql_error(connection));
+  }
+  return connection;
+}
+
+void Query(MYSQL* connection, const std::string& text) {
+  if (mysql_real_query(connection, text.data(), text.size()) != 0) Fail(text, mysql_error(connection));
+}
+
+/// Runs a statement that gives one row of one column, and checks that it is a whole value.
+void QueryValue(MYSQL* connection, const std::string& text, const Options& options) {
+  Query(connection, text);
+  MYSQL_RES* result = mysql_store_result(connection);
+  if (result == nullptr) Fail(text, mysql_error(connection));
+  if (mysql_fetch_row(result) == nullptr) Fail(text, "no row");
+  CheckLength(options, mysql_fetch_lengths(result)[0]);
+  mysql_free_result(result);
+}
+
+class Path {
+ public:
+  virtual ~Path() = default;
+  virtual void Read(int64_t id) = 0;
+};
+
+class TextPath : public Path {
+ public:
+  explicit TextPath(const Options& options)
+      : options_(options), connection_(Connect(options)), text_("SELECT data FROM " + options.table + " WHERE id = ") {}
+  ~TextPath() override { mysql_close(connection_); }
+  void Read(int64_t id) override { QueryValue(connection_, text_ + std::to_string(id), options_); }
+
+ private:
+  const Options& options_;
+  MYSQL* connection_;
+  const std::string text_;
+};
+
+class ConnectPath : public Path {
+ public:
+  explicit ConnectPath(const Options& options) : options_(options) {}
+  void Read(int64_t id) override { TextPath(options_).Read(id); }
+
+ private:
+  const Options& options_;
+};
+
+class HandlerPath : public Path {
+ public:
+  explicit HandlerPath(const Options& options)
+      : options_(options), connection_(Connect(options)), text_("HANDLER values_of READ `PRIMARY` = (") {
+    Query(connection_, "HANDLER " + options.table + " OPEN AS values_of");
+  }
+  ~HandlerPath() override { mysql_close(connection_); }
+
+  /// HANDLER gives whole rows: the id, then the value.
+  void Read(int64_t id) override {
+    const std::string text = text_ + std::to_string(id) + ")";
+    Query(connection_, text);
+    MYSQL_RES* result = mysql_store_result(connection_);
+    if (result == nullptr) Fail(text, mysql_error(connection_));
+    if (mysql_fetch_row(result) == nullptr) Fail(text, "no row");
+    CheckLength(options_, mysql_fetch_lengths(result)[1]);
+    mysql_free_result(result);
+  }
+
+ private:
+  const Options& options_;
+  MYSQL* connection_;
+  const std::string text_;
+};
+
+class PreparedPath : public Path {
+ public:
+  explicit PreparedPath(const Options& options)
+      : options_(options), connection_(Connect(options)), value_(options.value_bytes) {
+    const std::string text = "SELECT data FROM " + options.table + " WHERE id = ?";
+    statement_ = mysql_stmt_init(connection_);
+    Check(mysql_stmt_prepare(statement_, text.data(), text.size()), text.c_str());
+    MYSQL_BIND key{};
+    key.buffer_type = MYSQL_TYPE_LONGLONG;
+    key.buffer = &id_;
+    Check(mysql_stmt_bind_param(statement_, &key), "mysql_stmt_bind_param");
+    MYSQL_BIND column{};
+    column.buffer_type = MYSQL_TYPE_LONG_BLOB;
+    column.buffer = value_.data();
+    column.buffer_length = value_.size();
+    column.length = &length_;
+    Check(mysql_stmt_bind_result(statement_, &column), "mysql_stmt_bind_result");
+  }
+  ~PreparedPath() override {
+    mysql_stmt_close(statement_);
+    mysql_close(connection_);
+  }
+
+  void Read(int64_t id) override {
+    id_ = id;
+    Check(mysql_stmt_execute(statement_), "mysql_stmt_execute");
+    if (mysql_stmt_fetch(statement_) != 0) Fail("SELECT", "no row, or a longer value than expected");
+    CheckLength(options_, length_);
+    Check(mysql_stmt_free_result(statement_), "mysql_stmt_free_result");
+  }
+
+ private:
+  void Check(int failed, const char* what) {
+    if (failed != 0) Fail(what, mysql_stmt_error(statement_));
+  }
+
+  const Options& options_;
+  MYSQL* connection_;
+  MYSQL_STMT* statement_ = nullptr;
+  long long id_ = 0;  // NOLINT(google-runtime-int): what MYSQL_TYPE_LONGLONG binds
+  std::vector<char> value_;
+  unsigned long length_ = 0;  // NOLINT(google-runtime-int): MYSQL_BIND's own type
+};
+
+/// Lines of tokens between tabs; bytes below 0x10 come as 0x01 and the byte plus 0x40.
+class HandlerSocketPath : public Path {
+ public:
+  explicit HandlerSocketPath(const Options& options) : options_(options), answer_(4 * options.value_bytes + 4096) {
+    socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(options.port));
+    inet_pton(AF_INET, options.host.c_str(), &address.sin_addr);
+    if (socket_ < 0 || ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+      Fail("HandlerSocket's port " + std::to_string(options.port), std::strerror(errno));
+    }
+    Request("P\t1\t" + options.database + "\t" + options.table + "\tPRIMARY\tdata\n");
+  }
+  ~HandlerSocketPath() override { ::close(socket_); }
+
+  void Read(int64_t id) override {
+    const size_t size = Request("1\t=\t1\t" + std::to_string(id) + "\t1\t0\n");
+    const char* begin = answer_.data();
+    const char* value = SkipToken(SkipToken(begin, begin + size), begin + size);
+    CheckLength(options_, Decode(value, begin + size - 1));
+  }
+
+ private:
+  /// Sends a line and receives one; its length with the newline.
+  size_t Request(const std::string& line) {
+    if (::send(socket_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
+      Fail("send", std::strerror(errno));
+    size_t size = 0;
+    while (size == 0 || answer_[size - 1] != '\n') {
+      if (size == answer_.size()) Fail("HandlerSocket", "an answer longer than any value");
+      const ssize_t got = ::recv(socket_, answer_.data() + size, answer_.size() - size, 0);
+      if (got <= 0) Fail("recv", got == 0 ? "the server closed the connection" : std::strerror(errno));
+      size += static_cast<size_t>(got);
+    }
+    if (answer_[0] != '0') Fail("HandlerSocket", std::string(answer_.data(), std::min<size_t>(size, 200)));
+    return size;
+  }
+
+  static const char* SkipToken(const char* from, const char* end) {
+    const void* tab = std::memchr(from, '\t', static_cast<size_t>(end - from));
+    if (tab == nullptr) Fail("HandlerSocket", "no row");
+    return static_cast<const char*>(tab) + 1;
+  }
+
+  /// In place, as any client must; the number of bytes.
+  static size_t Decode(const char* from, const char* end) {
+    char* to = const_cast<char*>(from);
+    const char* const begin = to;
+    while (from < end) {
+      const void* found = std::memchr(from, 1, static_cast<size_t>(end - from));
+      const char* escape = found == nullptr ? end : static_cast<const char*>(found);
+      std::memmove(to, from, static_cast<size_t>(escape - from));
+      to += escape - from;
+      if (escape == end) break;
+      *to++ = static_cast<char>(escape[1] - 0x40);
+      from = escape + 2;
+    }
+    return static_cast<size_t>(to - begin);
+  }
+
+  const Options& options_;
+  int socket_;
+  std::vector<char> answer_;
+};
+
+std::unique_ptr<Path> MakePath(const Options& options) {
+  if (options.path == "text") return std::make_unique<TextPath>(options);
+  if (options.path == "prepared") return std::make_unique<PreparedPath>(options);
+  if (options.path == "handler") return std::make_unique<HandlerPath>(options);
+  if (options.path == "handlersocket") return std::make_unique<HandlerSocketPath>(options);
+  if (options.path == "connect") return std::make_unique<ConnectPath>(options);
+  Fail("--path " + options.path, "not one of text, prepared, handler, handlersocket, connect");
+}
+
+void RunFirst(const Options& options) {
+  MYSQL* connection = Connect(options);
+  Query(connection, options.first);
+  mysql_free_result(mysql_store_result(connection));
+  mysql_close(connection);
+}
+
+/// Rows 1..rows, each a slice of the payload at a random byte offset.
+void Fill(const Options& options) {
+  const int file = ::open(options.payload_path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* bytes = file < 0 ? MAP_FAILED : ::mmap(nullptr, options.payload_bytes, PROT_READ, MAP_SHARED, file, 0);
+  if (bytes == MAP_FAILED || options.payload_bytes <= options.value_bytes)
+    Fail("--payload-path " + options.payload_path, "cannot be used");
+  MYSQL* connection = Connect(options);
+  MYSQL_STMT* statement = mysql_stmt_init(connection);
+  const std::string text = "INSERT INTO " + options.table + " VALUES (?, ?)";
+  if (mysql_stmt_prepare(statement, text.data(), text.size()) != 0) Fail(text, mysql_stmt_error(statement));
+  std::mt19937_64 random(options.value_bytes);
+  const int64_t rows_each = 1 + static_cast<int64_t>(kTransactionBytes / options.value_bytes);
+  for (int64_t id = 1; id <= options.rows; ++id) {
+    if (rows_each == 1 || id % rows_each == 1) Query(connection, "BEGIN");
+    long long key = id;  // NOLINT(google-runtime-int): what MYSQL_TYPE_LONGLONG binds
+    MYSQL_BIND bind[2]{};
+    bind[0].buffer_type = MYSQL_TYPE_LONGLONG;
+    bind[0].buffer = &key;
+    bind[1].buffer_type = MYSQL_TYPE_LONG_BLOB;
+    bind[1].buffer = static_cast<char*>(bytes) + random() % (options.payload_bytes - options.value_bytes);
+    bind[1].buffer_length = options.value_bytes;
+    if (mysql_stmt_bind_param(statement, bind) != 0 || mysql_stmt_execute(statement) != 0)
+      Fail(text, mysql_stmt_error(statement));
+    if (id % rows_each == 0 || id == options.rows) Query(connection, "COMMIT");
+  }
+  mysql_stmt_close(statement);
+  mysql_close(connection);
+  ::munmap(bytes, options.payload_bytes);
+  ::close(file);
+}
+
+/// Milliseconds of each read that began between `begin` and `end`.
+void ReadLoop(const Options& options, int number, Clock::time_point begin, Clock::time_point end,
+              std::vector<double>* latencies_ms) {
+  mysql_thread_init();
+  {
+    const std::unique_ptr<Path> path = MakePath(options);
+    std::mt19937_64 random(static_cast<uint64_t>(number));
+    for (Clock::time_point started = Clock::now(); started < end;) {
+      path->Read(1 + static_cast<int64_t>(random() % static_cast<uint64_t>(options.rows)));
+      const Clock::time_point done = Clock::now();
+      if (started >= begin) latencies_ms->push_back(std::chrono::duration<double, std::milli>(done - started).count());
+      started = done;
+    }
+  }
+  mysql_thread_end();
+}
+
+void Measure(const Options& options) {
+  std::vector<std::vector<double>> latencies(static_cast<size_t>(options.threads));
+  const Clock::time_point begin = Clock::now() + std::chrono::seconds(options.warmup_seconds);
+  const Clock::time_point end = begin + std::chrono::seconds(options.seconds);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < options.threads; ++i)
+    threads.emplace_back(ReadLoop, std::cref(options), i, begin, end, &latencies[static_cast<size_t>(i)]);
+  for (std::thread& thread : threads) thread.join();
+  const double interval = std::chrono::duration<double>(Clock::now() - begin).count();
+  std::vector<double> all;
+  double sum = 0;
+  for (const auto& some : latencies) all.insert(all.end(), some.begin(), some.end());
+  if (all.empty()) Fail("the measured interval", "no read began in it");
+  std::sort(all.begin(), all.end());
+  for (const double one : all) sum += one;
+  std::printf(
+      "{\"events\": %zu, \"interval_seconds\": %.6f, \"events_per_second\": %.3f, \"latency_avg_ms\": %.4f, "
+      "\"latency_p95_ms\": %.4f, \"latency_max_ms\": %.4f}\n",
+      all.size(), interval, static_cast<double>(all.size()) / interval, sum / static_cast<double>(all.size()),
+      all[(all.size() * 95 + 99) / 100 - 1], all.back());
+}
+
+int64_t Number(const char* text) {
+  char* end = nullptr;
+  const int64_t value = std::strtoll(text, &end, 10);
+  if (*text == '\0' || *end != '\0' || value < 0) Fail(text, "not a number");
+  return value;
+}
+
+/// The option's letter stands for its name; the long form alone is documented.
+void SetOption(Options* options, int letter, const char* value) {
+  switch (letter) {
+    case 'p':
+      options->path = value;
+      return;
+    case 'c':
+      options->compress = true;
+      return;
+    case 'f':
+      options->fill = true;
+      return;
+    case 'h':
+      options->host = value;
+      return;
+    case 'P':
+      options->port = static_cast<unsigned>(Number(value));
+      return;
+    case 'S':
+      options->socket = value;
+      return;
+    case 'u':
+      options->user = value;
+      return;
+    case 'D':
+      options->database = value;
+      return;
+    case 't':
+      options->table = value;
+      return;
+    case 'v':
+      options->value_bytes = static_cast<size_t>(Number(value));
+      return;
+    case 'r':
+      options->rows = Number(value);
+      return;
+    case 'n':
+      options->threads = static_cast<int>(Number(value));
+      return;
+    case 'w':
+      options->warmup_seconds = static_cast<int>(Number(value));
+      return;
+    case 's':
+      options->seconds = static_cast<int>(Number(value));
+      return;
+    case '1':
+      options->first = value;
+      return;
+    case 'F':
+      options->payload_path = value;
+      return;
+    case 'B':
+      options->payload_bytes = static_cast<size_t>(Number(value));
+      return;
+    default:
+      std::exit(2);  // getopt has said why
+  }
+}
+
+Options Parse(int argc, char** argv) {
+  static const option kNames[] = {
+      {"path", 1, nullptr, 'p'},          {"compress", 0, nullptr, 'c'}, {"fill", 0, nullptr, 'f'},
+      {"host", 1, nullptr, 'h'},          {"port", 1, nullptr, 'P'},     {"socket", 1, nullptr, 'S'},
+      {"user", 1, nullptr, 'u'},          {"database", 1, nullptr, 'D'}, {"table", 1, nullptr, 't'},
+      {"value-bytes", 1, nullptr, 'v'},   {"rows", 1, nullptr, 'r'},     {"threads", 1, nullptr, 'n'},
+      {"warmup", 1, nullptr, 'w'},        {"seconds", 1, nullptr, 's'},  {"payload-path", 1, nullptr, 'F'},
+      {"payload-bytes", 1, nullptr, 'B'}, {"first", 1, nullptr, '1'},    {nullptr, 0, nullptr, 0}};
+  Options options;
+  for (int letter; (letter = getopt_long(argc, argv, "", kNames, nullptr)) != -1;) SetOption(&options, letter, optarg);
+  if (options.rows < 1 || options.threads < 1) Fail("--rows and --threads", "at least 1");
+  return options;
+}
+
+#ifdef QUARRY_EMBEDDED
+/// The server starts here; its data directory has no mysql schema, only what --fill makes.
+void StartServer(int argc, char** argv, const Options& options) {
+  static char program[] = "read_values", group[] = "read_values";
+  static char* groups[] = {group, nullptr};
+  std::vector<char*> server{program};
+  for (int i = optind; i < argc; ++i) server.push_back(argv[i]);
+  if (mysql_library_init(static_cast<int>(server.size()), server.data(), groups) != 0)
+    Fail("mysql_library_init", "the embedded server did not start");
+  Options plain = options;
+  plain.database = "information_schema";
+  MYSQL* connection = Connect(plain);
+  Query(connection, "CREATE DATABASE IF NOT EXISTS " + options.database);
+  mysql_close(connection);
+}
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = Parse(argc, argv);
+#ifdef QUARRY_EMBEDDED
+  StartServer(argc, argv, options);
+#else
+  if (mysql_library_init(0, nullptr, nullptr) != 0) Fail("mysql_library_init", "failed");
+#endif
+  if (!options.first.empty()) RunFirst(options);
+  if (options.fill) {
+    Fill(options);
+  } else {
+    Measure(options);
+  }
+  mysql_library_end();
+  return 0;
+}

@@ -1,0 +1,307 @@
+"""
+E4: what lies between a client and a value. Point reads over every path that MariaDB ships, by one C++ client (bench/clients).
+
+Published (2012 blog, CLIENT_COMPRESS considered harmful): the compressed protocol costs a quarter of the requests; the native API is
+three times the SQL path; what connections cost and what an embedded server would give was left open. All paths but the embedded one
+go over TCP on the loopback interface, for HandlerSocket has nothing else.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from rich import box
+from rich.table import Table
+
+from .. import charts, device, noise, stats, value_reader
+from ..cells import CellKey, Cells, p95_ms, throughput
+from ..lab_server import PINNED, LabServer, file_sha256
+from ..payload import KINDS, Payload
+from ..plan import Block, Cell, Point
+from ..ports import free_ports
+from ..request import DATA, Request, Settings
+from ..results import RunDirectory
+from ..server import MARIADB
+from ..tables import size_label
+from ..value_reader import Reading
+from ..variants import ALL, KIB, Variant, create_table
+from ..verdicts import ANSWERED, Finding, Verdict, figures_of, judge, not_measured
+from .base import Bench, Context, Experiment, PublishedFigure, Source
+from .table_experiment import judge_gain, server_needs
+
+SMALL = 100
+SIZES = (SMALL, 4 * KIB, 64 * KIB, 448 * KIB)
+THREADS = 8
+USER = "lab"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One path to a value: the client's --path, the engine, compressed or not, the server in the client's process or not."""
+
+    label: str
+    path: str
+    table: str = "quarry-default"  # a key of variants.ALL
+    compress: bool = False
+    embedded: bool = False
+
+
+WAYS = {
+    "text": Way("SQL text", "text"),
+    "text-compressed": Way("SQL text, compressed protocol", "text", compress=True),
+    "prepared": Way("prepared statement", "prepared"),
+    "handler": Way("HANDLER statement", "handler"),
+    "handlersocket": Way("HandlerSocket", "handlersocket"),
+    "connect": Way("a connection per request", "connect"),
+    "innodb-prepared": Way("InnoDB, prepared statement", "prepared", table="innodb"),
+    "innodb-embedded": Way("InnoDB, embedded server", "prepared", table="innodb", embedded=True),
+}
+HARMFUL = Finding("e4-compress", "small rows: the compressed protocol is harmful, +25-30% without it (about 35k and 46k requests/s)",
+                  "at small rows the median gain of not compressing is at least 25%, and every round points the same way")
+HARMFUL_LARGE = Finding("e4-compress-large", "the same for values of 4, 64 and 448 KB (not published)",
+                        "at each of these sizes not compressing is faster in every round")
+BOUND = Finding("e4-processors", "small rows through SQL are bound by the server's processors",
+                "with SQL text, the processors are at least 90% busy and the server takes more of them than the client, in every round")
+NATIVE = Finding("e4-native", "the native interface (NDB API) gives about 3 times the SQL path",
+                 "at small rows HandlerSocket, MariaDB's interface beside SQL, gives at least 3 times SQL text, by the median")
+CONNECTING = Finding("e4-connect", "left open there: how much does a connection per request cost?", "ratio to SQL text on a kept connection, small rows")
+EMBEDDED = Finding("e4-embedded", "left open there: what would an embedded server give?",
+                   "ratio to the same statements over TCP, InnoDB, small rows (libmariadbd has no Galera and cannot load ENGINE=QUARRY)")
+
+
+class Protocols(Experiment):
+    name = "e4"
+    title = "E4: the compressed protocol, and other ways to a value"
+    operations = ("fetch",)
+    payloads = KINDS
+    reference = "text"
+    source = Source(
+        "2012 blog, 'CLIENT_COMPRESS considered harmful'",
+        "Key-value reads of small rows through the SQL interface of MySQL Cluster, with and without CLIENT_COMPRESS; beside it MongoDB and the "
+        "native NDB API.",
+        f"{THREADS} client threads, rows of {SMALL} bytes and values of 4, 64 and 448 KB, TCP on the loopback interface, server and client on the "
+        "same processors. HandlerSocket stands for the native interface. The payload is incompressible unless --payload says otherwise.")
+    published = (PublishedFigure("small rows, SQL text", "about 46,000 requests/s", Cell("fetch", "text", SMALL, THREADS)),
+                 PublishedFigure("small rows, SQL text, CLIENT_COMPRESS", "about 35,000 requests/s", Cell("fetch", "text-compressed", SMALL, THREADS)),
+                 PublishedFigure("small rows, native NDB API", "about 3 times SQL", Cell("fetch", "handlersocket", SMALL, THREADS)))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {key: way.label for key, way in WAYS.items()}
+
+    def default_request(self) -> Request:
+        return Request(self.name, list(self.operations), list(SIZES), [THREADS], list(WAYS),
+                       settings=Settings(warmup_seconds=1, dataset_bytes=128 << 20))
+
+    def quick(self, request: Request) -> Request:
+        return replace(super().quick(request), sizes_bytes=[SMALL, 64 * KIB])
+
+    def full(self, request: Request) -> Request:
+        return replace(super().full(request), threads=[1, THREADS, 64])
+
+    def cells(self, request: Request) -> list[Cell]:
+        return [Cell("fetch", key, size, count) for size in request.sizes_bytes for key in request.variants for count in request.threads]
+
+    def identity(self, request: Request) -> dict:
+        plugin = request.plugin and file_sha256(request.plugin)
+        return super().identity(request) | {"plugin_sha256": plugin, "client_sha256": file_sha256(value_reader.SOURCE)}
+
+    def needs(self, request: Request) -> list[str]:
+        missing = server_needs([ALL[WAYS[key].table] for key in request.variants], request) + value_reader.needs()
+        if "handlersocket" in request.variants and not (MARIADB / "usr" / "lib" / "mysql" / "plugin" / "handlersocket.so").exists():
+            missing.append(f"handlersocket.so under {MARIADB} (scripts/fetch-mariadb gets it)")
+        return missing
+
+    def disk_bytes(self, request: Request) -> int:
+        return request.settings.dataset_bytes * 8 + (4 << 30)
+
+    def seconds_of(self, request: Request, point: Point) -> float:
+        return request.settings.seconds + request.settings.warmup_seconds + (4 if WAYS[point.variant].embedded else 1)
+
+    def seconds_around(self, request: Request) -> float:
+        return 60 + 15 * len(self.plan(request))
+
+    @contextmanager
+    def open(self, context: Context) -> Iterator[Bench]:
+        with ExitStack() as stack:
+            payload = stack.enter_context(Payload(context.request.payload))
+            bench = ReaderBench(context, payload)
+            stack.callback(bench.server.close)
+            bench.start()
+            yield bench
+
+    # --- what came out ---
+    def cells_of(self, run: RunDirectory) -> Cells:
+        return Cells(run.points, self.labels)
+
+    def verdicts(self, run: RunDirectory) -> list[Verdict]:
+        cells, parameters = self.cells_of(run), run.run["parameters"]
+        small = [k for k in cells.keys() if k.size_bytes == SMALL]
+        return [
+            judge_gain(cells, HARMFUL, small, "text", "text-compressed", 0.25, parameters, self.labels),
+            _large_verdict(cells, parameters),
+            _bound_verdict(cells, small, parameters),
+            judge_gain(cells, NATIVE, small, "handlersocket", "text", 2.0, parameters, self.labels),
+            judge_gain(cells, CONNECTING, small, "connect", "text", 0, parameters, self.labels, (ANSWERED, ANSWERED)),
+            judge_gain(cells, EMBEDDED, small, "innodb-embedded", "innodb-prepared", 0, parameters, self.labels, (ANSWERED, ANSWERED)),
+        ]
+
+    def figures(self, run: RunDirectory) -> dict:
+        cells = self.cells_of(run)
+        made = {}
+        for threads in sorted({k.threads for k in cells.keys()}):
+            keys = [k for k in cells.keys() if k.threads == threads]
+            panels = [charts.Panel(size_text(k.size_bytes), [""], [charts.Series(v, cells.label(v), [cells.summary(k, v, throughput)])
+                                                                   for v in cells.variants()]) for k in keys]
+            made[f"ways-x{threads}"] = charts.bar_panels(f"values fetched per second, {threads} client threads", panels)
+        return made
+
+    def tables(self, run: RunDirectory) -> list[Table]:
+        cells = self.cells_of(run)
+        table = Table(title="values fetched per second", header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for heading in ("", "way"):
+            table.add_column(heading, no_wrap=True)
+        for heading in ("fetches/s", "range", "/ SQL text", "p95 ms", "MB/s", "CPU server", "CPU client"):
+            table.add_column(heading, justify="right")
+        for key in cells.keys():
+            head = f"{size_text(key.size_bytes)} x{key.threads}"
+            for variant in cells.variants():
+                if cells.rounds(key, variant):
+                    table.add_row(head, *_row(cells, key, variant))
+                    head = ""
+            table.add_section()
+        return [table]
+
+
+class ReaderBench(Bench):
+    """One private server with HandlerSocket; for the embedded server a data directory of its own. Externally synchronised."""
+
+    def __init__(self, context: Context, payload: Payload):
+        request = context.request
+        self.settings, self.progress, self.payload = request.settings, context.progress, payload
+        self.port, self.read_port, write_port = free_ports(3)
+        self.embedded_data = DATA / "embedded"
+        tables = {ALL[WAYS[key].table].key: ALL[WAYS[key].table] for key in request.variants}
+        self.tables: list[Variant] = list(tables.values())
+        self.has_embedded = any(WAYS[key].embedded for key in request.variants)
+        plugin = request.plugin if any(v.needs_plugin for v in self.tables) else None
+        network = {"port": self.port, "bind_address": "127.0.0.1", "handlersocket_address": "127.0.0.1", "handlersocket_port": self.read_port,
+                   "handlersocket_port_wr": write_port, "handlersocket_threads": 16}
+        self.server = LabServer("main", DATA / "main", plugin, False, {**network, **request.mycnf}, plugins=("handlersocket",))
+
+    def start(self) -> None:
+        self.server.start()
+        self.server.execute(f"CREATE USER {USER}@'127.0.0.1'")
+        self.server.execute(f"GRANT ALL ON *.* TO {USER}@'127.0.0.1'")
+
+    def describe(self) -> dict:
+        return {"payload": self.payload.describe(), "servers": {"main": self.server.describe()}}
+
+    def _rows(self, size_bytes: int) -> int:
+        return max(64, min(200_000, self.settings.dataset_bytes // size_bytes))
+
+    def _reading(self, size_bytes: int, table: Variant, **changes) -> Reading:
+        return Reading(database=_schema(table), table=_table(size_bytes), value_bytes=size_bytes, rows=self._rows(size_bytes), **changes)
+
+    def begin(self, block: Block) -> None:
+        """One table per engine, filled, and read once."""
+        size = block.points[0].size_bytes
+        for table in self.tables:
+            self.progress.step(f"loading {table.label} {size_text(size)}")
+            self.server.execute(f"CREATE DATABASE IF NOT EXISTS {_schema(table)}")
+            self.server.execute(create_table(table, size, f"{_schema(table)}.{_table(size)}"))
+            value_reader.fill(self._reading(size, table, socket=self.server.socket), self.payload)
+            self.server.rows(f"SELECT BIT_XOR(CRC32(data)) FROM {_schema(table)}.{_table(size)}")
+        if self.has_embedded:
+            self.progress.step("loading the embedded server's table")
+            (self.embedded_data / "mysql").mkdir(parents=True, exist_ok=True)
+            table = ALL["innodb"]
+            created = create_table(table, size, _table(size))
+            value_reader.fill(self._reading(size, table, first=created, server_options=self._embedded_options()), self.payload)
+        self.server.settle()
+
+    def end(self, block: Block) -> None:
+        size = block.points[0].size_bytes
+        for table in self.tables:
+            self.server.execute(f"DROP TABLE {_schema(table)}.{_table(size)}")
+        if self.has_embedded:
+            shutil.rmtree(self.embedded_data, ignore_errors=True)
+
+    def _embedded_options(self) -> tuple[str, ...]:
+        """The same pinned settings as the server's, as far as the library knows them."""
+        pinned = [f"--{name.replace('_', '-')}={value}" for name, value in PINNED.items() if name.startswith("innodb_")]
+        return ("--no-defaults", f"--datadir={self.embedded_data}", f"--lc-messages-dir={MARIADB / 'usr' / 'share' / 'mysql'}",
+                "--max-allowed-packet=64M", *pinned)
+
+    def measure(self, point: Point) -> dict:
+        way = WAYS[point.variant]
+        table = ALL[way.table]
+        changes: dict = {"path": way.path, "compress": way.compress, "threads": point.threads, "seconds": self.settings.seconds,
+                         "warmup_seconds": self.settings.warmup_seconds, "user": USER}
+        if way.embedded:
+            warm = f"SELECT BIT_XOR(CRC32(data)) FROM {_table(point.size_bytes)}"
+            reading = self._reading(point.size_bytes, table, **changes, first=warm, server_options=self._embedded_options())
+        else:
+            port = self.read_port if way.path == "handlersocket" else self.port
+            reading = self._reading(point.size_bytes, table, **changes, port=port)
+        if self.settings.quiet_wait_seconds_max:
+            noise.wait_for_quiet({self.server.pid}, self.settings.quiet_wait_seconds_max)
+        pinned = self.server.verify_pinned()
+        self.progress.step(f"{way.label} {size_text(point.size_bytes)} x {point.threads}")
+        memory = device.memory_info()
+        with noise.Meter({self.server.pid}) as meter:
+            result = value_reader.measure(reading)
+        return {"payload": self.payload.kind, "result": result, "cpu": meter.usage, "memory_free_before": memory, "configuration": pinned}
+
+
+def _schema(table: Variant) -> str:
+    return "lab_" + table.engine.lower()
+
+
+def _table(size_bytes: int) -> str:
+    return f"values_{size_bytes}"
+
+
+def size_text(size_bytes: int) -> str:
+    return size_label(size_bytes) if size_bytes >= KIB else f"{size_bytes} B"
+
+
+def _server_cpus(point: dict) -> float:
+    return point["cpu"]["server_cpus"]
+
+
+def _client_cpus(point: dict) -> float:
+    return point["cpu"]["client_cpus"]
+
+
+def _row(cells: Cells, key: CellKey, variant: str) -> list[str]:
+    rate, ratio = cells.summary(key, variant, throughput), cells.ratio(key, variant, "text")
+    late, server, client = (cells.summary(key, variant, figure) for figure in (p95_ms, _server_cpus, _client_cpus))
+    assert rate and late and server and client  # only variants that have rounds get a row
+    return [cells.label(variant), f"[bold]{stats.human_count(rate.median)}[/bold]",
+            f"[dim]{stats.human_count(rate.low)}-{stats.human_count(rate.high)}[/dim]", f"{ratio.median:.2f}x" if ratio else "", f"{late.median:.2f}",
+            f"{rate.median * key.size_bytes / 1e6:,.0f}", "in the client" if WAYS[variant].embedded else f"{server.median:.2f}", f"{client.median:.2f}"]
+
+
+def _large_verdict(cells: Cells, parameters: dict) -> Verdict:
+    found = [(k, r) for k in cells.keys() if k.size_bytes > SMALL and (r := cells.ratio(k, "text", "text-compressed"))]
+    if not found:
+        return not_measured(HARMFUL_LARGE, "no larger values in this run")
+    text = "; ".join(f"{size_text(k.size_bytes)} x{k.threads}: {r.median:.2f}x without" for k, r in found)
+    points = [p for k, _r in found for v in ("text", "text-compressed") for p in cells.rounds(k, v).values()]
+    figures = {f"ratio_{k.size_bytes}_x{k.threads}": figures_of(r) for k, r in found}
+    return judge(HARMFUL_LARGE, all(r.low > 1 for _k, r in found), text, figures, points, parameters, (ANSWERED, ANSWERED))
+
+
+def _bound_verdict(cells: Cells, keys: list[CellKey], parameters: dict) -> Verdict:
+    points = [p for k in keys for p in cells.rounds(k, "text").values()]
+    if not points:
+        return not_measured(BOUND, "no SQL text of small rows in this run")
+    busy = [(p["cpu"]["server_cpus"] + p["cpu"]["client_cpus"]) / p["cpu"]["processors"] for p in points]
+    server, client = (stats.summarize([p["cpu"][name] for p in points]) for name in ("server_cpus", "client_cpus"))
+    holds = min(busy) >= 0.9 and all(p["cpu"]["server_cpus"] > p["cpu"]["client_cpus"] for p in points)
+    text = f"server {server.median:.2f} and client {client.median:.2f} processors, {min(busy):.0%}-{max(busy):.0%} of what there is"
+    return judge(BOUND, holds, text, {"server_cpus": figures_of(server), "client_cpus": figures_of(client)}, points, parameters)

@@ -1,0 +1,155 @@
+"""
+A server of the user's (--target): measured beside the private ones, never configured, and left as it was found.
+
+Invariants: only schemas named quarry_lab_* are made, and none if one exists already; what was made is dropped at the end. No global
+setting is changed. What belongs to the machine (bytes written, memory, disk) is not asked: the server may be elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pymysql
+
+from .request import Address, LabError
+from .server import BUILD
+
+SCHEMA_PREFIX = "quarry_lab_"
+PASSWORD_VARIABLE = "QUARRY_TARGET_PASSWORD"
+NDB_SOCKET = BUILD / "ndb" / "run" / "sql4" / "mysqld.sock"  # of `make ndb`, while that cluster runs
+_SETTLE_SECONDS_MAX = 30
+_POLL_SECONDS = 0.5
+# Recorded with every point, where the server has them: they decide what a commit costs.
+_RECORDED = ("innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "innodb_flush_method", "sync_binlog", "log_bin",
+             "ndb_blob_read_batch_bytes", "ndb_blob_write_batch_bytes", "ndb_autoincrement_prefetch_sz")
+
+
+def parse_address(text: str, user: str = "root") -> Address:
+    if "/" in text:
+        return Address(socket=text, user=user)
+    host, separator, port = text.rpartition(":")
+    if not separator or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise LabError(f"--target '{text}' is neither HOST:PORT nor the path of a socket")
+    return Address(host=host, port=int(port), user=user)
+
+
+def local_cluster() -> Address | None:
+    """The NDB Cluster that scripts/ndb started, if it runs."""
+    address = Address(socket=str(NDB_SOCKET))
+    if not NDB_SOCKET.exists():
+        return None
+    try:
+        connect(address).close()
+    except LabError:
+        return None  # the socket of one that was stopped
+    return address
+
+
+def connect(address: Address) -> pymysql.Connection:
+    """Raises LabError, which says what is needed."""
+    where = {"unix_socket": address.socket} if address.socket else {"host": address.host, "port": address.port}
+    try:
+        return pymysql.connect(**where, user=address.user, password=os.environ.get(PASSWORD_VARIABLE, ""), autocommit=True, charset="utf8mb4",
+                               connect_timeout=10, read_timeout=900, write_timeout=900)
+    except (pymysql.Error, OSError) as error:
+        raise LabError(f"a server at {address.text} that lets {address.user} in (--target-user, password in ${PASSWORD_VARIABLE}): {error}") from None
+
+
+def _column(connection: pymysql.Connection, statement: str) -> list[tuple]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def engines_of(address: Address) -> set[str]:
+    """Names in capitals of the engines that the server offers."""
+    connection = connect(address)
+    try:
+        return {row[0].upper() for row in _column(connection, "SHOW ENGINES") if row[1] in ("YES", "DEFAULT")}
+    finally:
+        connection.close()
+
+
+def needs(address: Address) -> list[str]:
+    """What is missing there: the server itself, rights, or room for the names. Leaves nothing behind."""
+    try:
+        connection = connect(address)
+    except LabError as error:
+        return [str(error)]
+    try:
+        leftovers = [row[0] for row in _column(connection, f"SHOW DATABASES LIKE '{SCHEMA_PREFIX.replace('_', chr(92) + '_')}%'")]
+        if leftovers:
+            return [f"no schemas named {SCHEMA_PREFIX}* at {address.text}: drop {', '.join(leftovers)}"]
+        with connection.cursor() as cursor:
+            trial = f"{SCHEMA_PREFIX}trial"
+            for statement in (f"CREATE DATABASE {trial}", f"CREATE TABLE {trial}.t (id INT PRIMARY KEY)", f"INSERT INTO {trial}.t VALUES (1)",
+                              f"UPDATE {trial}.t SET id = 2", f"SELECT id FROM {trial}.t", f"DROP DATABASE {trial}"):
+                cursor.execute(statement)
+    except pymysql.Error as error:
+        return [f"the rights CREATE, DROP, INSERT, SELECT and UPDATE on {SCHEMA_PREFIX}* for {address.user} at {address.text}: {error}"]
+    finally:
+        connection.close()
+    return []
+
+
+class TargetServer:
+    """What TableBench needs of a server; see LabServer. Externally synchronised."""
+
+    def __init__(self, key: str, address: Address):
+        self.key, self.address = key, address
+        self.datasets: dict[tuple[str, int], str] = {}
+        self._connection: pymysql.Connection | None = None
+
+    @property
+    def login(self) -> dict:
+        a = self.address
+        return {"socket": a.socket, "host": a.host, "port": a.port, "user": a.user, "password": os.environ.get(PASSWORD_VARIABLE, "")}
+
+    def start(self) -> TargetServer:
+        self._connection = connect(self.address)
+        return self
+
+    def close(self) -> None:
+        """Drops what was made here."""
+        if self._connection:
+            pattern = SCHEMA_PREFIX.replace("_", "\\_")
+            for (name,) in self.rows(f"SHOW DATABASES LIKE '{pattern}%'"):
+                self.execute(f"DROP DATABASE `{name}`")
+            self._connection.close()
+            self._connection = None
+
+    def execute(self, statement: str) -> None:
+        assert self._connection
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def rows(self, statement: str) -> list[tuple]:
+        assert self._connection
+        return _column(self._connection, statement)
+
+    def status(self, pattern: str) -> dict[str, str]:
+        return {name.lower(): value for name, value in self.rows(f"SHOW GLOBAL STATUS LIKE '{pattern}'")}
+
+    def verify_pinned(self) -> dict[str, str]:
+        """As it is found: nothing is demanded of a user's server."""
+        found = {name.lower(): value for name, value in self.rows("SHOW GLOBAL VARIABLES")}
+        return {name: found[name] for name in _RECORDED if name in found}
+
+    def describe(self) -> dict:
+        ((version,),) = self.rows("SELECT VERSION()")
+        return {"version": f"{version} at {self.address.text} (--target)", "pinned": self.verify_pinned()}
+
+    def counters(self) -> None:
+        return None
+
+    def settle(self) -> dict:
+        """Waits until InnoDB there writes nothing, where it tells; the server's own settings say how long that takes."""
+        started, before = time.monotonic(), None
+        while time.monotonic() - started < _SETTLE_SECONDS_MAX:
+            now = self.status("Innodb_data_written")
+            if now == before:
+                break
+            before = now
+            time.sleep(_POLL_SECONDS)
+        return {"settled": now == before, "seconds": round(time.monotonic() - started, 2)}

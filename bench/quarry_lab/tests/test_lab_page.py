@@ -1,0 +1,179 @@
+"""The lab's plan and page: from synthetic points of every experiment to one self-contained, well-formed file."""
+
+import io
+import json
+from html.parser import HTMLParser
+
+import pytest
+from quarry_lab import cli, lab, lab_page, target, variants
+from quarry_lab.experiments.catalogue import EXPERIMENTS, PUBLISHED
+from quarry_lab.lab_page import Chapter
+from quarry_lab.plan import all_points
+from quarry_lab.request import Address, LabError
+from quarry_lab.results import RunDirectory
+from rich.console import Console
+
+VOID = {"meta", "br", "link", "path", "use", "rect", "image", "img"}
+CPU = {"noisy": False, "seconds": 10.0, "server_cpus": 1.1, "client_cpus": 0.8, "processors": 2}
+# What points of the sysbench and the reader experiments hold; those with a bench of their own bring their own points.
+COVERED = ("e1", "e2", "e4")
+
+
+def make_record(point, noisy=False):
+    rate = 1000.0 * (1 + point.threads) + len(point.variant)
+    return {
+        **point.as_dict(), "batch_rows": 16, "payload": "random", "memory_free_before": {"MemAvailable": 8 << 30},
+        "result": {"events": 10_000, "events_per_second": rate, "latency_p95_ms": 2.5, "interval_seconds": 10.0, "writes": 1000, "reads": 9000,
+                   "total_rows_written": 1000},
+        "written": {"server_bytes_per_payload_byte": 1.5, "server_read_bytes_during_run": 0}, "cpu": {**CPU, "noisy": noisy},
+        "memory": {"payload_bytes": 1000, "cached_bytes": {"buffer_pool": 700}}, "settle_before": {"settled": True}, "settle_after": {"settled": True},
+        "quarry_status": {"quarry_autoincrement_reservations": 10},
+    }
+
+
+def make_run(experiment, path, rounds=3, noisy=False):
+    request = experiment.request()
+    request.rounds, request.plugin = rounds, path.parent / "ha_quarry.so"
+    run = RunDirectory(path, experiment.identity(request))
+    machine = {"cpu": "a <cpu>", "processors": 2, "memory_bytes": 24 << 30, "file_system": "ext4 rw", "commit": "abc123"}
+    run.add_session({"machine": machine, "device_probes": [{"round": 1, "sequential_write_bytes_per_second": 1e9}],
+                     "payload": {"kind": "random", "compression_ratio_of_64KB": {"lz4": 1.0}},
+                     "servers": {"main": {"version": "10.11", "pinned": {"a": "1"}, "plugin_sha256": "0" * 64}}})
+    run.points = [make_record(point, noisy) for point in all_points(experiment.plan(request))]
+    (path / "points.jsonl").write_text("".join(json.dumps(p) + "\n" for p in run.points))
+    run.finish()
+    return run
+
+
+@pytest.fixture
+def chapters(tmp_path):
+    (tmp_path / "ha_quarry.so").write_bytes(b"a plugin")
+    return [Chapter(EXPERIMENTS[name], make_run(EXPERIMENTS[name], tmp_path / name)) for name in COVERED]
+
+
+class Wellformed(HTMLParser):
+    """Every element that is opened is closed, in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, _attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open and self.open.pop() == tag
+
+
+LAB = {"scale": "normal", "started": 1.0, "finished": 5401.0, "planned_seconds": 5000.0}
+
+
+def test_the_page_is_self_contained_and_well_formed(chapters):
+    page = lab_page.render(chapters, LAB)
+    for forbidden in ("http://", "https://", "<script", "<img src", "@import"):
+        assert forbidden not in page.replace('xmlns="http://www.w3.org/2000/svg"', "").replace('xmlns:xlink="http://www.w3.org/1999/xlink"', "")
+    parser = Wellformed()
+    parser.feed(page[: page.index("<svg")] + page[page.rindex("</svg>") + 6 :])
+    assert parser.open == []
+    assert "Three published BLOB benchmarks" in page and "a &lt;cpu&gt;" in page and "1 h 30 min" in page
+    for chapter in chapters:
+        assert chapter.experiment.source.text.replace("'", "&#x27;") in page
+        assert all(finding.value in page for finding in chapter.experiment.published)
+        assert all(verdict.id in page for verdict in chapter.verdicts())
+    assert page.count("<svg") >= 7 and "Figures are shown, conclusions are not drawn" not in page
+
+
+def test_a_disturbed_or_short_lab_says_so_and_draws_no_conclusion(tmp_path):
+    (tmp_path / "ha_quarry.so").write_bytes(b"a plugin")
+    e4 = EXPERIMENTS["e4"]
+    noisy = lab_page.render([Chapter(e4, make_run(e4, tmp_path / "noisy", noisy=True))], LAB)
+    assert "conclusions are not drawn" in noisy and 'chip yes' not in noisy and 'chip no"' not in noisy
+    short = lab_page.render([Chapter(e4, make_run(e4, tmp_path / "short", rounds=1))], LAB)
+    assert "A look, not a measurement" in short and 'chip yes' not in short
+
+
+def test_json_and_csv_hold_what_the_page_shows(chapters, tmp_path):
+    state = lab.LabState(tmp_path, {"scale": "normal"}, fresh=False)
+    steps = [lab.Step(c.experiment, type("R", (), {"output_directory": c.run.path}), 1, 0, 0, False) for c in chapters]
+    assert lab.write_report(tmp_path, steps, state) == tmp_path / "index.html"
+    content = json.loads((tmp_path / "lab.json").read_text())
+    assert {v["id"] for v in content["verdicts"]["e4"]} >= {"e4-compress", "e4-embedded"}
+    assert content["published"]["e2"][0]["there"] == "1,211.91 tps" and content["published"]["e2"][0]["here"].endswith("/s (9,017-9,017)")
+    rows = (tmp_path / "lab.csv").read_text().splitlines()
+    assert len(rows) == 1 + sum(len({(p["operation"], p["size_bytes"], p["threads"], p["variant"], p["setting"]) for p in c.run.points}) for c in chapters)
+
+
+def parsed(*arguments):
+    return cli.build_parser().parse_args(["lab", *arguments])
+
+
+def test_every_lack_is_said_before_anything_starts(tmp_path):
+    wanted = lab.requests_of(parsed("--only", "e1,e4", "--plugin", str(tmp_path / "none.so"), "--output", str(tmp_path)))
+    with pytest.raises(LabError, match=r"(?s)e1 needs .*none.so.*e4 needs .*none.so"):
+        lab.check_all(wanted)
+    with pytest.raises(LabError, match="unknown 'e9'"):
+        lab.requests_of(parsed("--only", "e9"))
+
+
+def test_the_wall_time_is_planned_and_a_finished_part_of_an_interrupted_lab_is_kept(chapters, tmp_path):
+    console = Console(file=io.StringIO(), width=160)
+    experiment, run = chapters[0].experiment, chapters[0].run
+    request = experiment.request()
+    request.plugin, request.output = tmp_path / "ha_quarry.so", run.path
+    wanted = [(experiment, request)]
+    asked = {"scale": "normal", "runs": [experiment.identity(request)]}
+    first = lab.LabState(tmp_path, asked, fresh=False)
+    (step,) = lab.plan(wanted, first, True)
+    # A finished run of an earlier lab is not this one's.
+    assert not first.resumed and step.left == step.points and 1800 < step.seconds < 7200 and not step.target_is_left_out
+    lab.print_plan(console, [step], "normal")
+    assert "together" in console.file.getvalue() and str(step.points) in console.file.getvalue()
+    again = lab.LabState(tmp_path, asked, fresh=False)
+    assert again.resumed and lab.plan(wanted, again, False)[0].left == 0
+    assert not lab.LabState(tmp_path, {**asked, "scale": "quick"}, fresh=False).resumed
+
+
+def test_planned_wall_times_of_the_scales():
+    """What README and docs promise of the default, for the experiments of this module."""
+    def planned(scale):
+        return sum(e.planned_seconds(r, all_points(e.plan(r))) for e in PUBLISHED if e.name in COVERED for r in [e.request(scale)])
+
+    assert 1.2 * 3600 < planned("normal") < 2.2 * 3600
+    assert planned("quick") < 900
+
+
+@pytest.mark.parametrize("text, address", [("/tmp/x.sock", Address(socket="/tmp/x.sock")), ("db:3306", Address(host="db", port=3306))])
+def test_target_addresses(text, address):
+    assert target.parse_address(text) == address and address.text == text
+
+
+@pytest.mark.parametrize("text", ["db", "db:", ":3306", "db:99999", "db:x"])
+def test_a_target_that_is_no_address_is_refused(text):
+    with pytest.raises(LabError, match="HOST:PORT"):
+        target.parse_address(text)
+
+
+def test_an_unreachable_target_says_what_is_needed():
+    (said,) = target.needs(Address(socket="/nowhere/mysqld.sock", user="somebody"))
+    assert "/nowhere/mysqld.sock" in said and "somebody" in said and target.PASSWORD_VARIABLE in said
+
+
+def test_a_target_is_measured_with_the_engines_that_it_has():
+    own = ["innodb", "rocksdb", "quarry-inline", "quarry-head-4m"]
+    assert variants.on_target(own, {"INNODB"}) == ["target-innodb"]
+    assert variants.on_target(own, {"NDBCLUSTER"}) == ["target-ndb-inline", "target-ndb-head-4m"]
+    ndb = variants.ALL["target-ndb-inline"]
+    assert variants.create_table(ndb, 4096, "t").endswith('COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=4096") ENGINE=NDBCLUSTER')
+    assert ndb.session_sql == "SET ndb_blob_read_batch_bytes=65536, ndb_blob_write_batch_bytes=65536"
+
+
+def test_without_a_cluster_of_make_ndb_nothing_is_added(tmp_path, monkeypatch):
+    monkeypatch.setattr(target, "NDB_SOCKET", tmp_path / "mysqld.sock")
+    assert target.local_cluster() is None
+    (tmp_path / "mysqld.sock").touch()  # left behind: nobody answers
+    assert target.local_cluster() is None

@@ -1,0 +1,108 @@
+"""
+bench/clients/read_values.cc: compiled when it is needed, twice (with Connector/C, and with the server inside), and run.
+
+One program for every path into the server, so that the paths differ in nothing but themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from .payload import Payload
+from .server import BUILD, MARIADB, REPOSITORY
+
+SOURCE = REPOSITORY / "bench" / "clients" / "read_values.cc"
+PROGRAMS = BUILD / "bench-clients"
+HEADERS = MARIADB.parent / "headers"
+COMPILE = ("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
+
+
+class ReaderError(Exception):
+    """The program could not be compiled, or ended with an error; the message is its own."""
+
+
+def embedded_library() -> Path | None:
+    """The server as a library, of the private server's own version; None when it was not fetched."""
+    return next(iter(sorted((MARIADB / "usr" / "lib").glob("*/libmariadbd.so.19"))), None)
+
+
+def needs() -> list[str]:
+    missing = [f"{tool} (scripts/setup installs it)" for tool in ("g++", "mariadb_config") if not shutil.which(tool)]
+    if not embedded_library():
+        missing.append(f"libmariadbd.so.19 under {MARIADB} (scripts/fetch-mariadb gets it)")
+    return missing
+
+
+def _run(command: list[str], **options) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise ReaderError(f"{Path(command[0]).name} failed with exit code {done.returncode}: {done.stderr.strip()[-1500:]}")
+    return done.stdout
+
+
+def build(embedded: bool) -> Path:
+    """The compiled program; compiled anew when its source is newer."""
+    program = PROGRAMS / ("read_values_embedded" if embedded else "read_values")
+    if program.exists() and program.stat().st_mtime > SOURCE.stat().st_mtime:
+        return program
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    if embedded:
+        library = embedded_library()
+        assert library
+        # The server's own client headers: its structures differ from Connector/C's.
+        flags = ["-DQUARRY_EMBEDDED", "-DEMBEDDED_LIBRARY", f"-I{HEADERS / 'include'}", f"-I{HEADERS / 'generated'}"]
+        libraries = [str(library), f"-Wl,-rpath,{library.parent}"]
+    else:
+        flags, libraries = (_run(["mariadb_config", what]).split() for what in ("--cflags", "--libs"))
+    _run([*COMPILE, *flags, str(SOURCE), "-o", str(program), *libraries])
+    return program
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One load of point reads, or a fill. Sizes in bytes, times in seconds."""
+
+    database: str
+    table: str
+    value_bytes: int
+    rows: int
+    path: str = "prepared"
+    socket: str = ""
+    port: int = 0
+    user: str = "root"
+    compress: bool = False
+    threads: int = 1
+    warmup_seconds: int = 1
+    seconds: int = 10
+    first: str = ""  # a statement to run before
+    server_options: tuple[str, ...] | None = None  # of a server in the same process; None: the server is elsewhere
+
+    def arguments(self) -> list[str]:
+        where = [f"--socket={self.socket}"] if self.socket else [f"--port={self.port}"] if self.port else []
+        return [
+            str(build(self.server_options is not None)), *where, f"--user={self.user}", f"--database={self.database}", f"--table={self.table}",
+            f"--value-bytes={self.value_bytes}", f"--rows={self.rows}", f"--threads={self.threads}", f"--path={self.path}",
+            f"--warmup={self.warmup_seconds}", f"--seconds={self.seconds}",
+            *(["--compress"] if self.compress else []), *([f"--first={self.first}"] if self.first else []),
+        ]
+
+    def _server_arguments(self) -> list[str]:
+        return ["--", *self.server_options] if self.server_options is not None else []
+
+
+def fill(reading: Reading, payload: Payload) -> None:
+    """Rows 1..rows of slices of the payload."""
+    arguments = [*reading.arguments(), "--fill", f"--payload-path={payload.path}", f"--payload-bytes={payload.size}"]
+    _run([*arguments, *reading._server_arguments()], pass_fds=[payload.fd], timeout=1800)
+
+
+def measure(reading: Reading) -> dict:
+    """events, interval_seconds, events_per_second, latency_*_ms of the measured interval."""
+    output = _run([*reading.arguments(), *reading._server_arguments()], env={**os.environ, "LC_ALL": "C"},
+                  timeout=reading.warmup_seconds + reading.seconds + 120)
+    return json.loads(output.splitlines()[-1])
