@@ -48,7 +48,7 @@ struct Options {
 };
 
 [[noreturn]] void Fail(const std::string& what, const std::string& why) {
-  std::fprintf(stderr, "read_values: %s: %s\n", what.c_str(), why.c_str());
+  std::fprintf(stderr, "read_values: error: %s: %s\n", what.c_str(), why.c_str());
   std::exit(1);
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import io
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,23 @@ COLORS = {
     "quarry-prefetch-256": "#0072B2",
     "quarry-prefetch-1024": "#332288",
     "quarry-lz4": "#CC79A7",
+    "sequence-1": "#BBBBBB",
+    "sequence-256": "#7F7F7F",
+    "sequence-1024": "#444444",
+    "innodb-2blob": "#E69F00",
+    "innodb-2varbinary": "#D55E00",
+    "rocksdb-2blob": "#009E73",
+    "quarry-2blob": "#56B4E9",
+    "quarry-2blob-default": "#0072B2",
+    "quarry-2varbinary": "#882255",
+    "text": "#0072B2",
+    "text-compressed": "#56B4E9",
+    "prepared": "#332288",
+    "handler": "#117733",
+    "handlersocket": "#44AA99",
+    "connect": "#CC79A7",
+    "innodb-prepared": "#E69F00",
+    "innodb-embedded": "#D55E00",
     "quarry-baseline": "#7F7F7F",
 }
 _FALLBACK = ("#332288", "#117733", "#AA4499", "#888888")
@@ -174,7 +192,7 @@ def bar_panels(title: str, panels: list[Panel]) -> Figure:
         for axes, panel in zip(all_axes[0], panels, strict=True):
             for index, one in enumerate(panel.series):
                 _draw_horizontal_bar(axes, index, one)
-            axes.set(title=panel.title)
+            axes.set_title(textwrap.fill(panel.title, 22))
             axes.set_yticks(range(len(names)), names)
             axes.margins(x=0.22)
             axes.set_xlim(left=0)

@@ -57,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--baseline-plugin", type=Path, metavar="SO", help="also measure this build of the plugin, in a second server")
     lab = verbs.add_parser("lab", help="run the published experiments and write one report", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     lab.add_argument("--scale", choices=SCALES, default="normal",
-                     help="quick: one short round of everything, for a look; normal: fair rounds, about two hours; full: a larger grid, five rounds, both payloads")
+                     help="quick: one short round of everything, for a look; normal: fair rounds, about two and a half hours; full: a larger grid, five rounds, both payloads")
     lab.add_argument("--only", type=_words, metavar="NAME,...", help="these experiments (default: all that are published)")
     _add_run_options(lab)
     for verb in OTHER_VERBS:

@@ -94,7 +94,7 @@ def _cards(chapters: list[Chapter]) -> str:
         _card(str(states[ANSWERED]), "open questions answered"),
         _card(str(states[NOT_APPLICABLE]), "not applicable", "more machine than there is here"),
         _card(str(states[NOT_JUDGED]), "not judged", "too short, disturbed, or not measured"),
-        _card(stats.human_seconds(taken), "of measured time", f"{_noisy(points)} of {len(points)} points noisy"),
+        _card(f"{taken / 60:,.0f} min", "of measured time", f"{_noisy(points)} of {len(points)} points noisy"),
     ))
 
 
@@ -108,7 +108,7 @@ def _alarms(chapters: list[Chapter], lab: dict) -> str:
     short = [c for c in chapters if c.run.run["parameters"]["rounds"] < FAIR_ROUNDS or c.run.run["parameters"]["settings"]["seconds"] < FAIR_SECONDS]
     if short:
         names = ", ".join(dict.fromkeys(c.experiment.name.upper() for c in short))
-        found.append(f"A look, not a measurement: {names} ran fewer than {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s and gets no verdicts.")
+        found.append(f"A look, not a measurement: {names} ran fewer than {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s and get no verdicts.")
     return "".join(f'<p class="alarm">{escape(text)}</p>' for text in found)
 
 
@@ -166,7 +166,7 @@ def _ran(chapter: Chapter) -> str:
 def _published(chapter: Chapter) -> str:
     experiment = chapter.experiment
     rows = "".join(f"<tr><td>{escape(f.what)}</td><td>{escape(f.value)}</td>"
-                   f"<td>{escape(experiment.ours(chapter.run, f.cell) if f.cell else 'nothing here corresponds')}</td></tr>" for f in experiment.published)
+                   f"<td>{escape(experiment.beside(chapter.run, f))}</td></tr>" for f in experiment.published)
     return (f'<div class="scroll"><table class="verdicts"><tr><th>published</th><th>there</th><th>here (range of the rounds)</th></tr>{rows}</table></div>'
             if rows else "")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -19,6 +20,10 @@ class Summary:
     def spread(self) -> float:
         """(high - low) / median; 0 when the median is 0."""
         return (self.high - self.low) / self.median if self.median else 0.0
+
+    def range_text(self, form: Callable[[float], str]) -> str:
+        """' (low to high)'; empty where there was one round."""
+        return f" ({form(self.low)} to {form(self.high)})" if self.rounds > 1 else ""
 
 
 def summarize(values: list[float]) -> Summary:

@@ -7,23 +7,27 @@ One program for every path into the server, so that the paths differ in nothing 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from .payload import Payload
+from .program import ProgramError, RunningProgram
 from .server import BUILD, MARIADB, REPOSITORY
 
 SOURCE = REPOSITORY / "bench" / "clients" / "read_values.cc"
 PROGRAMS = BUILD / "bench-clients"
 HEADERS = MARIADB.parent / "headers"
+COMPILE_SECONDS_MAX, FILL_SECONDS_MAX = 600, 1800
 COMPILE = ("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
 
 
-class ReaderError(Exception):
+class ReaderError(ProgramError):
     """The program could not be compiled, or ended with an error; the message is its own."""
+
+
+class _Run(RunningProgram):
+    error = ReaderError
 
 
 def embedded_library() -> Path | None:
@@ -36,13 +40,6 @@ def needs() -> list[str]:
     if not embedded_library():
         missing.append(f"libmariadbd.so.19 under {MARIADB} (scripts/fetch-mariadb gets it)")
     return missing
-
-
-def _run(command: list[str], **options) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-    if done.returncode != 0:
-        raise ReaderError(f"{Path(command[0]).name} failed with exit code {done.returncode}: {done.stderr.strip()[-1500:]}")
-    return done.stdout
 
 
 def build(embedded: bool) -> Path:
@@ -58,8 +55,8 @@ def build(embedded: bool) -> Path:
         flags = ["-DQUARRY_EMBEDDED", "-DEMBEDDED_LIBRARY", f"-I{HEADERS / 'include'}", f"-I{HEADERS / 'generated'}"]
         libraries = [str(library), f"-Wl,-rpath,{library.parent}"]
     else:
-        flags, libraries = (_run(["mariadb_config", what]).split() for what in ("--cflags", "--libs"))
-    _run([*COMPILE, *flags, str(SOURCE), "-o", str(program), *libraries])
+        flags, libraries = (_Run(["mariadb_config", what]).wait(COMPILE_SECONDS_MAX).split() for what in ("--cflags", "--libs"))
+    _Run([*COMPILE, *flags, str(SOURCE), "-o", str(program), *libraries]).wait(COMPILE_SECONDS_MAX)
     return program
 
 
@@ -91,18 +88,19 @@ class Reading:
             *(["--compress"] if self.compress else []), *([f"--first={self.first}"] if self.first else []),
         ]
 
-    def _server_arguments(self) -> list[str]:
+    def server_arguments(self) -> list[str]:
         return ["--", *self.server_options] if self.server_options is not None else []
 
 
 def fill(reading: Reading, payload: Payload) -> None:
     """Rows 1..rows of slices of the payload."""
     arguments = [*reading.arguments(), "--fill", f"--payload-path={payload.path}", f"--payload-bytes={payload.size}"]
-    _run([*arguments, *reading._server_arguments()], pass_fds=[payload.fd], timeout=1800)
+    _Run([*arguments, *reading.server_arguments()], pass_fds=[payload.fd]).wait(FILL_SECONDS_MAX)
 
 
 def measure(reading: Reading) -> dict:
     """events, interval_seconds, events_per_second, latency_*_ms of the measured interval."""
-    output = _run([*reading.arguments(), *reading._server_arguments()], env={**os.environ, "LC_ALL": "C"},
-                  timeout=reading.warmup_seconds + reading.seconds + 120)
+    command = [*reading.arguments(), *reading.server_arguments()]
+    # The start of an embedded server, and a last read that waits.
+    output = _Run(command).wait(reading.warmup_seconds + reading.seconds + 120)
     return json.loads(output.splitlines()[-1])

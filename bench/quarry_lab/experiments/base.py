@@ -64,11 +64,15 @@ class Source:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """One published number and the cell of ours that stands beside it (None: nothing here corresponds)."""
+    """
+    One published number and the cell of ours that stands beside it (None: nothing here corresponds). over: the variant that a published gain
+    is over; then ours is the ratio of the cell to that variant's.
+    """
 
     what: str
     value: str
     cell: Cell | None = None
+    over: str | None = None
 
 
 @dataclass
@@ -180,7 +184,18 @@ class Experiment(ABC):
     def ours(self, run: RunDirectory, cell: Cell) -> str:
         cells = Cells(run.points, self.labels)
         found = cells.summary(CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting), cell.variant, throughput)
-        return f"{found.median:,.0f}/s ({found.low:,.0f}-{found.high:,.0f})" if found else "not measured"
+        return f"{found.median:,.0f}/s{found.range_text('{:,.0f}'.format)}" if found else "not measured"
+
+    def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
+        """What the report writes beside a published figure."""
+        if figure.cell is None:
+            return "nothing here corresponds"
+        if figure.over is None:
+            return self.ours(run, figure.cell)
+        cell = figure.cell
+        key = CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting)
+        gain = Cells(run.points, self.labels).ratio(key, cell.variant, figure.over)
+        return f"{gain.median - 1:+.0%} at {cell.threads} threads{gain.range_text(lambda x: f'{x - 1:+.0%}')}" if gain else "not measured"
 
     def report(self, console: Console, run: RunDirectory) -> None:
         for table in self.tables(run):

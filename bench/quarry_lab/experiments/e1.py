@@ -80,7 +80,13 @@ class InlinePartsBatches(TableExperiment):
         "(id, data BLOB), 90% point selects and 10% updates of the value, 32 to 512 threads; throughput and 95th percentile.",
         "One private server and its client share this machine's processors: the same tables and statements but for the engine's name, fewer "
         "threads, InnoDB and MyRocks in the same server. Directions can be compared; nothing about hundreds of users or links between nodes can.")
-    published = (PublishedFigure("448 KB, 16 SQL nodes, the highest throughput", "about 8,000 tps", Cell("mix", HEAD_4M, 448 * KIB, 32)),)
+    published = (*(PublishedFigure(what, value, Cell("mix", variant, kib * KIB, 32), over) for what, value, kib, variant, over in (
+        ("4 KB, inline over the default head", "+15-20%", 4, INLINE, HEAD), ("4 KB, VARBINARY over inline", "about +50%", 4, VARBINARY, INLINE),
+        ("24 KB, inline over the default head", "+10-33%", 24, INLINE, HEAD), ("24 KB, VARBINARY over inline", "+30-50%", 24, VARBINARY, INLINE),
+        ("64 KB, 4 MB batches: inline over the default head", "+5%", 64, INLINE_4M, HEAD_4M),
+        ("64 KB, 4 MB over 64 KB batches", "more than +50%", 64, HEAD_4M, HEAD),
+        ("448 KB, 4 MB over 64 KB batches", "more than +50%", 448, HEAD_4M, HEAD))),
+        PublishedFigure("448 KB, 16 SQL nodes, the highest throughput", "about 8,000 tps", Cell("mix", HEAD_4M, 448 * KIB, 32)))
 
     def default_request(self) -> Request:
         return Request(self.name, ["mix"], [s * KIB for s in CORE_SIZES_KIB], list(THREADS), list(VARIANTS),
@@ -156,7 +162,7 @@ def _memory_verdict(cells: Cells, parameters: dict) -> Verdict:
         found += [(key, ratio)] if ratio else []
     if not found:
         return not_measured(MEMORY, "no memory of both variants at 4 KB in this run")
-    text = "; ".join(f"x{k.threads}: inline takes {r.median:.2f} of the head's memory" for k, r in found)
+    text = "; ".join(f"x{k.threads}: inline takes {r.median:.2f}x the memory of the head" for k, r in found)
     points = [p for k, _r in found for v in (INLINE, HEAD) for p in cells.rounds(k, v).values()]
     return judge(MEMORY, all(r.high < 1 for _k, r in found), text, {f"ratio_x{k.threads}": figures_of(r) for k, r in found}, points, parameters)
 

@@ -125,6 +125,10 @@ def server_needs(variants: list[Variant], request: Request) -> list[str]:
     return missing
 
 
+def _gain(ratio: float) -> str:
+    return f"{ratio - 1:+.0%}"
+
+
 def gains(cells: Cells, keys: list[CellKey], variant: str, over: str) -> list[tuple[CellKey, Summary]]:
     """The ratio of two variants in each of the cells that have both."""
     return [(key, ratio) for key in keys if (ratio := cells.ratio(key, variant, over))]
@@ -137,6 +141,6 @@ def judge_gain(cells: Cells, finding: Finding, keys: list[CellKey], variant: str
     if not found:
         return not_measured(finding, f"this run lacks {labels[variant]} or {labels[over]} there")
     holds = any(r.median - 1 >= gain_min and r.low > 1 for _key, r in found)
-    text = "; ".join(f"x{k.threads}: {r.median - 1:+.0%} (rounds {r.low - 1:+.0%} to {r.high - 1:+.0%})" for k, r in found)
+    text = "; ".join(f"x{k.threads}: {_gain(r.median)}{r.range_text(_gain)}" for k, r in found)
     points = [p for k, _r in found for v in (variant, over) for p in cells.rounds(k, v).values()]
     return judge(finding, holds, text, {f"ratio_x{k.threads}": figures_of(r) for k, r in found}, points, parameters, words)

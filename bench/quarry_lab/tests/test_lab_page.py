@@ -103,7 +103,7 @@ def test_json_and_csv_hold_what_the_page_shows(chapters, tmp_path):
     assert lab.write_report(tmp_path, steps, state) == tmp_path / "index.html"
     content = json.loads((tmp_path / "lab.json").read_text())
     assert {v["id"] for v in content["verdicts"]["e4"]} >= {"e4-compress", "e4-embedded"}
-    assert content["published"]["e2"][0]["there"] == "1,211.91 tps" and content["published"]["e2"][0]["here"].endswith("/s (9,017-9,017)")
+    assert content["published"]["e2"][0]["there"] == "1,211.91 tps" and content["published"]["e2"][0]["here"].endswith("/s (9,017 to 9,017)")
     rows = (tmp_path / "lab.csv").read_text().splitlines()
     assert len(rows) == 1 + sum(len({(p["operation"], p["size_bytes"], p["threads"], p["variant"], p["setting"]) for p in c.run.points}) for c in chapters)
 
