@@ -14,6 +14,7 @@ from rich.console import Console
 
 from .cluster import DIRECTORY, Cluster, locked
 from .ddl import ShardedTables
+from .in_doubt import resolve
 from .keeper import keep
 from .plan import KINDS, ClusterError
 from .status import show
@@ -56,7 +57,8 @@ def keep_shards(arguments: argparse.Namespace, _console: Console) -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    keep(Cluster(arguments.directory).plan, arguments.directory, ended)
+    cluster = Cluster(arguments.directory)
+    keep(cluster.plan, arguments.directory, ended, lambda: resolve(cluster))
     return 0
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -122,15 +123,18 @@ class Cluster:
         run(front, *statements)
 
     def wait_in_sync(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Until every shard has a replica that may be promoted."""
+        """Until every shard has a writable primary, and a replica that may be promoted."""
 
-        def late() -> list[str]:
+        def is_ready() -> bool:
             if self.keeper_pid() is None:
                 raise ClusterError(f"the keeper ended:\n{self.log_tail()}")
             states = StateFile(self.plan, self.directory)
-            return [shard for shard in self.plan.routes if not states[shard].in_sync]
+            return all(states[shard].in_sync for shard in self.plan.routes) and not any(
+                primary.value("SELECT @@read_only") for primary in self.primaries()
+            )
 
-        wait_for(lambda: not late(), timeout_s, lambda: f"shards without a replica in sync: {late()}\n{self.log_tail()}")
+        what = "not every shard has a writable primary and a replica in sync"
+        wait_for(is_ready, timeout_s, lambda: f"{what}\n{self.log_tail()}")
 
     # --- the keeper -------------------------------------------------------------------------------
     def _start_keeper(self) -> None:
@@ -244,6 +248,21 @@ def wait_for(condition: Callable[[], Any], timeout_s: float, what: Callable[[], 
         if time.monotonic() > deadline:
             raise ClusterError(f"waited {timeout_s:g} s in vain: {what()}")
         time.sleep(0.1)
+
+
+@contextmanager
+def passing_cluster(directory: Path, kind: str, shards: int | None = None) -> Iterator[Cluster]:
+    """A new cluster for the time of a measurement; what an earlier, killed one left there is removed."""
+    if read_plan(directory) is not None:
+        Cluster(directory).stop()
+    shutil.rmtree(directory, ignore_errors=True)
+    cluster = Cluster.make(directory, kind, shards)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+    shutil.rmtree(directory)
 
 
 @contextmanager

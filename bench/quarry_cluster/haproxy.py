@@ -43,6 +43,7 @@ LISTEN = """
 listen {shard}
     bind {host}:{port}
     option mysql-check user {user} post-41
+    option contstats
     default-server check inter {interval_ms}ms fall {failures} rise 1 on-marked-down shutdown-sessions disabled
 """
 
@@ -96,8 +97,16 @@ class HAProxy:
     # --- the admin socket -----------------------------------------------------------------------
     def states(self, shard: str) -> dict[str, str]:
         """What HAProxy thinks of each server of a shard: UP, DOWN, MAINT, perhaps with a count of checks behind it."""
+        return {row["svname"]: row["status"] for row in self._statistics(shard)}
+
+    def bytes_of(self, shard: str) -> tuple[int, int]:
+        """(sent to clients, received from them) since HAProxy started."""
+        rows = self._statistics(shard)
+        return sum(int(row["bout"]) for row in rows), sum(int(row["bin"]) for row in rows)
+
+    def _statistics(self, shard: str) -> list[dict[str, str]]:
         lines = self._ask(f"show stat {shard} 4 -1").lstrip("# ").splitlines()
-        return {row["svname"]: row["status"] for row in csv.DictReader(lines)}
+        return list(csv.DictReader(lines))
 
     def route(self, shard: str, server: str) -> None:
         """New sessions go to `server`, the sessions of all others end."""

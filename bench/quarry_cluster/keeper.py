@@ -31,7 +31,8 @@ from .nodes import Member
 from .plan import Plan, write_durably
 
 STEP_S = 0.25
-PATIENCE_STEPS = 8  # so many looks in a row at a missing replica before the primary goes on without it
+RESOLVE_EVERY_S = 2
+PATIENCE_S = 2  # so long commits wait for a missing replica before the primary goes on without it
 APPLY_TIMEOUT_S = 120
 QUICK = {"connect_timeout": 2, "read_timeout": 5, "write_timeout": 5}
 REPLICATION_USER = "replication"
@@ -75,7 +76,8 @@ class ShardKeeper(threading.Thread):
         self.shard, self.proxy, self.states, self.say = shard, proxy, states, say
         self.members = {member.name: member for member in members}
         self.stop = threading.Event()
-        self.missing_steps, self.last_said, self.routed_to = 0, "", ""
+        self.missing_since_s: float | None = None
+        self.last_said, self.routed_to = "", ""
 
     def run(self) -> None:
         while not self.stop.wait(STEP_S):
@@ -183,7 +185,7 @@ class ShardKeeper(threading.Thread):
         elif primary.status("rpl_semi_sync_master_clients")["rpl_semi_sync_master_clients"] == "0":
             self.replica_missing(primary, replica, status)
         else:
-            self.missing_steps = 0
+            self.missing_since_s = None
 
     def replica_status(self, primary: Member, replica: Member) -> dict:
         """SHOW SLAVE STATUS, once the replica follows this primary."""
@@ -210,8 +212,9 @@ class ShardKeeper(threading.Thread):
 
     def replica_missing(self, primary: Member, replica: Member, status: dict) -> None:
         """Commits wait for the replica. After a while they need not, and the replica may not be promoted."""
-        self.missing_steps += 1
-        if self.missing_steps < PATIENCE_STEPS:
+        now = time.monotonic()
+        self.missing_since_s = self.missing_since_s or now
+        if now - self.missing_since_s < PATIENCE_S:
             return
         if self.state.in_sync:
             self.states.save(self.shard, ShardState(primary.name, in_sync=False))
@@ -226,7 +229,7 @@ class ShardKeeper(threading.Thread):
         run(primary, "SET GLOBAL rpl_semi_sync_master_enabled = ON")
         run(replica, "STOP SLAVE IO_THREAD", "START SLAVE IO_THREAD")
         if self.reaches(primary, replica, seconds=4) and self.is_waited_for(primary):
-            self.missing_steps = 0
+            self.missing_since_s = None
             self.states.save(self.shard, ShardState(primary.name, in_sync=True))
             self.tell(f"{replica.name} is in sync with {primary.name}")
 
@@ -251,8 +254,8 @@ def run(member: Member, *statements: str) -> None:
         connection.close()
 
 
-def keep(plan: Plan, directory: Path, stop: threading.Event) -> None:
-    """Keeps all shards, and HAProxy running, until `stop` is set."""
+def keep(plan: Plan, directory: Path, stop: threading.Event, resolve: Callable[[], list[str]]) -> None:
+    """Keeps all shards, and HAProxy running, until `stop` is set; now and then finishes, by `resolve`, what is in doubt."""
 
     def say(text: str) -> None:
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
@@ -269,10 +272,15 @@ def keep(plan: Plan, directory: Path, stop: threading.Event) -> None:
     say(f"keeping {len(keepers)} shards")
     for keeper in keepers:
         keeper.start()
-    while not stop.wait(1):
+    while not stop.wait(RESOLVE_EVERY_S):
         if proxy.pid() is None:
             say("HAProxy is gone: starting it again")
             proxy.start()
+        try:
+            for line in resolve():
+                say(line)
+        except (pymysql.err.Error, OSError):
+            continue  # a node is down: later
     for keeper in keepers:
         keeper.stop.set()
     for keeper in keepers:

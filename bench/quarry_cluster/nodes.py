@@ -37,6 +37,7 @@ REPLICATION = [
     "--log-bin=binlog",
     "--binlog-format=ROW",
     "--binlog-row-image=MINIMAL",
+    "--binlog-annotate-row-events=OFF",  # a value sent as a literal would be there twice
     "--log-slave-updates",
     "--gtid-strict-mode=ON",
     "--sync-binlog=1",

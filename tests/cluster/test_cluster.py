@@ -4,12 +4,18 @@ The long runs are programs: kill_nodes.py, kill_in_commit.py.
 """
 
 import json
+import os
+import signal
 import time
 
+import pymysql
 import pytest
 from quarry_cluster.ddl import ShardedTables
 from quarry_cluster.keeper import run
+from quarry_cluster.ledger import TABLE as LEDGER
 from quarry_cluster.plan import ClusterError
+
+from harness.scale_out import DATABASE
 
 pytestmark = pytest.mark.quarry_only
 
@@ -105,7 +111,7 @@ def test_what_a_killed_command_left_is_dropped_by_the_next(cluster):
 def test_kill_under_load_loses_nothing(cluster, victim):
     """Clients go on by themselves; the node comes back; all copies are equal and hold what was acknowledged."""
     one = cluster.cluster
-    load = cluster.load(CLIENTS, first=1 if victim == "primary" else 1 + CLIENTS)
+    load = cluster.load(CLIENTS)
     load.begin()
     try:
         wait_for_writes(load, 10)
@@ -118,16 +124,60 @@ def test_kill_under_load_loses_nothing(cluster, victim):
         load.end()
     if victim == "primary":
         assert one.primary("s1") is not member
-    earlier = cluster.__dict__.setdefault("loads", [])
-    earlier.append(load)
-    assert len(set(cluster.check(*earlier).values())) == len(one.plan.routes)
+    assert len(set(cluster.check().values())) == len(one.plan.routes)
+
+
+def test_a_replica_that_lacks_something_is_not_promoted(cluster):
+    """The primary went on alone, then died: the shard waits for it, though its replica is there."""
+    one = cluster.cluster
+    primary = one.primary("s2")
+    (replica,) = (member for member in one.role("data") if member.node.shard == "s2" and member is not primary)
+    replica.server.kill()
+    load = cluster.load(CLIENTS)
+    load.begin()
+    wait_for_writes(load, 10)
+    wait_until(lambda: f"{primary.name} goes on without {replica.name}" in one.log_tail(), one.log_tail)
+    wait_for_writes(load, 10)
+    load.end()
+    primary.server.kill()
+    one.start_node(replica.name)
+    wait_until(lambda: f"waiting for {primary.name}" in one.log_tail(3), one.log_tail)
+    assert replica.value("SELECT @@read_only") == 1
+    one.start_node(primary.name)
+    cluster.check()
+    assert one.primary("s2") is primary
+
+
+def test_haproxy_and_the_keeper_are_started_again(cluster):
+    one = cluster.cluster
+    front, first = one.role("front")[0], one.proxy.pid()
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: one.proxy.pid() not in (None, first), one.log_tail)
+    wait_until(lambda: answers(front), one.log_tail)
+    keeper = one.keeper_pid()
+    os.kill(keeper, signal.SIGKILL)
+    wait_until(lambda: one.keeper_pid() is None, one.log_tail)
+    assert answers(front), "the cluster does not go on without its keeper"
+    one.start()
+    assert one.keeper_pid() not in (None, keeper)
+
+
+def answers(front):
+    try:
+        return front.value(f"SELECT COUNT(*) FROM {DATABASE}.{LEDGER}") is not None
+    except pymysql.err.Error:
+        return False
+
+
+def wait_until(condition, seen):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain; last seen:\n{seen()}"
+        time.sleep(0.1)
 
 
 def wait_for_writes(load, more):
     """Until so many more writes were acknowledged."""
     target = load.acknowledged() + more
-    deadline = time.monotonic() + 60
-    while load.acknowledged() < target:
-        assert not load.wrong(), load.wrong()
-        assert time.monotonic() < deadline, f"no {more} writes in a minute; errors: {load.errors()}"
-        time.sleep(0.05)
+    wait_until(lambda: load.wrong() or load.acknowledged() >= target, load.errors)
+    assert not load.wrong(), load.wrong()

@@ -1,0 +1,113 @@
+"""What a cluster's figures and promises rest on, without a server: the ledger's judgement, gaps, plans, names in doubt."""
+
+import json
+import os
+from collections import Counter
+
+import pytest
+from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
+from quarry_cluster.in_doubt import Prepared, split
+from quarry_cluster.keeper import ShardState, StateFile
+from quarry_cluster.ledger import ABSENT, Event, Load, Worker, content, fingerprint, longest_gap
+from quarry_cluster.outage import Kill
+from quarry_cluster.plan import ClusterError, free_ports, make_plan, read_plan, recorded_pid, write_plan
+
+
+def event(at, row=0):
+    return Event(at, 0.001, row, False)
+
+
+def loads(rows):
+    """A load of one worker that knows these rows."""
+    load = Load([], 0)
+    load.workers = [Worker(1, [])]
+    load.workers[0].rows = rows
+    return load
+
+
+def found(row, version):
+    return {row: (version, fingerprint(content(row, version)))}
+
+
+@pytest.mark.parametrize(
+    "known, there, problem",
+    [
+        ({5: {3}}, found(5, 3), None),
+        ({5: {3}}, found(5, 2), "has version 2, may have [3]"),
+        ({5: {3, 4}}, found(5, 4), None),
+        ({5: {3}}, {}, "has version -1, may have [3]"),
+        ({5: {ABSENT, 0}}, {}, None),
+        ({5: {3}}, {5: (3, fingerprint(b"other"))}, "version 3 has other bytes"),
+        ({}, found(6, 0), "nobody wrote it"),
+    ],
+)
+def test_a_lost_or_changed_write_is_seen(known, there, problem):
+    problems = loads(known).missing(there)
+    assert len(problems) == (problem is not None) and all(problem in text for text in problems), problems
+
+
+def test_the_longest_gap_counts_the_edges():
+    assert longest_gap([event(1), event(2), event(9)], 0, 10) == 7
+    assert longest_gap([event(1)], 0, 10) == 9
+    assert longest_gap([], 0, 4) == 4
+    assert longest_gap([event(-1), event(11)], 0, 10) == 10
+
+
+def test_figures_of_a_kill():
+    events = [event(at / 10) for at in range(0, 100)] + [event(15 + at / 10) for at in range(100)]
+    kill = Kill("primary", 0, 10, 16, 18, 24, 7, Counter({"2013": 2}))
+    figures = kill.figures(events, events)
+    assert figures["affected_gap_s"] == pytest.approx(5)
+    assert figures["before_per_s"] == pytest.approx(10, rel=0.1) and figures["after_per_s"] == pytest.approx(10, rel=0.1)
+    assert figures["rejoin_s"] == 2 and figures["client_errors"] == 2
+
+
+@pytest.mark.parametrize("kind, names", [("spider", "f1 f2 s1a s1b s2a s2b"), ("galera", "g1 g2 g3")])
+def test_a_plan_is_kept_whole(tmp_path, kind, names):
+    plan = make_plan(kind)
+    write_plan(tmp_path, plan)
+    assert read_plan(tmp_path) == plan
+    assert [node.name for node in plan.nodes] == names.split()
+    ports = [port for node in plan.nodes for port in (node.port, *node.extra_ports)] + [r.port for r in plan.routes.values()]
+    assert len(set(ports)) == len(ports) and len({route.host for route in plan.routes.values()}) == len(plan.routes)
+    assert (tmp_path / "cluster.json").stat().st_mode & 0o077 == 0, "the password is readable by others"
+
+
+def test_four_shards_have_eight_servers():
+    assert len(make_plan("4").role("data")) == 8
+    with pytest.raises(ClusterError, match="KIND=five"):
+        make_plan("five")
+
+
+def test_what_the_keeper_knows_survives_it(tmp_path):
+    plan = make_plan("spider")
+    states = StateFile(plan, tmp_path)
+    assert states["s1"] == ShardState("s1a", False)
+    states.save("s1", ShardState("s1b", True))
+    again = StateFile(plan, tmp_path)
+    assert again["s1"] == ShardState("s1b", True) and again["s2"] == ShardState("s2a", False)
+    assert json.loads((tmp_path / "shards.json").read_text())["s1"]["primary"] == "s1b"
+
+
+def test_a_pid_counts_only_with_its_argument(tmp_path):
+    (tmp_path / "pid").write_text(str(os.getpid()))
+    assert recorded_pid(tmp_path / "pid", tmp_path) is None
+    assert recorded_pid(tmp_path / "none", tmp_path) is None
+
+
+def test_names_of_transactions_in_doubt():
+    row = {"gtrid_length": 2, "bqual_length": 1, "data": b"4a2" + bytes(125)}
+    assert split(row) == ("4a", "2") == split({**row, "data": "4a2"})
+    assert Prepared("s1", ("4a", "2")).xid == "0x3461,0x32,1"
+
+
+def test_statements_of_sharded_tables():
+    assert STATEMENT.match("create table `my t` (id INT)")[1] == "`my t`"
+    for text in ("CREATE TABLE IF NOT EXISTS t (id INT)", "CREATE TABLE d.t (id INT)", "CREATE TABLE t LIKE u"):
+        assert not STATEMENT.match(text), text
+    columns = "`b` longblob DEFAULT NULL `INLINE_SIZE`=100 `CODEC`=lz4,\n  `c` blob `CODEC`='zstd'"
+    assert COLUMN_OPTION.sub("", columns) == "`b` longblob DEFAULT NULL,\n  `c` blob"
+
+
+def test_ports_are_different():
+    assert len(set(free_ports(50))) == 50
