@@ -133,7 +133,9 @@ def fetch_blobs(target: LoadTarget, payloads: str, rows: int, threads: int, seco
     arguments = [target.table, target.expression, target.codec, payloads, str(rows), str(threads), str(max(1, warmup)), str(measured), str(result_file)]
     # Beyond the measured time: the start of two JVMs, and every value verified once over a slow link.
     start("quarry.lab.FetchBlobs", arguments, client).wait(warmup + measured + 300)
-    return parse_jmh(result_file.read_text())
+    result = parse_jmh(result_file.read_text())
+    result_file.unlink()
+    return result
 
 
 def parse_jmh(text: str) -> FetchResult:

@@ -99,7 +99,9 @@ def run(load: YcsbRun, client: Client, export_file: Path) -> YcsbReport:
     output = start("site.ycsb.Client", load.arguments(export_file), client).wait(limit)
     if not export_file.exists():
         raise JavaError(f"YCSB wrote no report; its last words: {output[-500:]}")
-    return report_of(output, json.loads(export_file.read_text()), 0 if load.workload.is_load else load.warmup_seconds)
+    exported = json.loads(export_file.read_text())
+    export_file.unlink()
+    return report_of(output, exported, 0 if load.workload.is_load else load.warmup_seconds)
 
 
 _STATUS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) \d+ sec: (\d+) operations", re.MULTILINE)

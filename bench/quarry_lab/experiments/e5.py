@@ -28,7 +28,7 @@ from .java_experiment import JavaExperiment
 
 THREADS = 16
 ONE_PATH = "1 path"
-_START_SECONDS, _AROUND_POINT_SECONDS = 12, 6  # estimates: a server; a JVM and settling twice
+_START_SECONDS, _AROUND_POINT_SECONDS = 12, 4  # estimates: a server; a JVM and settling twice
 _LOAD_BYTES_PER_SECOND = 150 << 20
 
 
@@ -73,10 +73,16 @@ class DiskData(JavaExperiment):
 
     def cells(self, request: Request) -> list[Cell]:
         """Data paths are Quarry's; the other engines keep their data in one place. Every block begins with its load."""
-        operations = [key for key in WORKLOADS if key == "load" or key in request.operations]
         return [Cell(operation, key, PAYLOAD_BYTES, threads, path_setting(paths)) for key in request.variants
                 for paths in (request.options["paths"] if ENGINES[key].engine == "QUARRY" else [1])
-                for threads in request.threads for operation in operations]
+                for threads in request.threads for operation in self._workloads(request, paths)]
+
+    def _workloads(self, request: Request, paths: int) -> list[str]:
+        """More paths than one are compared where they were published, on the load and the 50/50 mix; everywhere at full scale."""
+        wanted = {"load", *request.operations}
+        if paths > 1 and request.scale != "full":
+            wanted &= {"load", "published"}
+        return [key for key in WORKLOADS if key in wanted]
 
     def group(self, cell: Cell) -> Hashable:
         return (cell.variant, cell.setting, cell.threads)

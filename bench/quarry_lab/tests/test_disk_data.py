@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -86,9 +87,12 @@ def test_blocks_are_one_engine_each_and_run_in_ycsbs_order():
     blocks = experiment.plan(request)
     assert len(blocks) == request.rounds * 4  # InnoDB, MyRocks, QUARRY on one and on two paths
     for block in blocks:
-        assert [point.operation for point in block.points] == list(WORKLOADS)
+        wanted = ["load", "published"] if block.points[0].setting == "2 paths" else list(WORKLOADS)
+        assert [point.operation for point in block.points] == wanted
         assert len({(point.variant, point.setting) for point in block.points}) == 1
-    only = experiment.plan(experiment.request("quick").__class__(**{**vars(request), "operations": ["c"]}))
+    full = experiment.plan(experiment.request("full"))
+    assert {tuple(point.operation for point in block.points) for block in full} == {tuple(WORKLOADS)}
+    only = experiment.plan(replace(request, operations=["c"], variants=["innodb"]))
     assert [point.operation for point in only[0].points] == ["load", "c"]
 
 

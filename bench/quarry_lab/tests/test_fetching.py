@@ -1,6 +1,7 @@
 """E3 without a server: its plan, JMH's report, the links as toxiproxy is told of them, and the rules of its findings."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -89,8 +90,12 @@ def test_the_normal_plan_has_every_way_on_localhost_and_every_link():
     assert {c.variant for c in cells if (c.operation, c.size_bytes, c.setting) == (REAL, DOCUMENT_BYTES, LOCAL)} == set(METHODS)
     assert {c.setting for c in cells} == set(LINKS)
     assert len(cells) == len(set(cells))
-    full = experiment.request("full")
-    assert len(experiment.cells(full)) == len(full.operations) * len(full.sizes_bytes) * len(METHODS) * len(LINKS)
+    request = experiment.request("full")
+    full = experiment.cells(request)
+    assert set(cells) < set(full)
+    assert sum(c.setting == LOCAL for c in full) == len(request.operations) * len(request.sizes_bytes) * len(METHODS)
+    asked = experiment.cells(replace(experiment.request("normal"), operations=["stub-2"], sizes_bytes=[1024], variants=["quarry"]))
+    assert [(c.operation, c.setting) for c in asked] == [("stub-2", link) for link in LINKS]
 
 
 def test_the_chart_and_the_tables_show_every_measured_way():
