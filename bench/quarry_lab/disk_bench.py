@@ -48,8 +48,8 @@ class DiskEngine:
 ENGINES = {
     engine.key: engine
     for engine in (
-        DiskEngine("innodb", f"InnoDB VARBINARY({PAYLOAD_BYTES})", "InnoDB", f"VARBINARY({PAYLOAD_BYTES})"),
-        DiskEngine("rocksdb", f"MyRocks VARBINARY({PAYLOAD_BYTES})", "ROCKSDB", f"VARBINARY({PAYLOAD_BYTES})"),
+        DiskEngine("innodb", "InnoDB VARBINARY", "InnoDB", f"VARBINARY({PAYLOAD_BYTES})"),
+        DiskEngine("rocksdb", "MyRocks VARBINARY", "ROCKSDB", f"VARBINARY({PAYLOAD_BYTES})"),
         DiskEngine("quarry", "QUARRY BLOB", "QUARRY", "BLOB"),
     )
 }
@@ -195,7 +195,7 @@ class DiskBench(Bench):
         return {
             "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, self._server.counters(), written_bytes),
             "latencies": {name: asdict(latency) for name, latency in report.latencies.items()},
-            "timeline": timeline.samples, "timeline_started": timeline.started, "operations_timeline": report.timeline,
+            "timeline": timeline.samples, "timeline_started": timeline.started, "operations_timeline": report.timeline, "measured_until": report.measured_until,
             "memory_free_before": memory, "settle_before": settled_before, "settle_after": settled_after, "rows": self.rows,
         }
 

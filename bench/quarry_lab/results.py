@@ -106,11 +106,15 @@ def point_key(point: dict) -> tuple:
 
 
 def flatten(value: dict, prefix: str = "") -> dict:
-    """Nested dicts become dotted columns; lists become text."""
+    """Nested dicts become dotted columns; lists become text, but lists of records (timelines) stay in points.jsonl alone."""
     flat: dict = {}
     for key, item in value.items():
         if isinstance(item, dict):
             flat.update(flatten(item, f"{prefix}{key}."))
-        else:
+        elif not _is_list_of_records(item):
             flat[prefix + key] = "; ".join(map(str, item)) if isinstance(item, list) else item
     return flat
+
+
+def _is_list_of_records(item) -> bool:
+    return isinstance(item, list) and bool(item) and isinstance(item[0], (dict, list))

@@ -1,7 +1,7 @@
 """
 YCSB's core workloads (site.ycsb:core, through the binding of bench/java): the properties of each, one run, and its report.
 
-Throughput comes from YCSB's own status lines, one a second, after the warm-up; latencies from its histograms over the whole run.
+Throughput comes from YCSB's own status lines, one a second, after the warm-up, which begins with the first operations; latencies from its histograms over the whole run.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .java import Client, JavaError, start
 BINDING = "quarry.lab.PayloadTable"
 PAYLOAD_BYTES = 29_500
 _OPERATIONS_MAX = 2_000_000_000  # the time ends a run, not the count
+START_SECONDS = 2  # YCSB's clock runs while its threads connect: added to the time that is asked for
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,17 @@ def _mix(distribution: str, **shares: float) -> dict[str, str]:
     return {"requestdistribution": distribution, **{f"{kind}proportion": str(shares.get(kind, 0)) for kind in kinds}}
 
 
-# In the order in which YCSB says to run them; D comes last, for it inserts.
+# Shares of reads and writes (updates, read-modify-writes in F, inserts in D), keys. In YCSB's order; D comes last, for it inserts.
 WORKLOADS = {
     workload.key: workload
     for workload in (
         Workload("load", "load", _mix("uniform")),
-        Workload("a", "A: 50% reads, 50% updates, zipfian", _mix("zipfian", read=0.5, update=0.5)),
-        Workload("b", "B: 95% reads, 5% updates, zipfian", _mix("zipfian", read=0.95, update=0.05)),
-        Workload("c", "C: reads only, zipfian", _mix("zipfian", read=1)),
-        Workload("f", "F: 50% reads, 50% read-modify-writes, zipfian", _mix("zipfian", read=0.5, readmodifywrite=0.5)),
-        Workload("published", "as published: 50% reads, 50% updates, uniform", _mix("uniform", read=0.5, update=0.5)),
-        Workload("d", "D: 95% reads of the latest, 5% inserts", _mix("latest", read=0.95, insert=0.05)),
+        Workload("a", "A: 50/50, zipfian", _mix("zipfian", read=0.5, update=0.5)),
+        Workload("b", "B: 95/5, zipfian", _mix("zipfian", read=0.95, update=0.05)),
+        Workload("c", "C: reads, zipfian", _mix("zipfian", read=1)),
+        Workload("f", "F: 50/50 modify, zipfian", _mix("zipfian", read=0.5, readmodifywrite=0.5)),
+        Workload("published", "published: 50/50, uniform", _mix("uniform", read=0.5, update=0.5)),
+        Workload("d", "D: 95/5 insert, latest", _mix("latest", read=0.95, insert=0.05)),
     )
 }
 
@@ -71,7 +72,7 @@ class YcsbRun:
             **self.workload.properties,
         }
         if not self.workload.is_load:
-            properties |= {"operationcount": str(_OPERATIONS_MAX), "maxexecutiontime": str(self.warmup_seconds + self.seconds)}
+            properties |= {"operationcount": str(_OPERATIONS_MAX), "maxexecutiontime": str(START_SECONDS + self.warmup_seconds + self.seconds)}
         phase = "-load" if self.workload.is_load else "-t"
         return [phase, "-s", "-db", BINDING, "-threads", str(self.threads), *(x for name, value in properties.items() for x in ("-p", f"{name}={value}"))]
 
@@ -87,6 +88,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class YcsbReport:
+    measured_until: float  # wall clock
     interval_seconds: float
     operations_per_second: float
     timeline: list[tuple[float, float]]  # (wall clock, operations per second), from the start
@@ -101,7 +103,7 @@ def run(load: YcsbRun, client: Client, export_file: Path) -> YcsbReport:
         raise JavaError(f"YCSB wrote no report; its last words: {output[-500:]}")
     exported = json.loads(export_file.read_text())
     export_file.unlink()
-    return report_of(output, exported, 0 if load.workload.is_load else load.warmup_seconds)
+    return report_of(output, exported, load)
 
 
 _STATUS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) \d+ sec: (\d+) operations", re.MULTILINE)
@@ -113,7 +115,7 @@ def statuses(output: str) -> list[tuple[float, int]]:
     return [(datetime.strptime(when, "%Y-%m-%d %H:%M:%S:%f").timestamp(), int(count)) for when, count in _STATUS.findall(output)]
 
 
-def report_of(output: str, exported: list[dict], warmup_seconds: float) -> YcsbReport:
+def report_of(output: str, exported: list[dict], load: YcsbRun) -> YcsbReport:
     """Rejects a run in which an operation failed."""
     values = {(entry["metric"], entry["measurement"]): entry["value"] for entry in exported}
     failed = {f"{metric} {name}": count for (metric, name), count in values.items() if name.startswith("Return=") and name != "Return=OK"}
@@ -125,24 +127,25 @@ def report_of(output: str, exported: list[dict], warmup_seconds: float) -> YcsbR
     if len(seen) < 2:
         raise JavaError("YCSB printed no status lines")
     started = seen[-1][0] - runtime
-    return YcsbReport(*_measured(seen, started, warmup_seconds), _rates(seen, started), _latencies(values))
+    return YcsbReport(*_measured(seen, started, load), _rates(seen, started), _latencies(values))
 
 
 def _errors(output: str) -> str:
     return "; ".join([line for line in output.splitlines() if line.startswith("error:")][:3])
 
 
-def _measured(seen: list[tuple[float, int]], started: float, warmup_seconds: float) -> tuple[float, float]:
-    """(seconds, operations per second) between the first status after the warm-up and the last one."""
-    if not warmup_seconds:
-        first = (started, 0)
+def _measured(seen: list[tuple[float, int]], started: float, load: YcsbRun) -> tuple[float, float, float]:
+    """(wall clock of the end, seconds, operations per second): of a load from its start; else of the seconds asked for, after the first operations and the warm-up."""
+    if load.workload.is_load:
+        first, last = (started, 0), seen[-1]
     else:
-        first = next((status for status in seen if status[0] - started >= warmup_seconds - 0.5), seen[-1])
-    seconds = seen[-1][0] - first[0]
-    operations = seen[-1][1] - first[1]
+        begun = next((when for when, count in seen if count), seen[-1][0])
+        first = next((status for status in seen if status[0] - begun >= load.warmup_seconds - 0.5), seen[-1])
+        last = [status for status in seen if status[0] - first[0] <= load.seconds + 0.5][-1]
+    seconds, operations = last[0] - first[0], last[1] - first[1]
     if seconds <= 0 or operations <= 0:
         raise JavaError("YCSB finished no operation in the measured interval")
-    return seconds, operations / seconds
+    return last[0], seconds, operations / seconds
 
 
 def _rates(seen: list[tuple[float, int]], started: float) -> list[tuple[float, float]]:

@@ -28,7 +28,7 @@ from .java_experiment import JavaExperiment
 
 THREADS = 16
 ONE_PATH = "1 path"
-_START_SECONDS, _AROUND_POINT_SECONDS = 12, 4  # estimates: a server; a JVM and settling twice
+_START_SECONDS, _AROUND_POINT_SECONDS = 12, 5  # estimates: a server; a JVM and settling twice
 _LOAD_BYTES_PER_SECOND = 150 << 20
 
 

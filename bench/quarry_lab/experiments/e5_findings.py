@@ -55,11 +55,9 @@ def read_latency_ms(point: dict) -> float | None:
 
 
 def samples_under_load(point: dict) -> list[dict]:
-    """The timeline's samples of the measured interval, which ends with YCSB's last status line."""
-    if not point["operations_timeline"]:
-        return []
-    last = point["operations_timeline"][-1][0] - point["timeline_started"]
-    return [s for s in point["timeline"] if last - point["result"]["interval_seconds"] <= s["second"] <= last]
+    """The timeline's samples of the measured interval."""
+    until = point["measured_until"] - point["timeline_started"]
+    return [s for s in point["timeline"] if until - point["result"]["interval_seconds"] <= s["second"] <= until]
 
 
 def _key(cells: Cells, operation: str) -> CellKey | None:

@@ -36,40 +36,51 @@ def exported(**more):
     return found + [{"metric": metric, "measurement": name, "value": value} for (metric, name), value in more.items()]
 
 
+def mix(warmup=1, seconds=10):
+    return YcsbRun(WORKLOADS["a"], "t", 10, 4, warmup, seconds)
+
+
 def test_throughput_is_taken_after_the_warm_up_and_latency_from_the_histograms():
-    report = ycsb.report_of(OUTPUT, exported(), 1)
-    assert report.operations_per_second == pytest.approx(600 / 2.01, rel=1e-6)
-    assert report.interval_seconds == pytest.approx(2.01, rel=1e-6)
+    report = ycsb.report_of(OUTPUT, exported(), mix(warmup=1, seconds=10))
+    assert report.operations_per_second == pytest.approx(300 / 1.01, rel=1e-6)
+    assert report.interval_seconds == pytest.approx(1.01, rel=1e-6)
+    assert ycsb.report_of(OUTPUT, exported(), mix(warmup=0, seconds=1)).interval_seconds == pytest.approx(1)
     assert [round(rate) for _when, rate in report.timeline] == [100, 300, 300]
     assert report.latencies["UPDATE"] == Latency(350, 4.5, 0.9, 2.0, 3.0)
 
 
 def test_a_load_counts_from_its_start():
-    assert ycsb.report_of(OUTPUT, exported(), 0).operations_per_second == pytest.approx(700 / 3.01, rel=1e-6)
+    assert ycsb.report_of(OUTPUT, exported(), YcsbRun(WORKLOADS["load"], "t", 10, 4)).operations_per_second == pytest.approx(700 / 3.01, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["Return=ERROR", "Return=NOT_FOUND", "Return=UNEXPECTED_STATE"])
 def test_a_failed_operation_rejects_the_run(name):
     with pytest.raises(JavaError, match="YCSB operations failed.*deadlock"):
-        ycsb.report_of(OUTPUT + "error: deadlock\n", exported() + [{"metric": "UPDATE", "measurement": name, "value": 1}], 1)
+        ycsb.report_of(OUTPUT + "error: deadlock\n", exported() + [{"metric": "UPDATE", "measurement": name, "value": 1}], mix())
+
+
+def test_a_run_that_never_came_to_work_is_an_error():
+    idle = "".join(f"2026-01-01 10:00:0{s}:000 {s} sec: 0 operations; est completion\n" for s in range(4))
+    with pytest.raises(JavaError, match="no operation in the measured interval"):
+        ycsb.report_of(idle, exported(), mix())
 
 
 def test_a_run_without_status_lines_is_an_error():
     with pytest.raises(JavaError, match="no status lines"):
-        ycsb.report_of("", exported(), 1)
+        ycsb.report_of("", exported(), mix())
 
 
 def test_the_published_mix_is_uniform_and_half_writes():
     arguments = YcsbRun(WORKLOADS["published"], "t", 10, 4, 2, 10).arguments("export")
     for wanted in ("requestdistribution=uniform", "readproportion=0.5", "updateproportion=0.5", "insertproportion=0", f"fieldlength={PAYLOAD_BYTES}",
-                   "fieldcount=1", "maxexecutiontime=12"):
+                   "fieldcount=1", "maxexecutiontime=14"):
         assert wanted in arguments
     assert arguments[0] == "-t"
     assert YcsbRun(WORKLOADS["load"], "t", 10, 4).arguments("export")[0] == "-load"
 
 
 def report(rate, **operations):
-    return YcsbReport(10.0, rate, [], {name.upper().replace("_", "-"): Latency(count, 1, 1, 1, 1) for name, count in operations.items()})
+    return YcsbReport(0.0, 10.0, rate, [], {name.upper().replace("_", "-"): Latency(count, 1, 1, 1, 1) for name, count in operations.items()})
 
 
 def test_payload_traffic_counts_each_side_of_a_read_modify_write():
@@ -125,9 +136,9 @@ def point(round_number, read_ms=1.0, write_ms=4.5, busy=0.95, processors=0.15, r
         "result": {"events_per_second": rate, "interval_seconds": 10, "latency_p95_ms": 1}, "cpu": {"noisy": False},
         "latencies": {"READ": {"mean_ms": read_ms}, "UPDATE": {"mean_ms": write_ms}}, "written": {"server_bytes_per_payload_byte": 1.1},
         "payload_read_bytes_per_second": 1e8, "payload_written_bytes_per_second": 2e8,
-        "timeline_started": started, "operations_timeline": [[started + 12, rate]],
+        "timeline_started": started, "operations_timeline": [[started + 12, rate], [started + 14, rate]], "measured_until": started + 12,
         "timeline": [{"second": s, "device_busy_share": busy, "machine_busy_share": processors if s > 1 else 1.0, "checkpoints": ["quarry_checkpoints"],
-                      "device_read_bytes": 1e8, "device_write_bytes": 1e8, "server_cpus": 0.3, "loopback_bytes": 1e8} for s in range(1, 13)],
+                      "device_read_bytes": 1e8, "device_write_bytes": 1e8, "server_cpus": 0.3, "loopback_bytes": 1e8} for s in range(1, 15)],
     }
 
 
