@@ -17,6 +17,7 @@ from .ddl import ShardedTables
 from .in_doubt import resolve
 from .keeper import keep
 from .plan import KINDS, ClusterError
+from .rebuild import rebuild
 from .status import show
 
 
@@ -53,6 +54,14 @@ def drop(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def rebuild_replica(arguments: argparse.Namespace, console: Console) -> int:
+    with locked(arguments.directory):
+        cluster = Cluster(arguments.directory)
+        rebuild(cluster, arguments.node)
+    show(cluster, console)
+    return 0
+
+
 def keep_shards(arguments: argparse.Namespace, _console: Console) -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,6 +87,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("database")
     command.add_argument("table")
     command.set_defaults(function=drop)
+    command = commands.add_parser("rebuild", help="makes a shard's replica anew from its primary")
+    command.add_argument("node")
+    command.set_defaults(function=rebuild_replica)
     commands.add_parser("stop", help="stops what was started here").set_defaults(function=stop)
     commands.add_parser("status", help="the nodes; exit code 3 when one is down").set_defaults(function=status)
     commands.add_parser("keep", help="what start leaves running: promotes replicas").set_defaults(function=keep_shards)

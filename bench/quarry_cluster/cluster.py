@@ -99,13 +99,13 @@ class Cluster:
         if member.node.role == "galera":
             self._start_galera_node(member)
             return
-        member.start(*self._start_options(member))
+        member.start(*self.start_options(member))
         if is_new:
             accounts(member)
         if member.node.role == "front" and not is_new:
             self._introduce_shards(member)
 
-    def _start_options(self, member: Member) -> list[str]:
+    def start_options(self, member: Member) -> list[str]:
         """A server that starts as a replica after a crash takes back what is in its binlog and was never acknowledged by
         a replica. A primary that went on alone keeps all it has: it is the authority."""
         if member.node.role != "data":

@@ -14,6 +14,7 @@ from quarry_cluster.ddl import ShardedTables
 from quarry_cluster.keeper import run
 from quarry_cluster.ledger import TABLE as LEDGER
 from quarry_cluster.plan import ClusterError
+from quarry_cluster.rebuild import rebuild
 
 from harness.scale_out import DATABASE
 
@@ -146,6 +147,26 @@ def test_a_replica_that_lacks_something_is_not_promoted(cluster):
     one.start_node(primary.name)
     cluster.check()
     assert one.primary("s2") is primary
+
+
+def test_a_replica_with_a_transaction_of_its_own_is_made_anew(cluster):
+    """It cannot follow any more; the shard goes on without it, and copies its primary while that is written to."""
+    one = cluster.cluster
+    primary = one.primary("s1")
+    (replica,) = (member for member in one.role("data") if member.node.shard == "s1" and member is not primary)
+    run(replica, "SET GLOBAL read_only = OFF", "CREATE DATABASE nowhere_else", "SET GLOBAL read_only = ON")
+    load = cluster.load(CLIENTS)
+    load.begin()
+    try:
+        wait_until(lambda: f"{primary.name} goes on without {replica.name}" in one.log_tail(), one.log_tail)
+        rebuild(one, replica.name)
+        wait_for_writes(load, 10)
+    finally:
+        load.end()
+    cluster.check()
+    assert not replica.query("SHOW DATABASES LIKE 'nowhere_else'")
+    with pytest.raises(ClusterError, match="is the primary of s1"):
+        rebuild(one, primary.name)
 
 
 def test_haproxy_and_the_keeper_are_started_again(cluster):

@@ -1,0 +1,69 @@
+"""A shard's replica made anew from its primary: for one that cannot follow any more, or has lost its disk.
+
+quarry-backup copies the running primary, values included; the copy starts from the GTID that the backup names, which is
+set before the server lets anybody in.
+Thread-safety: externally synchronised (cluster.locked).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from quarry_lab.server import REPOSITORY, tool
+
+from .cluster import Cluster
+from .plan import ClusterError
+
+QUARRY_BACKUP = REPOSITORY / "tools" / "quarry-backup"
+# By the age of mariadb-backup: file name, binlog position, GTID in each.
+POSITION_FILES = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
+
+
+def rebuild(cluster: Cluster, name: str) -> None:
+    member = cluster.members[cluster.plan.node(name).name]
+    if member.node.role != "data":
+        raise ClusterError(f"{name} is no data node: only a shard's replica is made anew")
+    primary = cluster.primary(member.node.shard)
+    if primary is member:
+        raise ClusterError(f"{name} is the primary of {member.node.shard}: there is nothing to make it from")
+    if not primary.alive():
+        raise ClusterError(f"{primary.name}, the primary of {member.node.shard}, is down")
+    target = cluster.directory / f"rebuild-{name}"
+    shutil.rmtree(target, ignore_errors=True)
+    connection = [f"--socket={primary.server.socket}", "--user=root", "--no-defaults", f"--mariadb={tool('mariadb')}"]
+    quarry_backup("backup", target, *connection)
+    quarry_backup("prepare", target)
+    if member.alive():
+        member.server.stop()
+    shutil.rmtree(member.server.datadir, ignore_errors=True)
+    quarry_backup("restore", target, f"--datadir={member.server.datadir}", "--no-defaults")
+    first = target / "first.sql"
+    first.write_text(f"SET GLOBAL gtid_slave_pos = '{position(target)}';\n", encoding="ascii")
+    member.start(*cluster.start_options(member), f"--init-file={first}")
+    cluster.wait_in_sync()
+    shutil.rmtree(target)
+
+
+def quarry_backup(command: str, target: Path, *options: str) -> None:
+    done = subprocess.run(
+        [QUARRY_BACKUP, command, f"--target-dir={target}", f"--mariadb-backup={tool('mariadb-backup')}", *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ClusterError(f"quarry-backup {command} failed:\n{done.stdout[-2000:]}")
+
+
+def position(target: Path) -> str:
+    """The GTID up to which a backup has everything: 'file position GTID', as mariadb-backup notes it."""
+    for name in POSITION_FILES:
+        if (target / "server" / name).exists():
+            fields = (target / "server" / name).read_text(encoding="ascii").split()
+            return fields[2] if len(fields) > 2 else ""
+    raise ClusterError(f"the backup in {target} names no binlog position ({' or '.join(POSITION_FILES)})")
