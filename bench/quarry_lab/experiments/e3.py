@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from .. import java, stats
+from ..cells import CellKey, Cells
 from ..fetch_bench import FetchBench, rows_of
 from ..lab_server import LabServer
 from ..links import LINKS, Network
@@ -27,7 +28,7 @@ from ..variants import KIB
 from ..verdicts import Verdict
 from . import e3_findings, e3_figures
 from .base import Context, PublishedFigure, Source, noise_note
-from .e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES
+from .e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES, bytes_rate
 from .java_experiment import JavaExperiment
 
 KINDS = (REAL, "stub-62", "stub-10", "stub-4", "stub-2")
@@ -146,6 +147,11 @@ class FetchCompressed(JavaExperiment):
         return f"round {record['round']}  {what} [bold]{rate:>9}[/bold]/s{noise_note(record)}"
 
     # --- what came out ---
+    def ours(self, run: RunDirectory, cell: Cell) -> str:
+        key = CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting)
+        found = Cells(run.points, self.labels).summary(key, cell.variant, bytes_rate)
+        return f"{found.median / 1e6:,.0f} MB/s{found.range_text(lambda rate: f'{rate / 1e6:,.0f}')}" if found else "not measured"
+
     def figures(self, run: RunDirectory) -> dict[str, Figure]:
         return e3_figures.figures(run)
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from .. import stats
+from ..cells import CellKey, Cells
 from ..disk_bench import ENGINES, REDO_BYTES, DiskBench
 from ..plan import Block, Cell, Point
 from ..request import LabError, Request, Settings
@@ -24,6 +25,7 @@ from ..verdicts import Verdict
 from ..ycsb import PAYLOAD_BYTES, WORKLOADS
 from . import e5_figures, e5_findings
 from .base import Context, PublishedFigure, Source, noise_note
+from .e5_findings import device_share, payload_rate
 from .java_experiment import JavaExperiment
 
 THREADS = 16
@@ -124,6 +126,17 @@ class DiskData(JavaExperiment):
                 f"[bold]{stats.human_count(result['events_per_second']):>7}[/bold]/s  mean {means}{noise_note(record)}")
 
     # --- what came out ---
+    def ours(self, run: RunDirectory, cell: Cell) -> str:
+        """With the figure that carries over to other hardware."""
+        key = CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting)
+        cells = Cells(run.points, self.labels)
+        payload = cells.summary(key, cell.variant, payload_rate)
+        share = cells.summary(key, cell.variant, lambda point: device_share(point, run.run))
+        if payload is None:
+            return "not measured"
+        of_device = f", {share.median:.0%} of the device's raw rate" if share else ""
+        return f"{super().ours(run, cell)}, {stats.human_bytes(payload.median)}/s{of_device}"
+
     def figures(self, run: RunDirectory) -> dict[str, Figure]:
         return e5_figures.figures(run, self.labels)
 

@@ -175,6 +175,14 @@ def test_the_devices_share_adds_reads_and_writes():
     assert device_share(point(9), run.run) is None
 
 
+def test_ours_beside_the_published_rate_tells_the_devices_share():
+    experiment = DiskData()
+    load, mix = experiment.published
+    run = Run([point(n) for n in (1, 2, 3)])
+    assert experiment.beside(run, mix).endswith("286 MiB/s, 50% of the device's raw rate")
+    assert experiment.beside(run, load) == "not measured"
+
+
 def test_charts_mark_checkpoints_beside_throughput():
     figures = e5_figures.figures(Run([point(n) for n in (1, 2, 3)]), DiskData().labels)
     timeline = figures["timeline-published-quarry-1-path"]

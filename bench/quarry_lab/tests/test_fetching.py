@@ -107,6 +107,13 @@ def test_the_chart_and_the_tables_show_every_measured_way():
     assert table.row_count == len(PUBLISHED)
 
 
+def test_published_rates_stand_beside_ours_in_their_unit():
+    experiment, run = FetchCompressed(), Run(rounds(PUBLISHED, link=CLOUD))
+    beside = {figure.what: experiment.beside(run, figure) for figure in experiment.published}
+    assert beside["4.29 MB in the cloud, lz4-17"].startswith("1,060 MB/s")
+    assert beside["4.29 MB on localhost, ROW_FORMAT=COMPRESSED"] == "not measured"
+
+
 def test_a_jmh_report_gives_bytes_per_second():
     metric = [{"primaryMetric": {"score": 10.0}, "secondaryMetrics": {"uncompressedBytes": {"score": 5e6}, "receivedBytes": {"score": 1e6}}}]
     assert java.parse_jmh(json.dumps(metric)) == java.FetchResult(10.0, 5e6, 1e6)
