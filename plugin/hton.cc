@@ -5,6 +5,7 @@
 // Our init may run before InnoDB's, so whatever needs InnoDB's handlerton is finished when the first handler is made.
 #include "hton.h"
 
+#include "absent_innodb.h"
 #include "backup.h"
 #include "damage_table.h"
 #include "encryption.h"
@@ -52,7 +53,7 @@ bool AdoptInnodb() {
 }
 
 handler* CreateHandler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* mem_root) {
-  if (!AdoptInnodb()) return nullptr;
+  if (!AdoptInnodb()) return new (mem_root) AbsentInnodbHandler(hton, share);
   // Without a share it is made for a definition that is not there yet: a partition's, or a plain table's.
   THD* const thd = current_thd;
   if (share == nullptr && thd != nullptr && RefuseColumnOptionsUnderPartitions(thd)) return nullptr;

@@ -1,5 +1,6 @@
 """What a clean restart and a kill leave: rows, views of them, prepared XA transactions, ids, every kind of table."""
 
+import pymysql
 import pytest
 
 from harness.twin import Twin
@@ -112,6 +113,29 @@ def test_dropped_and_truncated_tables_stay_so(pair):
 
 
 @pytest.mark.quarry_only
+@pytest.mark.quarry_only
+def test_without_innodb(own_server):
+    """The engine that is missing is named: no table is called damaged, none is lost."""
+    server = own_server("no-innodb")
+    usual = server.options
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO d.t VALUES (1, %s)", (payload("kept", 9000),))
+    server.restart(["--skip-innodb", "--default-storage-engine=Aria"])
+    for statement in (
+        "SELECT * FROM d.t",
+        "INSERT INTO d.t VALUES (2, 'b')",
+        "ALTER TABLE d.t ADD COLUMN n INT",
+        "CREATE TABLE d.other (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY",
+        "RENAME TABLE d.t TO d.other",
+        "TRUNCATE TABLE d.t",
+    ):
+        with pytest.raises(pymysql.err.MySQLError, match="Unknown storage engine 'InnoDB'"):
+            server.query(statement)
+    server.restart(usual)
+    assert server.query("SELECT * FROM d.t") == ((1, payload("kept", 9000)),)
+
+
 def test_read_only_innodb(pair):
     """InnoDB in read-only mode: values can be read, and nothing is lost by it."""
     server = pair.server
