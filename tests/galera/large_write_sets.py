@@ -91,8 +91,9 @@ def one_round(cluster, clients):
     lost.kill()
     began, before = time.monotonic(), sum(client.commits for client in clients)
     if went_on(stay, lambda: sum(client.commits for client in clients) - before, STALL_S):
+        seconds = time.monotonic() - began
         cluster.restart_killed(2)
-        return f"went on {time.monotonic() - began:.1f} s after the loss", False
+        return f"went on {seconds:.1f} s after the loss", False
     said = sum(node.error_log().count(FAILURE) for node in stay) - failures
     seen = {name: status(stay[0], f"wsrep_{name}") for name in ("cluster_size", "cluster_status", "evs_state", "ready")}
     for node in stay:

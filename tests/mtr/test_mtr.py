@@ -118,6 +118,9 @@ def kind(innodb, quarry, listed=None):
 def test_engine_names_are_made_equal_and_nothing_else():
     assert kind(side("t ENGINE=InnoDB\n1\n"), side("t ENGINE=QUARRY\n1\n")) == compare.EQUAL
     assert kind(side("COMMIT /* xid=12 */\n"), side("COMMIT /* xid=3 */\n")) == compare.EQUAL
+    processes = "4\troot\tlocalhost\ttest\t{}\t{}\t\tNULL\t0.000\n"
+    assert kind(side(processes.format("Sleep", 44)), side(processes.format("Sleep", 37))) == compare.EQUAL
+    assert kind(side(processes.format("Sleep", 44)), side(processes.format("Query", 44))) == compare.DIFFERS
     assert kind(side("1\n"), side("2\n")) == compare.DIFFERS
     assert kind(side("a\nb\n"), side("a\n")) == compare.DIFFERS
     assert compare.normalise("/x/var/2/tmp /x/var/log", ["/x/var"]) == "<run>/tmp <run>/log"
