@@ -93,7 +93,7 @@ class InlinePartsBatches(TableExperiment):
                        settings=Settings(tables=8, dataset_bytes=256 << 20), options={"sweep": True})
 
     def quick(self, request: Request) -> Request:
-        return replace(super().quick(request), sizes_bytes=[4 * KIB, 448 * KIB], threads=[2, 16], options={"sweep": False},
+        return replace(super().quick(request), sizes_bytes=[4 * KIB, 448 * KIB], threads=[2, 32], options={"sweep": False},
                        settings=replace(request.settings, seconds=3, warmup_seconds=1, dataset_bytes=96 << 20))
 
     def full(self, request: Request) -> Request:
