@@ -29,6 +29,7 @@ from .e5_findings import device_share, payload_rate
 from .java_experiment import JavaExperiment
 
 THREADS = 16
+MEMORY_BYTES_MIN = 384 << 20
 ONE_PATH = "1 path"
 _START_SECONDS, _AROUND_POINT_SECONDS = 12, 5  # estimates: a server; a JVM and settling twice
 _LOAD_BYTES_PER_SECOND = 150 << 20
@@ -102,6 +103,10 @@ class DiskData(JavaExperiment):
         missing = super().needs(request)
         named = [*request.options["data_paths"], *filter(None, [request.options["redo_path"]])]
         missing += [f"the directory {path}" for path in named if not Path(path).is_dir()]
+        if request.options["memory_bytes"] < MEMORY_BYTES_MIN:
+            raise LabError(f"memory_bytes must be at least {MEMORY_BYTES_MIN}: no server carries this load with less (got {request.options['memory_bytes']})")
+        if min(request.options["paths"], default=0) < 1:
+            raise LabError(f"paths must be numbers from 1 (got {request.options['paths']})")
         if request.options["data_paths"] and max(request.options["paths"]) > len(request.options["data_paths"]):
             raise LabError(f"{max(request.options['paths'])} data paths are wanted, {len(request.options['data_paths'])} are named")
         return missing

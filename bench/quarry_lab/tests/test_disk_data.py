@@ -13,6 +13,7 @@ from quarry_lab.experiments import e5_figures
 from quarry_lab.experiments.e5 import THREADS, DiskData
 from quarry_lab.experiments.e5_findings import device_share, samples_under_load, verdicts
 from quarry_lab.java import JavaError
+from quarry_lab.request import LabError
 from quarry_lab.timeline import Counters, difference
 from quarry_lab.verdicts import NOT_APPLICABLE, NOT_JUDGED, NOT_REPRODUCED, REPRODUCED
 from quarry_lab.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
@@ -105,6 +106,16 @@ def test_blocks_are_one_engine_each_and_run_in_ycsbs_order():
     assert {tuple(point.operation for point in block.points) for block in full} == {tuple(WORKLOADS)}
     only = experiment.plan(replace(request, operations=["c"], variants=["innodb"]))
     assert [point.operation for point in only[0].points] == ["load", "c"]
+
+
+@pytest.mark.parametrize("options, named", [({"memory_bytes": 1 << 20}, "memory_bytes"), ({"paths": [0]}, "paths"), ({"paths": []}, "paths"),
+                                            ({"data_paths": ["/"], "paths": [1, 2]}, "2 data paths are wanted, 1 are named")])
+def test_options_that_cannot_work_are_named(options, named):
+    experiment = DiskData()
+    request = experiment.request("quick")
+    request.options.update(options)
+    with pytest.raises(LabError, match=named):
+        experiment.needs(request)
 
 
 def test_paths_lie_below_what_the_user_names(tmp_path):
