@@ -70,8 +70,9 @@ def left_to_do(experiment: Experiment, request: Request) -> tuple[list[Point], l
 def check(experiment: Experiment, request: Request) -> None:
     """Everything that can be known to be missing, said at once and before any work starts. Raises LabError."""
     missing = experiment.needs(request)
-    request.output_directory.mkdir(parents=True, exist_ok=True)
-    free, need = device.free_bytes(request.output_directory), experiment.disk_bytes(request)
+    directory = request.output_directory.absolute()
+    place = next(path for path in (directory, *directory.parents) if path.exists())
+    free, need = device.free_bytes(place), experiment.disk_bytes(request)
     if free < need:
         missing.append(f"{stats.human_bytes(need)} of free disk under {request.output_directory} ({stats.human_bytes(free)} are free)")
     if missing:

@@ -116,6 +116,7 @@ def test_every_lack_is_said_before_anything_starts(tmp_path):
     wanted = lab.requests_of(parsed("--only", "e1,e4", "--plugin", str(tmp_path / "none.so"), "--output", str(tmp_path)))
     with pytest.raises(LabError, match=r"(?s)e1 needs .*none.so.*e4 needs .*none.so"):
         lab.check_all(wanted)
+    assert not list(tmp_path.iterdir())
     with pytest.raises(LabError, match="unknown 'e9'"):
         lab.requests_of(parsed("--only", "e9"))
 
