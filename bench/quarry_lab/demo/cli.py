@@ -289,11 +289,11 @@ class Demo:
         screen.title(f"Live data overwritten {times} times over, with GC ({quarry.label})")
         items = overwrite.sample(corpus, self.options.seed)
         run = overwrite.Overwrite(self.overwrite_server, items, quarry, twin, times)
-        with screen.phase("overwrite, until GC has caught up", times * run.live_bytes) as on_progress:
+        with screen.phase("overwrite, until GC has caught up", times * run.payload_bytes) as on_progress:
             self.result["overwrite"] = found = run.run(on_progress)
         self.overwrite_server.stop()
         self.result["verified_rows"] += found["verified_rows"]
-        self.result["verified_bytes"] += found["live_bytes"] * len(run.variants)
+        self.result["verified_bytes"] += found["payload_bytes"] * len(run.variants)
         live = found["live_bytes"]
         screen.line(
             f"{found['rows']:,} rows, {live / 1e6:,.0f} MB: on disk {max(found['settled_bytes']) / live:.2f} times that"
@@ -351,7 +351,10 @@ class Demo:
             highlight=False,
             soft_wrap=True,
         )
-        return EXIT_WRONG if wrong else 0
+        late = self.result.get("overwrite", {"late": []})["late"]
+        for line in late:
+            self.console.print(f"[red]{line}[/red]", highlight=False)
+        return EXIT_WRONG if wrong or late else 0
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

@@ -19,7 +19,6 @@ from typing import Callable
 from ..server import PrivateServer
 from . import client as connections
 from .corpus import Corpus, Item
-from .measure import allocated_bytes
 from .tables import Variant
 
 DATABASE = "overwrite"
@@ -50,7 +49,8 @@ class Course:
     samples: list[tuple[float, int]] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)  # after each overwrite, when GC had brought it within the bound
     innodb: list[int] = field(default_factory=list)  # after the load, and after each overwrite
-    wrong: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)  # values
+    late: list[str] = field(default_factory=list)  # overwrites after which GC did not catch up
 
 
 class Overwrite:
@@ -59,7 +59,8 @@ class Overwrite:
     def __init__(self, server: PrivateServer, items: list[Item], variant: Variant, twin: Variant | None, times: int):
         self.server, self.items, self.times = server, items, times
         self.variants = [variant] + ([twin] if twin else [])
-        self.live_bytes = sum(item.size for item in items)
+        self.payload_bytes = sum(item.size for item in items)
+        self.live_bytes = 0  # what the loaded values take in their extents: contents only change places afterwards
         self.course = Course()
         self._sampled = 0.0
 
@@ -73,6 +74,7 @@ class Overwrite:
             for variant in self.variants:
                 self.server.sql(variant.create_table(variant.key), DATABASE)
                 self._write(connection, variant, 0)
+            self.live_bytes = self._stored_bytes()
             self._note_innodb()
             self._sample(0)
             for number in range(1, self.times + 1):
@@ -80,7 +82,7 @@ class Overwrite:
                     self._write(connection, variant, number)
                 self._note_innodb()
                 self._settle(number, bound)
-                on_progress(number * len(self.items), number * self.live_bytes)
+                on_progress(number * len(self.items), number * self.payload_bytes)
             for variant in self.variants:
                 self._compare(connection, variant)
         finally:
@@ -93,7 +95,9 @@ class Overwrite:
         return {
             "times": self.times,
             "rows": len(self.items),
+            "payload_bytes": self.payload_bytes,
             "live_bytes": self.live_bytes,
+            "rows_file_bytes": self._ibd_bytes(self.variants[0]),
             "bound": bound,
             "seconds": round(seconds, 1),
             "samples": self.course.samples,
@@ -102,6 +106,7 @@ class Overwrite:
             "gc": {name: gc[f"quarry_gc_{name}"] for name in names},
             "verified_rows": len(self.items) * len(self.variants),
             "wrong": self.course.wrong,
+            "late": self.course.late,
         }
 
     def _item(self, row: int, number: int) -> Item:
@@ -126,11 +131,11 @@ class Overwrite:
                     self._sample(number - 1 + row / len(self.items) if variant.is_quarry else number)
 
     def _sample(self, overwrites: float, now: bool = False) -> int:
-        """Notes what Quarry's table takes on disk: its segments and InnoDB's file with the rows."""
+        """Notes what the segments of Quarry's table take on disk."""
         if not now and time.monotonic() - self._sampled < SAMPLE_SECONDS:
             return 0
         self._sampled = time.monotonic()
-        taken = allocated_bytes(self.server.datadir / "#quarry" / "stores") + self._ibd_bytes(self.variants[0])
+        taken = sum(path.stat().st_blocks * 512 for path in self.server.datadir.glob("#quarry/stores/*/*.qseg*"))
         self.course.samples.append((round(overwrites, 3), taken))
         return taken
 
@@ -139,7 +144,7 @@ class Overwrite:
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while (taken := self._sample(number, now=True)) > bound * self.live_bytes:
             if time.monotonic() > deadline:
-                self.course.wrong.append(
+                self.course.late.append(
                     f"overwrite {number}: {taken:,} bytes on disk after {SETTLE_SECONDS_MAX:g} s, {self.live_bytes:,} live"
                 )
                 break
@@ -148,6 +153,9 @@ class Overwrite:
 
     def _note_innodb(self) -> None:
         self.course.innodb += [self._ibd_bytes(variant) for variant in self.variants[1:]]
+
+    def _stored_bytes(self) -> int:
+        return int(self.server.value("SELECT SUM(live_bytes) FROM information_schema.QUARRY_TABLES"))
 
     def _ibd_bytes(self, variant: Variant) -> int:
         return (self.server.datadir / DATABASE / f"{variant.key}.ibd").stat().st_blocks * 512

@@ -23,18 +23,19 @@ def section(overwrite: dict) -> str:
         "Quarry",
         [f"{taken:.2f}" for taken in settled],
     )
-    late = "".join(f'<p class="bad strong">{escape(line)}</p>' for line in overwrite["wrong"])
+    late = "".join(f'<p class="bad strong">{escape(line)}</p>' for line in overwrite["late"])
     return (
         "<section><h2>Overwritten again and again</h2>"
         f"<p>{overwrite['rows']:,} of the files, {VALUE_BYTES_MIN >> 10} KB to {VALUE_BYTES_MAX >> 20} MB each and"
-        f" {live / 1e6:.1f} MB in all, overwritten {overwrite['times']} times over as fast as one client can, with GC at"
+        f" {overwrite['payload_bytes'] / 1e6:.1f} MB in all, overwritten {overwrite['times']} times over as fast as one client can, with GC at"
         " work by itself. A pass begins when a table takes more than <code>quarry_space_amplification_max</code>"
         f" ({bound:g}) times what lives in it; it waits for transactions that may still need an old value, so what is"
         f" overwritten meanwhile comes on top: {peak:.2f} times at the most here. {_settled(settled, bound)}"
         f" {_work(overwrite['gc'])}{_innodb(overwrite)}</p>{late}"
         f'<figure class="card wide"><h3>Megabytes on disk, over overwrites of everything</h3>{chart}</figure>'
-        '<p class="note">Real bytes are blocks that the file system has allocated: segments, and InnoDB\'s file with the'
-        " rows. Where the line falls, nothing is written: the next overwrite begins when the table is within the bound."
+        '<p class="note">On disk: the blocks that the file system has allocated to segments; the rows with the locators are'
+        f" in a file of InnoDB's beside them ({overwrite['rows_file_bytes'] / 1e6:.1f} MB). Live: the values with the headers"
+        " and checksums of their extents. Where the line falls, nothing is written: the next overwrite begins when the table is within the bound."
         f" GC looks once a second here (<code>{escape(' '.join(OPTIONS))}</code>; by default once a minute).</p></section>"
     )
 

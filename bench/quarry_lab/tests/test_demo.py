@@ -151,8 +151,8 @@ def make_overwrite(peak=2.0, settled=1.2):
     live = 20_000_000
     samples = [(0, live), (0.5, live * 1.5), (1, live * peak), (1, live * settled), (2, live * peak), (2, live * settled)]
     return {
-        "times": 2, "rows": 50, "live_bytes": live, "bound": 1.5, "seconds": 9.0, "samples": samples, "settled_bytes": [live * settled] * 2,
-        "innodb_bytes": [live * 1.1, live * 2.1, live * 2.4], "verified_rows": 100, "wrong": [],
+        "times": 2, "rows": 50, "payload_bytes": live - 9000, "live_bytes": live, "rows_file_bytes": 600_000, "bound": 1.5, "seconds": 9.0, "samples": samples, "settled_bytes": [live * settled] * 2,
+        "innodb_bytes": [live * 1.1, live * 2.1, live * 2.4], "verified_rows": 100, "wrong": [], "late": [],
         "gc": {"passes": 3, "passes_dropped": 0, "reclaimed_bytes": 40_000_000, "segments_unlinked": 2, "segments_rewritten": 1},
     }  # fmt: skip
 
@@ -256,8 +256,11 @@ def test_space_above_the_bound_is_said(tmp_path):
     result = make_result(tmp_path)
     page = report.render(result)
     assert "between 1.20 and 1.20 times" in page and "2.00 times at the most" in page and "2.40 times" in page
-    result["overwrite"] = {**make_overwrite(settled=1.7), "wrong": ["overwrite 1: 34,000,000 bytes on disk after 30 s"]}
-    assert "After 2 overwrites it stayed above the bound" in report.render(result)
+    result["overwrite"] = {**make_overwrite(settled=1.7), "late": ["overwrite 1: 34,000,000 bytes on disk after 30 s"]}
+    page = report.render(result)
+    assert "After 2 overwrites it stayed above the bound" in page and "34,000,000 bytes on disk" in page
+    assert summary.mismatches(result) == [] and "all equal" in page
+    result["overwrite"]["wrong"] = ["Quarry: row 3 is not what was written last"]
     assert summary.mismatches(result) == result["overwrite"]["wrong"]
     del result["overwrite"]
     assert "Overwritten again" not in report.render(result)
