@@ -29,7 +29,8 @@ struct GcSettings {
 struct GcMemory {
   GcFigures after;          ///< figures when it had ended
   uint64_t ended_at_s = 0;  ///< on a steady clock
-  /// It gave space back, and left segments aside that were full but not flushed yet: their turn is the next pass.
+  /// It gave space back, and there is dead space again: what died meanwhile, or was in segments that were full but not
+  /// flushed yet. Their turn is the next pass.
   bool left_some = false;
 };
 

@@ -71,6 +71,7 @@ Status GcTablePass::MarkInView(GcOutcome* outcome) {
   host_->SetState("scanning " + Quoted(name_));
   QUARRY_TRY(PaceLook());
   QUARRY_TRY(look_->BeginView());
+  pass_->NoteView();
   Status status;
   if (Result<LookOutside> look = LookInView(); look.ok()) {
     readers_ = OpenTransactions(look->transactions);

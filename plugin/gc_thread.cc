@@ -222,6 +222,7 @@ void Gc::RunPass(const Table& table, Known* known) {
   manner.options.rewrite_above = RewriteAbove(SettingsNow());
   GcTablePass pass(table.target, Directory(), &look_, this, manner);
   GcOutcome outcome;
+  const GcFigures before = FiguresOf(table.target.stores);
   const Status status = pass.Run(&outcome);
   const GcReport& report = outcome.report;
   NotePass(table, status, outcome);
@@ -231,9 +232,10 @@ void Gc::RunPass(const Table& table, Known* known) {
     NoteError(name + ": " + status.ToString());
     return;
   }
-  const GcFigures after = FiguresOf(table.target.stores);
-  // What the pass looked at counts as live now, or is gone.
-  known->last = GcMemory{after, NowSeconds(), report.reclaimed_bytes > 0 && after.dead_bytes >= kGcWorthMinBytes};
+  GcFigures after = FiguresOf(table.target.stores);
+  const bool left_some = report.reclaimed_bytes > 0 && after.dead_bytes >= kGcWorthMinBytes;
+  after.dead_bytes = std::min(after.dead_bytes, before.dead_bytes);  // what died meanwhile is for the next pass
+  known->last = GcMemory{after, NowSeconds(), left_some};
   if (report.reclaimed_bytes > 0 || report.rewrites_refused > 0) {
     sql_print_information("QUARRY: GC of table %s: %s", name.c_str(), Summary(report).c_str());
   }

@@ -70,6 +70,10 @@ class GcPass {
  public:
   virtual ~GcPass() = default;
 
+  /// The view whose rows will be marked has been opened: what is released from now on may be marked all the same, and
+  /// counts as dead when the pass is done. Without this call that holds from the first Mark on.
+  virtual void NoteView() = 0;
+
   /// The extent behind `locator` is needed. Not after the first ReclaimSome.
   virtual void Mark(const Locator& locator) = 0;
 

@@ -42,8 +42,7 @@ struct Candidate {
         segment(std::move(segment_in)),
         size_bytes(size_bytes_in),
         map(std::move(map_in)),
-        marks(RoundUpToBlock(size_bytes_in) / kBlockSizeBytes),
-        counters(segment->released()) {
+        marks(RoundUpToBlock(size_bytes_in) / kBlockSizeBytes) {
     if (map != nullptr) {
       front_blocks = DataBeginBytes(static_cast<uint32_t>(map->runs().size())) / kBlockSizeBytes;
       next_block = front_blocks;
@@ -57,8 +56,10 @@ struct Candidate {
   uint64_t front_blocks = kSegmentHeaderSizeBytes / kBlockSizeBytes;  ///< header and map: never punched
   BlockMarks marks;                                                   ///< of the file
   std::vector<NeededExtent> extents;                                  ///< the marked ones, unless has_left_out
-  bool has_left_out = false;   ///< there was no memory for some of `extents`, or no number for them
-  Segment::Released counters;  ///< when the pass began: what was released since stays counted
+  bool has_left_out = false;  ///< there was no memory for some of `extents`, or no number for them
+  // When the view was opened.
+  Segment::Released released;
+  Segment::Released appended;
   uint64_t marked_extents = 0;
   uint64_t marked_bytes = 0;
   bool in_doubt = false;
@@ -73,6 +74,20 @@ struct Candidate {
   // While it is being rewritten.
   std::unique_ptr<SegmentRewrite> rewrite;
 };
+
+uint64_t Beyond(uint64_t amount, uint64_t limit) { return amount - std::min(amount, limit); }
+
+/// What was released since the view was opened is marked, and dead now. But a commit comes before its releases: as much
+/// as was dead in the view, and not released by then, is taken to have been released since, and is not among the
+/// marked.
+void CountMarked(Candidate* candidate) {
+  const uint64_t extents = candidate->marked_extents;
+  const uint64_t bytes = candidate->marked_bytes;
+  Segment::Released before = candidate->released;
+  before.extents += Beyond(candidate->appended.extents, before.extents + extents);
+  before.bytes += Beyond(candidate->appended.bytes, before.bytes + bytes);
+  candidate->segment->CountMarked(extents, bytes, before);
+}
 
 /// The locator's extent, when its numbers can be remembered.
 std::optional<NeededExtent> NeededExtentOf(const Locator& locator) {
@@ -89,6 +104,7 @@ class GcPassImpl final : public GcPass {
   /// Seals what `store` appends to and takes its segments as candidates.
   void Add(const std::shared_ptr<StoreImpl>& store);
 
+  void NoteView() override;
   void Mark(const Locator& locator) override;
   [[nodiscard]] Result<GcStep> ReclaimSome(uint64_t bytes_max) override;
   [[nodiscard]] GcReport report() const override { return report_; }
@@ -116,7 +132,8 @@ class GcPassImpl final : public GcPass {
   uint64_t memory_bytes_ = 0;  ///< of extents and maps
   std::vector<Candidate> candidates_;
   std::unordered_map<StoreId, std::unordered_map<uint32_t, size_t>> places_;  ///< in candidates_, by segment
-  size_t next_ = 0;                                                           ///< of candidates_
+  bool has_view_ = false;
+  size_t next_ = 0;  ///< of candidates_
   GcReport report_;
 };
 
@@ -163,8 +180,19 @@ Candidate* GcPassImpl::Find(const Locator& locator) {
   return place == store->second.end() ? nullptr : &candidates_[place->second];
 }
 
+void GcPassImpl::NoteView() {
+  has_view_ = true;
+  for (Candidate& candidate : candidates_) {
+    const Segment& segment = *candidate.segment;
+    candidate.released = segment.released();
+    candidate.appended = {segment.extents() + candidate.released.extents,
+                          segment.live_bytes() + candidate.released.bytes};
+  }
+}
+
 void GcPassImpl::Mark(const Locator& locator) {
   assert(next_ == 0);
+  if (!has_view_) NoteView();
   Candidate* const found = Find(locator);
   ++(found == nullptr ? report_.marks_elsewhere : report_.marks);
   if (found == nullptr) return;
@@ -238,7 +266,7 @@ Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
   const uint64_t needed_bytes = (candidate->front_blocks + candidate->marks.CountMarked()) * kBlockSizeBytes;
   const bool has_holes = space.allocated_bytes > needed_bytes;
   if (!candidate->marks.empty() && !has_holes && !Pays(candidate, space.allocated_bytes)) {
-    candidate->segment->CountMarked(candidate->marked_extents, candidate->marked_bytes, candidate->counters);
+    CountMarked(candidate);
     return false;
   }
   if (candidate->marks.empty()) {
@@ -303,7 +331,7 @@ Result<bool> GcPassImpl::FinishPunching(Candidate* candidate, bool has_holes) {
     return true;
   }
   if (has_holes) {
-    candidate->segment->CountMarked(candidate->marked_extents, candidate->marked_bytes, candidate->counters);
+    CountMarked(candidate);
   } else {
     ++report_.segments_skipped;
   }
@@ -345,7 +373,7 @@ Result<bool> GcPassImpl::Rewrite(Candidate* candidate, uint64_t bytes_max, GcSte
     candidate->rewrite =
         std::make_unique<SegmentRewrite>(candidate->store, candidate->segment, std::move(candidate->extents));
     // Before the new file takes over the counters.
-    candidate->segment->CountMarked(candidate->marked_extents, candidate->marked_bytes, candidate->counters);
+    CountMarked(candidate);
   }
   const Result<SegmentRewrite::Step> copied = candidate->rewrite->Copy(bytes_max - step->bytes);
   if (!copied.ok()) {

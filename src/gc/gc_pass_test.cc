@@ -30,6 +30,38 @@ TEST_F(GcPassTest, HolesLeaveExactlyTheMarkedBlocks) {
   EXPECT_EQ(stats.dead_bytes, 0U);
 }
 
+TEST_F(GcPassTest, WhatDiesAfterTheViewCountsAsDead) {
+  const std::vector<Known> all = AppendSome(20, 9000);
+  const uint64_t size = all[0].locator.extent_size_bytes;
+  std::unique_ptr<GcPass> pass = Begin();
+  for (size_t i = 0; i < 5; ++i) directory_->Release(all[i].locator);  // the view does not show them
+  pass->NoteView();
+  for (size_t i = 5; i < 8; ++i) directory_->Release(all[i].locator);  // the view does
+  for (size_t i = 5; i < all.size(); ++i) pass->Mark(all[i].locator);
+  for (size_t i = 8; i < 10; ++i) directory_->Release(all[i].locator);
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(store_->GetStats().live_bytes, 10 * size);
+  EXPECT_EQ(store_->GetStats().dead_bytes, 5 * size);
+  EXPECT_EQ(store_->GetStats().extents, 10U);
+  pass = Begin();
+  for (size_t i = 10; i < all.size(); ++i) pass->Mark(all[i].locator);
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(store_->GetStats().live_bytes, 10 * size);
+  EXPECT_EQ(store_->GetStats().dead_bytes, 0U);
+}
+
+TEST_F(GcPassTest, AReleaseThatComesAfterTheViewIsNotCountedTwice) {
+  const std::vector<Known> all = AppendSome(20, 9000);
+  const std::unique_ptr<GcPass> pass = Begin();
+  pass->NoteView();
+  for (size_t i = 5; i < all.size(); ++i) pass->Mark(all[i].locator);
+  for (size_t i = 0; i < 5; ++i)
+    directory_->Release(all[i].locator);  // committed before the view, which is without them
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(store_->GetStats().live_bytes, 15 * all[0].locator.extent_size_bytes);
+  EXPECT_EQ(store_->GetStats().dead_bytes, 0U);
+}
+
 TEST_F(GcPassTest, ASecondPassFindsNothing) {
   const std::vector<Known> all = AppendSome(10, 9000);
   for (int round = 0; round < 2; ++round) {

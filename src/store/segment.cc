@@ -80,8 +80,8 @@ void Segment::CountMarked(uint64_t extents, uint64_t bytes, const Released& befo
   // Nothing is appended to a segment that a pass looks at, so only releases can come between; they are hints anyway.
   const uint64_t released_since = Minus(released_extents(), before.extents);
   const uint64_t dead_since = Minus(dead_bytes(), before.bytes);
-  appended_extents_.store(extents + released_since, std::memory_order_relaxed);
-  appended_bytes_.store(bytes + dead_since, std::memory_order_relaxed);
+  appended_extents_.store(extents, std::memory_order_relaxed);
+  appended_bytes_.store(bytes, std::memory_order_relaxed);
   released_extents_.store(released_since, std::memory_order_relaxed);
   dead_bytes_.store(dead_since, std::memory_order_relaxed);
 }

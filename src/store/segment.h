@@ -80,7 +80,8 @@ class Segment {
     uint64_t bytes = 0;
   };
   [[nodiscard]] Released released() const { return {released_extents(), dead_bytes()}; }
-  /// A mark pass found these, and gave back the rest: of what was released, only what came after `before` still counts.
+  /// A mark pass found these needed in its view, and gave back the rest. `before`: what had been released when the view
+  /// was opened; what came after that is among the marked, and dead.
   void CountMarked(uint64_t extents, uint64_t bytes, const Released& before);
   /// State and counters of the one that this one was rewritten from.
   void TakeOver(const Segment& old, uint64_t size_bytes);
