@@ -1,7 +1,8 @@
 """
 YCSB's core workloads (site.ycsb:core, through the binding of bench/java): the properties of each, one run, and its report.
 
-Throughput comes from YCSB's own status lines, one a second, after the warm-up, which begins with the first operations; latencies from its histograms over the whole run.
+Throughput comes from YCSB's own status lines, one a second, after the warm-up, which begins with the first operations; latencies from its
+histograms over the whole run.
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ def _errors(output: str) -> str:
 
 
 def _measured(seen: list[tuple[float, int]], started: float, load: YcsbRun) -> tuple[float, float, float]:
-    """(wall clock of the end, seconds, operations per second): of a load from its start; else of the seconds asked for, after the first operations and the warm-up."""
+    """
+    (wall clock of the end, seconds, operations per second): of a load from its start; else of the seconds asked for, after the first
+    operations and the warm-up.
+    """
     if load.workload.is_load:
         first, last = (started, 0), seen[-1]
     else:

@@ -60,7 +60,8 @@ class FetchCompressed(JavaExperiment):
     source = Source(
         "Wix Engineering, on fetching compressed BLOBs (Java, JMH, Connector/J)",
         "User data of 298 B to 4.29 MB and stub data of 1 KB to 5 MB; localhost, same-region cloud, 1 Gbit Ethernet, Wi-Fi.",
-        "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. Links other than localhost are made on this machine, by the kernel or by a shaping proxy.")
+        "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
+        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy.")
     published = tuple(PublishedFigure(f"4.29 MB in the cloud, {what}", f"{rate} MB/s", Cell(REAL, key, DOCUMENT_BYTES, 1, CLOUD))
                       for what, rate, key in (("raw", "~253", "app-none"), ("lz4-17", "~1,060", "app-lz4-17"), ("zstd", "~523", "app-zstd"),
                                               ("UNCOMPRESS()", "~142", "uncompress"))) + (
