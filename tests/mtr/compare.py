@@ -1,7 +1,7 @@
 """Compares what a test gave under InnoDB with what it gave under QUARRY, and knows which differences are meant.
 
 Only names are made equal: QUARRY and InnoDB, in any spelling, the paths of one run, transaction ids in the binary log,
-the times of SHOW PROCESSLIST, and the table option INLINE_SIZE, which CREATE TABLE writes down when the variable is not at its default (see run.py
+the times of SHOW PROCESSLIST and of events, and the table option INLINE_SIZE, which CREATE TABLE writes down when the variable is not at its default (see run.py
 --inline-size). expected.toml lists
 the tests that differ by design. A listed test must differ, and each differing line must be one that its entry allows:
 so a new difference shows in a listed test too, and a difference that is gone (a 'new pass') shows as well.
@@ -22,6 +22,8 @@ INLINE_OPTION = re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?([`\"]?)INLINE_SIZ
 XID = re.compile(r"(\bXid = |/\* xid=)\d+")
 # SHOW PROCESSLIST: for how many seconds each session has been at it.
 PROCESS_TIME = re.compile(r"^(\d+\t[^\t\n]*\t[^\t\n]*\t[^\t\n]*\t(?:Sleep|Query)\t)\d+(?=\t)", re.MULTILINE)
+# mariadb-binlog: when an event was written.
+EVENT_TIME = re.compile(r"^#\d{6} +\d+:\d\d:\d\d(?= server id )", re.MULTILINE)
 PERL_SCRIPT = re.compile(r"(?<=/tmp)\w{6}(?= line \d)")  # mariadb-test's file of a --perl block
 LAST_LINES = 40
 
@@ -78,7 +80,7 @@ def normalise(text, folders=()):
     for folder in folders:
         text = re.sub(re.escape(str(folder)) + WORKER_FOLDER, "<run>", text)
     text = XID.sub(r"\1N", INLINE_OPTION.sub("", TEMPORARY.sub("<run>", text)))
-    text = PERL_SCRIPT.sub("N", PROCESS_TIME.sub(r"\1N", text))
+    text = PERL_SCRIPT.sub("N", EVENT_TIME.sub("#N", PROCESS_TIME.sub(r"\1N", text)))
     return ENGINE_NAME.sub("InnoDB", text)
 
 
@@ -189,6 +191,9 @@ def unexplained_changes(innodb, quarry, entry):
     """What an entry does not allow: [] when it explains the whole difference."""
     left = innodb.output
     innodb_verdict, quarry_verdict = innodb.record.verdict, quarry.record.verdict
+    if innodb_verdict == quarry_verdict == "fail" and entry.innodb_fails is not None:
+        stops = ((innodb.said, entry.innodb_fails), (quarry.said, entry.fails))  # in different places: no outputs to compare
+        return [said for said, pattern in stops if pattern is None or not pattern.search(said)]
     if innodb_verdict != quarry_verdict or innodb_verdict == "fail":
         said = quarry.said
         if quarry_verdict in ("skipped", "disabled"):

@@ -118,12 +118,22 @@ def kind(innodb, quarry, listed=None):
 def test_engine_names_are_made_equal_and_nothing_else():
     assert kind(side("t ENGINE=InnoDB\n1\n"), side("t ENGINE=QUARRY\n1\n")) == compare.EQUAL
     assert kind(side("COMMIT /* xid=12 */\n"), side("COMMIT /* xid=3 */\n")) == compare.EQUAL
+    event = "#261122 {} server id 1  end_log_pos 7\n"
+    assert kind(side(event.format(" 2:51:43")), side(event.format("12:00:01"))) == compare.EQUAL
     processes = "4\troot\tlocalhost\ttest\t{}\t{}\t\tNULL\t0.000\n"
     assert kind(side(processes.format("Sleep", 44)), side(processes.format("Sleep", 37))) == compare.EQUAL
     assert kind(side(processes.format("Sleep", 44)), side(processes.format("Query", 44))) == compare.DIFFERS
     assert kind(side("1\n"), side("2\n")) == compare.DIFFERS
     assert kind(side("a\nb\n"), side("a\n")) == compare.DIFFERS
     assert compare.normalise("/x/var/2/tmp /x/var/log", ["/x/var"]) == "<run>/tmp <run>/log"
+
+
+def test_what_stops_in_different_places_is_listed_with_both_messages():
+    runs = side("", "fail", detail="Server [mysqld.1 - pid: 7] failed"), side("a\n", "fail", detail="DISCARD refused")
+    assert kind(*runs) == compare.DIFFERS
+    assert kind(*runs, entry(innodb_fails="failed$", fails="DISCARD")) == compare.BY_DESIGN
+    assert kind(*runs, entry(innodb_fails="failed$", fails="IMPORT")) == compare.DIFFERS
+    assert kind(*runs, entry(innodb_fails="passed$", fails="DISCARD")) == compare.DIFFERS
 
 
 def test_same_failure_counts_apart_and_another_one_differs():
