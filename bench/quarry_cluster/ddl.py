@@ -90,7 +90,21 @@ class ShardedTables:
                     f"{name} is still to be dropped on {member.name}, which answers {failure.args}; "
                     "start the cluster, then repeat the command: it drops it first"
                 ) from failure
+        for shard in self.cluster.plan.routes:
+            for replica in self._replicas(shard):
+                if replica.alive():  # one that is down gets it from the binlog
+                    self._wait_for(shard, replica)
         self.intent.unlink()
+
+    def _replicas(self, shard: str) -> list[Member]:
+        primary = self.cluster.primary(shard)
+        members = [self.cluster.members[node.name] for node in self.cluster.plan.shard(shard)]
+        return [member for member in members if member is not primary]
+
+    def _wait_for(self, shard: str, replica: Member) -> None:
+        position = self.cluster.primary(shard).value("SELECT @@gtid_binlog_pos")
+        if replica.value("SELECT MASTER_GTID_WAIT(%s, %s)", (position, APPLY_TIMEOUT_S)) != 0:
+            raise ClusterError(f"{replica.name} does not apply the statement")
 
     def _undo_after(self, failure: Exception) -> None:
         try:
@@ -167,12 +181,9 @@ class ShardedTables:
         for primary in self.cluster.primaries():
             run(primary, f"CREATE DATABASE IF NOT EXISTS {quoted(name.database)}", f"USE {quoted(name.database)}", statement)
         for shard in self.cluster.plan.routes:
-            position = self.cluster.primary(shard).value("SELECT @@gtid_binlog_pos")
-            for node in self.cluster.plan.shard(shard):
-                member = self.cluster.members[node.name]
-                if member is not self.cluster.primary(shard):
-                    if member.value("SELECT MASTER_GTID_WAIT(%s, %s)", (position, APPLY_TIMEOUT_S)) != 0:
-                        raise ClusterError(f"{member.name} does not apply the statement")
+            for replica in self._replicas(shard):
+                self._wait_for(shard, replica)
+            for member in (self.cluster.primary(shard), *self._replicas(shard)):
                 definitions[member.query(f"SHOW CREATE TABLE {name}")[0]["Create Table"]].append(member.name)
         if len(definitions) > 1:
             raise ClusterError(f"the nodes understand the statement differently: {describe(definitions)}")

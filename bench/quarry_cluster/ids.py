@@ -58,7 +58,13 @@ def through_route(cluster: Cluster, shard: str) -> pymysql.Connection:
     """A client's own connection to a shard's primary."""
     route = cluster.plan.routes[shard]
     return pymysql.connect(
-        host=route.host, port=route.port, user=SQL_USER, password=cluster.plan.password, database=DATABASE, autocommit=True
+        host=route.host,
+        port=route.port,
+        user=SQL_USER,
+        password=cluster.plan.password,
+        database=DATABASE,
+        autocommit=True,
+        ssl_disabled=True,
     )
 
 

@@ -192,9 +192,8 @@ class ShardKeeper(threading.Thread):
         status = replica.query("SHOW SLAVE STATUS", **QUICK)
         if not status or status[0]["Master_Port"] != primary.node.port or not replica.value("SELECT @@read_only"):
             self.follow(primary, replica)
-        elif status[0]["Slave_IO_Running"] == "No" or status[0]["Slave_SQL_Running"] == "No":
-            run(replica, "START SLAVE")
-        return replica.slave_status()
+            return replica.slave_status()
+        return status[0]
 
     def follow(self, primary: Member, replica: Member) -> None:
         run(
@@ -211,11 +210,21 @@ class ShardKeeper(threading.Thread):
         self.tell(f"{replica.name} follows {primary.name}")
 
     def replica_missing(self, primary: Member, replica: Member, status: dict) -> None:
-        """Commits wait for the replica. After a while they need not, and the replica may not be promoted."""
+        """Commits wait for the replica. After a while they need not, and the replica may not be promoted.
+
+        Its threads are started at once and then not until that while is over: between two starts a thread that fails
+        each time would pass for one that runs."""
         now = time.monotonic()
-        self.missing_since_s = self.missing_since_s or now
-        if now - self.missing_since_s < PATIENCE_S:
+        if self.missing_since_s is None:
+            self.missing_since_s = now
+        elif now - self.missing_since_s < PATIENCE_S:
             return
+        else:
+            self.go_on_alone(primary, replica, status)
+        if status:
+            run(replica, "START SLAVE")
+
+    def go_on_alone(self, primary: Member, replica: Member, status: dict) -> None:
         if self.state.in_sync:
             self.states.save(self.shard, ShardState(primary.name, in_sync=False))
         run(primary, "SET GLOBAL rpl_semi_sync_master_enabled = OFF")

@@ -91,6 +91,7 @@ def ways(cluster: Cluster, fronts: int) -> Sequence[Connect]:
             password=cluster.plan.password,
             database=DATABASE,
             autocommit=True,
+            ssl_disabled=True,
             read_timeout=60,
         )
 

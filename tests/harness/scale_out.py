@@ -52,6 +52,7 @@ class ScaleOut:
                 password=self.cluster.plan.password,
                 database=database,
                 autocommit=True,
+                ssl_disabled=True,
                 charset="utf8mb4",
                 connect_timeout=2,
                 read_timeout=CLIENT_TIMEOUT_S,
