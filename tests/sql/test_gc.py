@@ -206,6 +206,7 @@ def test_what_dies_during_a_pass_is_known_and_given_back(gc_server):
     """The pass marked it, and must not count it as live: the figures are true at once, and GC by itself makes another pass."""
     table = Table(gc_server, rows=100)
     server = table.server
+    server.query("SET GLOBAL quarry_gc_full_interval = 0, GLOBAL quarry_gc_interval = 1")  # as of the round that comes now
     with session(server, "START TRANSACTION", "SELECT * FROM other") as first:
         request = table.gc.request()
         table.gc.wait_held()
@@ -218,9 +219,9 @@ def test_what_dies_during_a_pass_is_known_and_given_back(gc_server):
     live = len(table.rows) * SIZE
     real, counted = figures(server, "d", "t")
     assert real > 1.9 * live and live <= counted <= 1.01 * live, (real, counted, live)
-    server.query("SET GLOBAL quarry_gc_full_interval = 0, GLOBAL quarry_gc_interval = 1, GLOBAL quarry_gc = ON")
+    server.query("SET GLOBAL quarry_gc = ON")
     try:
-        wait_for(lambda: table.disk_bytes() <= 1.5 * live, lambda: f"{table.disk_bytes()} bytes, {table.gc.status()}")
+        wait_for(lambda: f"{table.disk_bytes()} bytes, {table.gc.status()}", lambda: table.disk_bytes() <= 1.5 * live)
     finally:
         server.query("SET GLOBAL quarry_gc = OFF, GLOBAL quarry_gc_interval = 60")
     table.check()
@@ -565,7 +566,7 @@ def test_read_uncommitted_in_the_middle_of_a_statement(table):
             thread = threading.Thread(target=walk, args=(reader,))
             thread.start()
             waiting = "SELECT 1 FROM information_schema.processlist WHERE state = 'User lock'"
-            wait_for(lambda: table.server.query(waiting), "the reader's wait for the lock")
+            wait_for("the reader's wait for the lock", lambda: table.server.query(waiting))
             writer.execute("ROLLBACK")
             table.delete(2)
             request = table.gc.request()
