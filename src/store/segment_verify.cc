@@ -280,6 +280,7 @@ class SegmentVerifier {
       }
     }
     Add(kind, offset, size, what);
+    verified_.pieces.back().is_part = true;
   }
 
   void Add(FindingKind kind, uint64_t offset, uint64_t size, const std::string& what) {
@@ -304,7 +305,7 @@ class SegmentVerifier {
     const bool is_complete = known_bytes == *expected_.counted_bytes;
     verified_.is_complete = known_bytes >= *expected_.counted_bytes;
     for (VerifiedSegment::Piece& piece : verified_.pieces) {
-      if (is_complete && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;
+      if (is_complete && !piece.is_part && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;
       if (!*verified_.is_complete && !expected_.gc_may_run && piece.kind == FindingKind::kLeftover) {
         piece.kind = FindingKind::kDoubtful;
       }

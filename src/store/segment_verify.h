@@ -5,8 +5,8 @@
 //    Both read as zeros. So a header or part that does not verify, and that holds no sector of zeros, is damage.
 //  - Zeros that the file system keeps no block for were punched by GC or never written: leftover.
 //  - Everything else may be either. It is leftover when the extents that verify are exactly as many bytes as the store
-//  counted;
-//    else doubtful.
+//    counted, and no header that verifies says that it is a part: after a mark pass the dead are not counted, and one
+//    of them may be as long as a live one that is damaged. Else it is doubtful.
 // Thread-safety: a pure function of the file, which may be appended to and punched meanwhile.
 #pragma once
 
@@ -41,6 +41,7 @@ struct VerifiedSegment {
     uint64_t offset_bytes = 0;
     uint64_t size_bytes = 0;
     std::string what;
+    bool is_part = false;  ///< of an extent whose header and index verify
   };
   uint64_t extents = 0;  ///< sound header and index
   uint64_t parts = 0;    ///< that verify

@@ -181,6 +181,26 @@ TEST_F(ScrubTest, HolesOfDeadExtentsAreNoDamage) {
   EXPECT_EQ(VerifyAll(&env_).seen.CountOf(FindingKind::kDamaged), 1U);
 }
 
+TEST_F(ScrubTest, ADeadExtentDoesNotMakeUpForALiveOneThatIsDamaged) {
+  std::vector<Locator> locators;  // of one size, in one block, with sectors of zeros
+  for (int i = 0; i < 3; ++i) {
+    locators.push_back(ValueOf(store_->Append(std::vector<uint8_t>(1100), {.codec = Codec::kNone}, &unsynced_)));
+  }
+  const std::vector<StoreId> stores = {store_->id()};
+  const auto pass = ValueOf(BeginGcPass(directory_.get(), stores, {.rewrite_above = 0}));
+  pass->Mark(locators[0]);
+  pass->Mark(locators[2]);
+  while (!ValueOf(pass->ReclaimSome(1 << 20)).done) {
+  }
+  store_.reset();
+  directory_.reset();
+  EXPECT_EQ(VerifyAll(&env_).seen.Text(), "");
+  ASSERT_TRUE(env_.FlipBit(kSegmentPath, locators[0].offset_bytes + 100, 1));
+  const Verified verified = VerifyAll(&env_);
+  ASSERT_EQ(verified.seen.findings.size(), 1U) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.findings[0].kind, FindingKind::kDoubtful) << verified.seen.Text();
+}
+
 TEST_F(ScrubTest, AStoreInTheTrashIsLeftOut) {
   Append(5000, 1);
   ASSERT_OK(directory_->Discard({1}, 5));
