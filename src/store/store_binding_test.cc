@@ -154,6 +154,25 @@ TEST_F(StoreBindingTest, EveryStepOfATrashCycleSurvivesAFailureAtAnyCall) {
   EXPECT_TRUE(ValueOf(memory_.ListDirectory("/home/trash")).empty());
 }
 
+TEST_F(StoreBindingTest, ASuccessAfterAFailureIsOnDiskEvenWhenNothingChanges) {
+  AppendTo(kTable, 1);
+  ASSERT_OK(directory_->Discard(kTable, 1));
+  const std::string name = StoreDirectoryName(StoreId{1}) + "/" + kManifestFileName;
+  const std::vector<uint8_t> discarded = ValueOf(memory_.ReadSmallFile("/home/trash/" + name, 1 << 20));
+  ASSERT_OK(directory_->Find(kTable).status());
+  // The new manifest takes its name, and then the flush of that fails.
+  env_.SetHook([&](const Call& call) {
+    if (call.kind != CallKind::kReplace) return Status::Ok();
+    QUARRY_TRY(memory_.ReplaceFile(call.path, discarded));
+    return Status::FromErrno(EIO, "fsync directory", call.path);
+  });
+  ASSERT_FALSE(directory_->Discard(kTable, 2).ok());
+  env_.SetHook(nullptr);
+  ASSERT_OK(directory_->AbandonRebind(kTable));
+  CrashAndOpen();
+  EXPECT_FALSE(directory_->ListStores()[0].discarded);
+}
+
 TEST_F(StoreBindingTest, IdsAreNeverUsedTwice) {
   std::set<uint64_t> seen;
   for (uint64_t i = 1; i <= 40; ++i) {

@@ -118,11 +118,9 @@ Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::Restore(TableId table) {
   std::shared_ptr<StoreImpl> newest;
   for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
     StoreImpl::Binding binding = store->GetBinding();
-    if (binding.discarded) {
-      binding.discarded = false;
-      binding.discarded_at_lsn = 0;
-      QUARRY_TRY(store->SetBinding(binding));
-    }
+    binding.discarded = false;
+    binding.discarded_at_lsn = 0;
+    QUARRY_TRY(store->SetBinding(binding));
     QUARRY_TRY(store->MoveToWhereItBelongs());
     newest = store;
   }
@@ -193,7 +191,7 @@ Status StoreDirectoryImpl::SetRebinding(TableId table, bool rebinding) {
   MutexLock lock(admin_mutex_);
   for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
     StoreImpl::Binding binding = store->GetBinding();
-    if (binding.discarded || binding.rebinding == rebinding) continue;
+    if (binding.discarded) continue;
     binding.rebinding = rebinding;
     QUARRY_TRY(store->SetBinding(binding));
   }
@@ -255,11 +253,9 @@ Status StoreDirectoryImpl::Discard(TableId table, uint64_t lsn) {
   for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
     StoreImpl::Binding binding = store->GetBinding();
     if (binding.rebinding) continue;
-    if (!binding.discarded) {
-      binding.discarded = true;
-      binding.discarded_at_lsn = lsn;
-      QUARRY_TRY(store->SetBinding(binding));
-    }
+    if (!binding.discarded) binding.discarded_at_lsn = lsn;
+    binding.discarded = true;
+    QUARRY_TRY(store->SetBinding(binding));
     QUARRY_TRY(store->MoveToWhereItBelongs());
   }
   return Status::Ok();

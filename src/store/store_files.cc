@@ -144,7 +144,9 @@ Status StoreImpl::WriteManifest(const Binding& binding) {
   const Manifest manifest = BuildManifest(binding);
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::vector<uint8_t> file, EncodeManifestVerified(manifest));
+  manifest_in_doubt_ = true;
   QUARRY_TRY(context_->env->ReplaceFile(JoinPath(HomeDirectory(in_trash_), kManifestFileName), file));
+  manifest_in_doubt_ = false;
   ++sequence_;
   for (const ManifestSegment& described : manifest.segments) {
     if (described.state == SegmentState::kActive) continue;
@@ -164,6 +166,7 @@ Status StoreImpl::Checkpoint() {
 
 Status StoreImpl::SetBinding(const Binding& binding) {
   MutexLock lock(manifest_mutex_);
+  if (!manifest_in_doubt_ && binding == GetBinding()) return Status::Ok();
   QUARRY_TRY(WriteManifest(binding));
   MutexLock binding_lock(binding_mutex_);
   binding_ = binding;

@@ -48,6 +48,7 @@ StoreImpl::StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& mani
       has_manifest_(has_manifest),
       next_segment_(manifest.next_segment.value),
       sequence_(manifest.sequence),
+      manifest_in_doubt_(manifest.sequence == 0),
       binding_{manifest.tables,    manifest.table_name,       manifest.rebinding,
                manifest.discarded, manifest.discarded_at_lsn, manifest.prefix_limit_bytes},
       discarded_(manifest.discarded),

@@ -115,6 +115,7 @@ class StoreImpl final : public Store,
     bool discarded = false;
     uint64_t discarded_at_lsn = 0;
     std::optional<uint16_t> prefix_limit_bytes;
+    friend bool operator==(const Binding&, const Binding&) = default;
   };
   [[nodiscard]] Binding GetBinding() const;
   /// GetBinding().discarded, without a lock.
@@ -164,7 +165,8 @@ class StoreImpl final : public Store,
 
   Mutex manifest_mutex_;  ///< held while the manifest is written
   uint64_t sequence_ QUARRY_GUARDED_BY(manifest_mutex_);
-  bool unlinked_ QUARRY_GUARDED_BY(manifest_mutex_) = false;  ///< by name, though perhaps not durably
+  bool manifest_in_doubt_ QUARRY_GUARDED_BY(manifest_mutex_);  ///< none was ever written, or the last writing failed
+  bool unlinked_ QUARRY_GUARDED_BY(manifest_mutex_) = false;   ///< by name, though perhaps not durably
 
   mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(manifest_mutex_);
   Binding binding_ QUARRY_GUARDED_BY(binding_mutex_);
