@@ -78,12 +78,15 @@ def test_every_damaged_value_is_named(broken):
 @pytest.mark.quarry_only
 def test_a_missing_segment_is_named(broken):
     broken.stop()
-    (path,) = {extent.path for extent in all_extents(broken.segments())}
+    # A mark pass in between may have sealed the first segment.
+    found = all_extents(broken.segments())
+    path = min(extent.path for extent in found)
+    lost = sum(extent.path == path for extent in found)
     aside = path.with_suffix(".aside")
     path.rename(aside)
     broken.start()
     rows = broken.query("CHECK TABLE c.t")
-    assert rows[-1][2:] == ("error", "Corrupt") and len(errors_of(rows)) == 12, rows
+    assert rows[-1][2:] == ("error", "Corrupt") and len(errors_of(rows)) == lost, rows
     broken.stop()
     aside.rename(path)
     broken.start()

@@ -224,4 +224,5 @@ def test_lone_commits_flush_each_and_sharers_share(durable):
         client.join()
     done = {name: int(value) - int(before[name]) for name, value in durable.status("quarry_%flush%").items() if value.isdigit()}
     assert durable.query("SELECT COUNT(*) FROM d.g WHERE id >= 1000") == ((SHARED_COMMITS * SHARING_CLIENTS,),)
-    assert done["quarry_committers_flushed"] >= SHARED_COMMITS * SHARING_CLIENTS > done["quarry_flushes"], done
+    # A committer that comes when a flush has just covered it waits for none, and is not counted.
+    assert SHARED_COMMITS * SHARING_CLIENTS >= done["quarry_committers_flushed"] > done["quarry_flushes"] > 0, done
