@@ -190,6 +190,8 @@ class SegmentVerifier {
     const uint64_t size = ExtentSizeBytes(index.header);
     if (is_sound) sound_bytes_ += size;
     if (is_damaged) damaged_bytes_ += size;
+    const bool is_whole = index.header.offset_bytes + size <= window_.file_size_bytes();
+    if (!is_sound && !is_damaged && is_whole) doubtful_bytes_ += size;
     return Status::Ok();
   }
 
@@ -280,7 +282,7 @@ class SegmentVerifier {
       }
     }
     Add(kind, offset, size, what);
-    verified_.pieces.back().is_part = true;
+    verified_.pieces.back().is_part = offset + size <= window_.file_size_bytes();
   }
 
   void Add(FindingKind kind, uint64_t offset, uint64_t size, const std::string& what) {
@@ -303,16 +305,17 @@ class SegmentVerifier {
     const uint64_t known_bytes = sound_bytes_ + damaged_bytes_;
     // More than was counted: GC did not count the dead, whose bytes might make up for a live extent that is lost.
     const bool is_complete = known_bytes == *expected_.counted_bytes;
-    verified_.is_complete = known_bytes >= *expected_.counted_bytes;
+    const bool is_enough = known_bytes >= *expected_.counted_bytes;
+    verified_.is_complete = known_bytes + doubtful_bytes_ >= *expected_.counted_bytes;
     for (VerifiedSegment::Piece& piece : verified_.pieces) {
       if (is_complete && !piece.is_part && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;
-      if (!*verified_.is_complete && !expected_.gc_may_run && piece.kind == FindingKind::kLeftover) {
+      if (!is_enough && !expected_.gc_may_run && piece.kind == FindingKind::kLeftover) {
         piece.kind = FindingKind::kDoubtful;
       }
     }
     const bool is_named = std::any_of(verified_.pieces.begin(), verified_.pieces.end(),
                                       [](const auto& piece) { return piece.kind != FindingKind::kForeign; });
-    if (*verified_.is_complete || is_named) return;
+    if (is_enough || is_named) return;
     Add(FindingKind::kDoubtful, kSegmentHeaderSizeBytes,
         end_bytes_ - std::min<uint64_t>(end_bytes_, kSegmentHeaderSizeBytes),
         "the store counted " + std::to_string(*expected_.counted_bytes) + " bytes of extents here, " +
@@ -332,6 +335,7 @@ class SegmentVerifier {
   uint64_t explained_until_ = 0;                          ///< a piece covers what lies before
   uint64_t sound_bytes_ = 0;
   uint64_t damaged_bytes_ = 0;
+  uint64_t doubtful_bytes_ = 0;  ///< of extents that are there from end to end, with parts that may be damaged
   uint64_t unreadable_ = 0;
   uint64_t more_pieces_ = 0;
 };

@@ -41,15 +41,16 @@ struct VerifiedSegment {
     uint64_t offset_bytes = 0;
     uint64_t size_bytes = 0;
     std::string what;
-    bool is_part = false;  ///< of an extent whose header and index verify
+    bool is_part = false;  ///< of an extent whose header and index verify, and within the file
   };
   uint64_t extents = 0;  ///< sound header and index
   uint64_t parts = 0;    ///< that verify
   uint64_t read_bytes = 0;
   bool stopped = false;
-  bool is_rewritten = false;        ///< offsets are those of the extents, not of the file
-  std::optional<bool> is_complete;  ///< at least as many bytes of extents as were counted; none: not known
-  std::vector<Piece> pieces;        ///< by offset, at most kPiecesMax
+  bool is_rewritten = false;  ///< offsets are those of the extents, not of the file
+  /// At least as many bytes of extents are there, whether they verify or not, as were counted. None: not known.
+  std::optional<bool> is_complete;
+  std::vector<Piece> pieces;  ///< by offset, at most kPiecesMax
 };
 
 /// More pieces than this are counted in a last one.

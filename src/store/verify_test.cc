@@ -82,6 +82,30 @@ TEST(VerifyTest, AShortSegmentAndOneOfAnotherStore) {
   })) << copied.seen.Text();
 }
 
+TEST(VerifyTest, DamageBeforeARangeThatWasNeverWrittenMakesNothingMissing) {
+  MemoryEnv memory;
+  FaultEnv env(&memory);
+  Locator locator;
+  {
+    const auto directory = ValueOf(OpenDirectory(&env, TestOptions()));
+    const auto store = ValueOf(directory->OpenForAppend({1}, "db/t"));
+    UnsyncedExtents unsynced;
+    locator = ValueOf(store->Append(std::vector<uint8_t>(1100), {.codec = Codec::kNone}, &unsynced));
+    ASSERT_OK(directory->Sync(unsynced));
+    env.FailCall(CallKind::kWrite, 2, ENOSPC);
+    const auto failed =
+        store->Append(RandomValue(200000, 1), {.codec = Codec::kNone, .write_batch_bytes = kBatchMinBytes}, &unsynced);
+    ASSERT_EQ(failed.status().code(), StatusCode::kNoSpace);
+  }
+  const Verified short_file = VerifyAll(&memory);
+  ASSERT_EQ(short_file.seen.CountOf(FindingKind::kLeftover), 2U) << short_file.seen.Text();  // the size, and the range
+  ASSERT_EQ(short_file.seen.findings.size(), 2U) << short_file.seen.Text();
+  ASSERT_TRUE(memory.FlipBit(kSegmentPath, locator.offset_bytes + 100, 1));
+  const Verified verified = VerifyAll(&memory);
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kMissing), 0U) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kDoubtful), 2U) << verified.seen.Text();  // the value, and the range
+}
+
 TEST(VerifyTest, BlocksThatTheDeviceRefusesAreNamedAndTheRestIsRead) {
   MemoryEnv memory;
   FaultEnv env(&memory);
