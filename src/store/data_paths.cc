@@ -115,6 +115,7 @@ class Opener {
       file_.created_micros = env_->NowMicros();
       // Before any path marker bears the id: a crash between leaves markers that are known as ours.
       QUARRY_TRY_ASSIGN(const std::vector<uint8_t> contents, EncodeDirectoryFileVerified(file_));
+      has_made_directory_file_ = true;
       QUARRY_TRY(Write(path, contents));
     } else {
       return bytes.status();
@@ -160,8 +161,11 @@ class Opener {
       AddPath({known.number, JoinPath(known.path, kDataPathDirectoryName),
                there ? "" : "data path '" + known.path + "' is missing"});
     }
-    if (file_ != before) QUARRY_TRY(WriteDirectoryFile(*context_, file_));
-    return Status::Ok();
+    if (file_ == before) return Status::Ok();
+    // Whatever comes of the writing, DIRECTORY may name the new paths from here on: unless it was made just now and
+    // goes too, their markers stay.
+    if (!has_made_directory_file_) made_.clear();
+    return WriteDirectoryFile(*context_, file_);
   }
 
   /// Makes `path`, which bears no marker, one of ours.
@@ -213,6 +217,7 @@ class Opener {
   Env* const env_;
   DirectoryFile file_;
   std::vector<Made> made_;
+  bool has_made_directory_file_ = false;
 };
 
 }  // namespace

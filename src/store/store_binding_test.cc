@@ -1,4 +1,5 @@
 // Bindings of tables, rebuilds, the trash, ids, data paths, and crashes in the middle of each.
+#include "format/directory_file.h"
 #include "io/fault_env.h"
 #include "store/layout.h"
 #include "store/store_test_util.h"
@@ -301,6 +302,23 @@ TEST_F(DataPathTest, SegmentsLieOnEveryPathAndReadBackFromAll) {
   EXPECT_GT(ValueOf(directory_->EmptyTrash(1)), 0U);
   EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk1/quarry")), std::vector<std::string>{"PATH"});
   EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk2/quarry")), std::vector<std::string>{"PATH"});
+}
+
+TEST_F(DataPathTest, APathThatDirectoryMayNameKeepsItsMarker) {
+  directory_.reset();
+  options_.data_paths.emplace_back("/disk3");
+  // The new DIRECTORY takes its name, and then the flush of that fails.
+  env_.SetHook([&](const Call& call) {
+    if (call.kind != CallKind::kReplace || call.path != "/home/DIRECTORY") return Status::Ok();
+    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> before, memory_.ReadSmallFile(call.path, 1 << 20));
+    QUARRY_TRY_ASSIGN(DirectoryFile file, DecodeDirectoryFile(before));
+    file.paths.push_back({file.next_path_number++, "/disk3"});
+    QUARRY_TRY(memory_.ReplaceFile(call.path, EncodeDirectoryFile(file)));
+    return Status::FromErrno(EIO, "fsync directory", call.path);
+  });
+  EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kIoError);
+  env_.SetHook(nullptr);
+  EXPECT_OK(OpenDirectory(&env_, options_).status());
 }
 
 TEST_F(DataPathTest, ATransactionStaysOnOnePath) {
