@@ -210,9 +210,8 @@ Result<std::map<std::string, Gc::Table>> Gc::ListTables() {
 
 GcFigures Gc::FiguresOf(const std::vector<StoreId>& stores) {
   GcFigures figures;
-  for (const StoreStats& stats : Directory()->ListStores()) {
-    if (std::find(stores.begin(), stores.end(), stats.store) == stores.end()) continue;
-    AddTo(&figures, stats);
+  for (const StoreId store : stores) {
+    if (const Result<StoreStats> stats = Directory()->GetStoreStats(store); stats.ok()) AddTo(&figures, *stats);
   }
   return figures;
 }

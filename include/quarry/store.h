@@ -166,6 +166,8 @@ class StoreDirectory {
 
   [[nodiscard]] virtual Counters GetCounters() const = 0;
   [[nodiscard]] virtual std::vector<StoreStats> ListStores() const = 0;
+  /// One of them. Errors: kNotFound.
+  [[nodiscard]] virtual Result<StoreStats> GetStoreStats(StoreId store) const = 0;
 };
 
 }  // namespace quarry

@@ -63,6 +63,8 @@ TEST_F(StoreBasicTest, EveryCodecAndSizeReadsBackAtEveryStage) {
   EXPECT_EQ(stats[0].extents, all.size());
   EXPECT_EQ(stats[0].table, kTable);
   EXPECT_EQ(stats[0].table_name, "db/t");
+  EXPECT_EQ(ValueOf(directory_->GetStoreStats(stats[0].store)).real_bytes, stats[0].real_bytes);
+  EXPECT_EQ(directory_->GetStoreStats(StoreId{99}).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(StoreBasicTest, RangesTouchPartBoundaries) {

@@ -361,4 +361,10 @@ std::vector<StoreStats> StoreDirectoryImpl::ListStores() const {
   return list;
 }
 
+Result<StoreStats> StoreDirectoryImpl::GetStoreStats(StoreId store) const {
+  const std::shared_ptr<StoreImpl> found = FindStore(store);
+  if (found == nullptr) return Status::NotFound("there is no store " + std::to_string(store.value));
+  return found->GetStats();
+}
+
 }  // namespace quarry

@@ -56,6 +56,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Result<BackupSnapshot> TakeBackupSnapshot() override;
   [[nodiscard]] Counters GetCounters() const override;
   [[nodiscard]] std::vector<StoreStats> ListStores() const override;
+  [[nodiscard]] Result<StoreStats> GetStoreStats(StoreId store) const override;
 
   /// Null when there is no such store.
   [[nodiscard]] std::shared_ptr<StoreImpl> FindStore(StoreId store) const QUARRY_EXCLUDES(stores_mutex_);
