@@ -16,6 +16,7 @@ from pathlib import Path
 import pymysql
 
 from . import device
+from .connected import ConnectedServer
 from .server import PrivateServer
 
 DATABASE = "lab"
@@ -84,7 +85,7 @@ def file_sha256(path: Path) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-class LabServer:
+class LabServer(ConnectedServer):
     """One server of a run. Externally synchronised. `key` is the name that variants refer to ('main', 'baseline')."""
 
     def __init__(self, key: str, directory: Path, plugin: Path | None, rocksdb: bool, extra: dict[str, str], paths: tuple[Path, ...] = (),
@@ -97,7 +98,6 @@ class LabServer:
         self.plugins = plugins
         self.key, self.directory, self.plugin, self.rocksdb, self.extra = key, Path(directory), plugin, rocksdb, extra
         self.server: PrivateServer | None = None
-        self._connection: pymysql.Connection | None = None
         self.datasets: dict[tuple[str, int], str] = {}  # (variant, size) -> what is loaded; forgotten with the data directory
         self._io_device = None
 
@@ -130,9 +130,7 @@ class LabServer:
 
     def close(self) -> None:
         """Stops the server and removes its data. A server that hangs in shutdown is killed: its data is not needed."""
-        if self._connection:
-            self._connection.close()
-            self._connection = None
+        self._disconnect()
         if self.server and self.server.running():
             self.server.kill()
         self.server = None
@@ -162,24 +160,7 @@ class LabServer:
         """How a client gets in, as sysbench.Load has it."""
         return {"socket": self.socket, "user": "root", "password": ""}
 
-    # --- asking ---
-    def execute(self, statement: str) -> None:
-        assert self._connection
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement)
-
-    def rows(self, statement: str) -> list[tuple]:
-        assert self._connection
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement)
-            return [tuple(x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in row) for row in cursor.fetchall()]
-
-    def status(self, pattern: str) -> dict[str, str]:
-        return {name.lower(): value for name, value in self.rows(f"SHOW GLOBAL STATUS LIKE '{pattern}'")}
-
-    def variables(self) -> dict[str, str]:
-        return {name.lower(): value for name, value in self.rows("SHOW GLOBAL VARIABLES")}
-
+    # --- its configuration ---
     def verify_pinned(self) -> dict[str, str]:
         """Raises ConfigurationError unless the server really runs with the pinned and the given settings; returns the checked ones."""
         found = self.variables()
@@ -189,10 +170,9 @@ class LabServer:
                  if normal(found.get(name)) != normal(value)]
         if wrong:
             raise ConfigurationError(f"server '{self.key}' does not run as pinned: " + "; ".join(wrong))
-        engines = {row[0].upper() for row in self.rows("SHOW ENGINES") if row[1] in ("YES", "DEFAULT")}
         needed = {"INNODB"} | ({"QUARRY"} if self.plugin else set()) | ({"ROCKSDB"} if self.rocksdb else set())
-        if needed - engines:
-            raise ConfigurationError(f"server '{self.key}' lacks the engine {', '.join(sorted(needed - engines))}")
+        if lacking := needed - self.engines():
+            raise ConfigurationError(f"server '{self.key}' lacks the engine {', '.join(sorted(lacking))}")
         return {name: found[name] for name in sorted(expected)}
 
     def describe(self) -> dict:

@@ -12,10 +12,12 @@ import time
 
 import pymysql
 
+from .connected import ConnectedServer, engines, rows
 from .request import Address, LabError
 from .server import BUILD
 
 SCHEMA_PREFIX = "quarry_lab_"
+_OUR_SCHEMAS = "SHOW DATABASES LIKE '" + SCHEMA_PREFIX.replace("_", r"\_") + "%'"
 PASSWORD_VARIABLE = "QUARRY_TARGET_PASSWORD"
 NDB_SOCKET = BUILD / "ndb" / "run" / "sql4" / "mysqld.sock"  # of `make ndb`, while that cluster runs
 _SETTLE_SECONDS_MAX = 30
@@ -56,17 +58,11 @@ def connect(address: Address) -> pymysql.Connection:
         raise LabError(f"a server at {address.text} that lets {address.user} in (--target-user, password in ${PASSWORD_VARIABLE}): {error}") from None
 
 
-def _column(connection: pymysql.Connection, statement: str) -> list[tuple]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        return list(cursor.fetchall())
-
-
 def engines_of(address: Address) -> set[str]:
-    """Names in capitals of the engines that the server offers."""
+    """As connected.engines names them."""
     connection = connect(address)
     try:
-        return {row[0].upper() for row in _column(connection, "SHOW ENGINES") if row[1] in ("YES", "DEFAULT")}
+        return engines(connection)
     finally:
         connection.close()
 
@@ -78,7 +74,7 @@ def needs(address: Address) -> list[str]:
     except LabError as error:
         return [str(error)]
     try:
-        leftovers = [row[0] for row in _column(connection, f"SHOW DATABASES LIKE '{SCHEMA_PREFIX.replace('_', chr(92) + '_')}%'")]
+        leftovers = [row[0] for row in rows(connection, _OUR_SCHEMAS)]
         if leftovers:
             return [f"no schemas named {SCHEMA_PREFIX}* at {address.text}: drop {', '.join(leftovers)}"]
         with connection.cursor() as cursor:
@@ -93,13 +89,12 @@ def needs(address: Address) -> list[str]:
     return []
 
 
-class TargetServer:
+class TargetServer(ConnectedServer):
     """What TableBench needs of a server; see LabServer. Externally synchronised."""
 
     def __init__(self, key: str, address: Address):
         self.key, self.address = key, address
         self.datasets: dict[tuple[str, int], str] = {}
-        self._connection: pymysql.Connection | None = None
 
     @property
     def login(self) -> dict:
@@ -113,27 +108,13 @@ class TargetServer:
     def close(self) -> None:
         """Drops what was made here."""
         if self._connection:
-            pattern = SCHEMA_PREFIX.replace("_", "\\_")
-            for (name,) in self.rows(f"SHOW DATABASES LIKE '{pattern}%'"):
+            for (name,) in self.rows(_OUR_SCHEMAS):
                 self.execute(f"DROP DATABASE `{name}`")
-            self._connection.close()
-            self._connection = None
-
-    def execute(self, statement: str) -> None:
-        assert self._connection
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement)
-
-    def rows(self, statement: str) -> list[tuple]:
-        assert self._connection
-        return _column(self._connection, statement)
-
-    def status(self, pattern: str) -> dict[str, str]:
-        return {name.lower(): value for name, value in self.rows(f"SHOW GLOBAL STATUS LIKE '{pattern}'")}
+            self._disconnect()
 
     def verify_pinned(self) -> dict[str, str]:
         """As it is found: nothing is demanded of a user's server."""
-        found = {name.lower(): value for name, value in self.rows("SHOW GLOBAL VARIABLES")}
+        found = self.variables()
         return {name: found[name] for name in _RECORDED if name in found}
 
     def describe(self) -> dict:
