@@ -10,19 +10,18 @@ belongs to who caused it.
 
 from __future__ import annotations
 
-import time
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from . import device, noise, stats, sysbench
 from .experiments.base import Bench, Context
-from .lab_server import DATABASE, LabServer
+from .lab_server import LabServer
 from .payload import Payload
 from .plan import FEW_ROWS, OPERATION_LABELS, Block, Point
 from .request import LabError
 from .target import SCHEMA_PREFIX, TargetServer
 from .variants import ALL, Variant, column_names, create_table
-
 
 INSERT_SCHEMA = f"{SCHEMA_PREFIX}insert"
 Server = LabServer | TargetServer
@@ -98,9 +97,9 @@ class TableBench(Bench):
         """Rows per table of a dataset."""
         return max(self.settings.rows_min, self.settings.dataset_bytes // size_bytes // self.settings.tables)
 
-    def _load(self, point: Point, server: Server, operation: str) -> sysbench.Load:
+    def _load(self, point: Point, server: Server, operation: str, schema: str) -> sysbench.Load:
         variant, rows = ALL[point.variant], self._rows(point.size_bytes)
-        return sysbench.Load(operation=operation, database=DATABASE, **server.login,
+        return sysbench.Load(operation=operation, database=schema, **server.login,
                              value_bytes=point.size_bytes // variant.columns, threads=point.threads,
                              rows=min(rows, FEW_ROWS) if operation in ("few", "updated") else rows,
                              tables=self.settings.tables, warmup_seconds=self.settings.warmup_seconds, seconds=self.settings.seconds,
@@ -131,8 +130,7 @@ class TableBench(Bench):
             if variant.engine == "ROCKSDB" and isinstance(server, LabServer):
                 self._cached_before[(variant.key, point.size_bytes)] = cached_bytes(server, variant, schema)
             self._create_tables(server, variant, point.size_bytes)
-            load = self._load(point, server, "read")
-            sysbench.fill(sysbench.Load(**{**load.__dict__, "threads": 4, "database": schema}), self.payload)
+            sysbench.fill(replace(self._load(point, server, "read", schema), threads=4), self.payload)
             value, each = column_names(variant)[0], point.size_bytes // variant.columns
             for i in range(1, self.settings.tables + 1):
                 (count,) = server.rows(f"SELECT COUNT(*), MIN(LENGTH({value})), MAX(LENGTH({value})) FROM sbtest{i}")
@@ -219,7 +217,7 @@ class TableBench(Bench):
         memory_of_dataset = self._memory(point, server, variant, schema)
         memory = device.memory_info()
         status_before = server.status("quarry%")
-        load = sysbench.Load(**{**self._load(point, server, point.operation).__dict__, "database": schema})
+        load = self._load(point, server, point.operation, schema)
         self.progress.step(f"{variant.label} {point.size_bytes // 1024} KB {OPERATION_LABELS[point.operation]} x {point.threads}")
         counters_before = server.counters()
         with noise.Meter(own_pids) as meter, (sysbench.updating(load, self.payload) if point.operation == "updated" else nullcontext()):

@@ -139,13 +139,6 @@ def on_target(keys: list[str], engines: set[str]) -> list[str]:
 LABELS = {key: variant.label for key, variant in ALL.items()}
 
 
-def by_keys(keys: list[str]) -> list[Variant]:
-    unknown = [key for key in keys if key not in ALL]
-    if unknown:
-        raise ValueError(f"unknown engine '{unknown[0]}' (allowed: {', '.join(ALL)})")
-    return [ALL[key] for key in keys]
-
-
 def inline_bytes(variant: Variant, size_bytes: int) -> int | None:
     if variant.inline is None:
         return None

@@ -96,15 +96,14 @@ class TableExperiment(Experiment):
         return Cells(run.points, self.labels)
 
 
-def make_servers(variants: list[Variant], request: Request, extra: dict[str, str] | None = None) -> dict[str, LabServer]:
+def make_servers(variants: list[Variant], request: Request) -> dict[str, LabServer]:
     """The private servers that these variants live on, not started yet."""
     builds = {"main": request.plugin, "baseline": request.baseline_plugin}
     servers = {}
     for key in sorted({v.server for v in variants} - {TARGET}):
         mine = [v for v in variants if v.server == key]
         plugin = builds[key] if any(v.needs_plugin for v in mine) else None
-        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine),
-                                 {**request.mycnf, **(extra or {})})
+        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), request.mycnf)
     return servers
 
 

@@ -11,9 +11,9 @@ from quarry_lab.lab_server import ConfigurationError, parse_mycnf
 from quarry_lab.plan import OPERATIONS, all_points, interleave, table_cells
 from quarry_lab.request import SCALES, LabError, parse_options
 from quarry_lab.results import RunDirectory, flatten, open_run
-from quarry_lab.variants import ALL, KIB, by_keys, create_table
+from quarry_lab.variants import ALL, KIB, create_table
 
-THE_CELLS = table_cells(list(OPERATIONS), [4096, 65536, 458752], [1, 8, 32], by_keys(["innodb", "innodb-varbinary", "quarry"]))
+THE_CELLS = table_cells(list(OPERATIONS), [4096, 65536, 458752], [1, 8, 32], [ALL[key] for key in ("innodb", "innodb-varbinary", "quarry")])
 
 
 def test_plan_is_complete_interleaved_and_repeatable():
