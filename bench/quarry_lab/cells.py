@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from . import stats
+from .plan import Cell
 from .stats import Summary
 from .variants import LABELS
-
 
 COLD_SHARE_MAX = 0.01
 
@@ -20,6 +20,10 @@ class CellKey:
     threads: int
     setting: str = ""
 
+    @classmethod
+    def of(cls, cell: Cell) -> CellKey:
+        return cls(cell.operation, cell.size_bytes, cell.threads, cell.setting)
+
 
 def throughput(point: dict) -> float:
     """Events per second."""
@@ -28,6 +32,14 @@ def throughput(point: dict) -> float:
 
 def p95_ms(point: dict) -> float | None:
     return point["result"].get("latency_p95_ms")
+
+
+def server_cpus(point: dict) -> float:
+    return point["cpu"]["server_cpus"]
+
+
+def client_cpus(point: dict) -> float:
+    return point["cpu"]["client_cpus"]
 
 
 def bytes_written_ratio(point: dict) -> float | None:
@@ -73,6 +85,10 @@ class Cells:
     def rounds(self, key: CellKey, variant: str) -> dict[int, dict]:
         return self._points.get(key, {}).get(variant, {})
 
+    def rounds_of(self, keys: Iterable[CellKey], variants: Collection[str]) -> list[dict]:
+        """The raw rounds of these variants in these cells, for a verdict that rests on them."""
+        return [point for key in keys for variant in variants for point in self.rounds(key, variant).values()]
+
     def values(self, key: CellKey, variant: str, figure: Callable[[dict], float | None]) -> dict[int, float]:
         found = {number: figure(point) for number, point in self.rounds(key, variant).items()}
         return {number: value for number, value in found.items() if value is not None}
@@ -83,6 +99,11 @@ class Cells:
 
     def ratio(self, key: CellKey, variant: str, reference: str, figure: Callable[[dict], float | None] = throughput) -> Summary | None:
         return stats.paired_ratio(self.values(key, variant, figure), self.values(key, reference, figure))
+
+    def ratios(self, keys: Iterable[CellKey], variant: str, reference: str,
+               figure: Callable[[dict], float | None] = throughput) -> dict[CellKey, Summary]:
+        """Of the cells that have both."""
+        return {key: ratio for key in keys if (ratio := self.ratio(key, variant, reference, figure))}
 
     def noisy_rounds(self, key: CellKey, variant: str) -> int:
         return sum(point["cpu"]["noisy"] for point in self.rounds(key, variant).values())

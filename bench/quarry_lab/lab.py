@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import lab_page, session, stats
-from .cells import Cells, p95_ms, throughput
+from .cells import p95_ms, throughput
 from .cli import apply_options, chosen, run_and_report, with_target
 from .experiments.base import Experiment
 from .experiments.catalogue import PUBLISHED
@@ -136,7 +136,7 @@ def write_medians(path: Path, chapters: list[Chapter]) -> None:
         writer.writerow(["run", "operation", "setting", "size_bytes", "threads", "variant", "rounds", "noisy_rounds", "events_per_second",
                          "events_per_second_low", "events_per_second_high", "latency_p95_ms"])
         for chapter in chapters:
-            cells = Cells(chapter.run.points, chapter.experiment.labels)
+            cells = chapter.experiment.cells_of(chapter.run)
             for key in cells.keys():
                 for variant in cells.variants():
                     rate, late = cells.summary(key, variant, throughput), cells.summary(key, variant, p95_ms)

@@ -28,7 +28,7 @@ def _range(summary: stats.Summary, form: Callable[[float], str]) -> str:
     return f"{form(summary.low)}-{form(summary.high)}" if summary.rounds > 1 else ""
 
 
-def _optional(summary: stats.Summary | None, form: Callable[[float], str]) -> str:
+def median_text(summary: stats.Summary | None, form: Callable[[float], str]) -> str:
     return "" if summary is None else form(summary.median)
 
 
@@ -72,8 +72,8 @@ def _row(cells: Cells, key: CellKey, variant: str, against: list[str], rate: sta
     share = f"{payload.median / rate.median:.0%}" if rate and payload and payload.median else ""
     return [
         cells.label(variant), f"[bold]{stats.human_count(rate_found.median)}[/bold]", f"[dim]{_range(rate_found, stats.human_count)}[/dim]",
-        *ratios, _optional(cells.summary(key, variant, p95_ms), _times),
-        _optional(cells.summary(key, variant, bytes_written_ratio), _times), share, _notes(cells, key, variant)]
+        *ratios, median_text(cells.summary(key, variant, p95_ms), _times),
+        median_text(cells.summary(key, variant, bytes_written_ratio), _times), share, _notes(cells, key, variant)]
 
 
 def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:
@@ -88,14 +88,19 @@ def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:
     for heading in ("events/s", "range", *(f"/ {cells.label(r)}" for r in against), "p95 ms", "B/B", "dev"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("notes")
-    for key in sorted(cells.keys(), key=lambda k: (list(OPERATION_LABELS).index(k.operation), k.size_bytes, k.threads)):
-        head = f"{OPERATION_LABELS[key.operation]} {size_label(key.size_bytes)} x{key.threads}"
-        for variant in variants:
-            if cells.rounds(key, variant):
-                table.add_row(head, *_row(cells, key, variant, against, rate))
-                head = ""
-        table.add_section()
+    keys = sorted(cells.keys(), key=lambda k: (list(OPERATION_LABELS).index(k.operation), k.size_bytes, k.threads))
+    sections = [(f"{OPERATION_LABELS[key.operation]} {size_label(key.size_bytes)} x{key.threads}", [key]) for key in keys]
+    add_sections(table, cells, sections, lambda key, variant: _row(cells, key, variant, against, rate))
     return [table]
+
+
+def add_sections(table: Table, cells: Cells, sections: list[tuple[str, list[CellKey]]], row: Callable[[CellKey, str], list[str]]) -> None:
+    """A section per head and its cells: one row per variant that was measured there, the first of them with the head."""
+    for head, keys in sections:
+        measured = [(key, variant) for key in keys for variant in cells.variants() if cells.rounds(key, variant)]
+        for i, (key, variant) in enumerate(measured):
+            table.add_row("" if i else head, *row(key, variant))
+        table.add_section()
 
 
 def _caption(cells: Cells, rate: stats.Summary | None) -> str:
@@ -110,21 +115,25 @@ def _caption(cells: Cells, rate: stats.Summary | None) -> str:
 
 
 def size_label(size_bytes: int) -> str:
-    return f"{size_bytes // KIB} KB"
+    return f"{size_bytes // KIB} KB" if size_bytes >= KIB else f"{size_bytes} B"
 
 
-def throughput_figure(cells: Cells, operation: str):
-    """Panels by size: events per second against client threads. None when the operation was not measured."""
+def size_panels(cells: Cells, operation: str, figure: Callable[[dict], float | None]) -> list[charts.Panel]:
+    """By size: the figure against client threads. Empty when the operation was not measured."""
     keys = [k for k in cells.keys() if k.operation == operation]
     panels = []
     for size in sorted({k.size_bytes for k in keys}):
         threads = sorted({k.threads for k in keys if k.size_bytes == size})
-        series = [charts.Series(v, cells.label(v), [cells.summary(CellKey(operation, size, t), v, throughput) for t in threads])
+        series = [charts.Series(v, cells.label(v), [cells.summary(CellKey(operation, size, t), v, figure) for t in threads])
                   for v in cells.variants() if any(cells.rounds(CellKey(operation, size, t), v) for t in threads)]
         panels.append(charts.Panel(size_label(size), threads, series))
-    if not panels:
-        return None
-    return charts.line_panels(OPERATION_LABELS[operation], "client threads", "events per second", panels)
+    return panels
+
+
+def throughput_figure(cells: Cells, operation: str):
+    """None when the operation was not measured."""
+    panels = size_panels(cells, operation, throughput)
+    return charts.line_panels(OPERATION_LABELS[operation], "client threads", "events per second", panels) if panels else None
 
 
 def bytes_written_figure(cells: Cells):
@@ -138,5 +147,3 @@ def bytes_written_figure(cells: Cells):
               for v in cells.variants()]
     return charts.bars(f"bytes written per payload byte, durable insert, {threads} threads", "value size", "bytes / byte",
                        [size_label(size) for size in sizes], series)
-
-

@@ -1,7 +1,7 @@
 """
 What an experiment must give, so that the lab can plan, run, resume, judge and report it. The lab knows nothing else of an experiment.
 
-A new experiment is a subclass of Experiment in a module of its own, listed in experiments/__init__.py:
+A new experiment is a subclass of Experiment in a module of its own, listed in experiments/catalogue.py:
 
     name, title           'e4'; one line
     source                what was published, where, on what (Source)
@@ -172,6 +172,9 @@ class Experiment(ABC):
                 f"[bold]{stats.human_count(result['events_per_second']):>7}[/bold]/s{p95}{noise_note(record)}")
 
     # --- what came out ---
+    def cells_of(self, run: RunDirectory) -> Cells:
+        return Cells(run.points, self.labels)
+
     @abstractmethod
     def figures(self, run: RunDirectory) -> dict[str, Figure]: ...
 
@@ -182,8 +185,7 @@ class Experiment(ABC):
     def tables(self, run: RunDirectory) -> list[Table]: ...
 
     def ours(self, run: RunDirectory, cell: Cell) -> str:
-        cells = Cells(run.points, self.labels)
-        found = cells.summary(CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting), cell.variant, throughput)
+        found = self.cells_of(run).summary(CellKey.of(cell), cell.variant, throughput)
         return f"{found.median:,.0f}/s{found.range_text('{:,.0f}'.format)}" if found else "not measured"
 
     def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
@@ -193,8 +195,7 @@ class Experiment(ABC):
         if figure.over is None:
             return self.ours(run, figure.cell)
         cell = figure.cell
-        key = CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting)
-        gain = Cells(run.points, self.labels).ratio(key, cell.variant, figure.over)
+        gain = self.cells_of(run).ratio(CellKey.of(cell), cell.variant, figure.over)
         return f"{gain.median - 1:+.0%} at {cell.threads} threads{gain.range_text(lambda x: f'{x - 1:+.0%}')}" if gain else "not measured"
 
     def report(self, console: Console, run: RunDirectory) -> None:

@@ -57,19 +57,15 @@ class Core(TableExperiment):
         return {name: figure for name, figure in made.items() if figure is not None}
 
 
-def _both(cells: Cells, key: CellKey) -> list[dict]:
-    return [p for v in ("quarry", INNODB) for p in cells.rounds(key, v).values()]
-
-
 def _ratio_verdict(cells: Cells, finding: Finding, keys: list[CellKey], floor: float, parameters: dict) -> Verdict:
     """Every one of the measured cells must reach the floor by its median."""
-    ratios = [(key, r) for key in keys if (r := cells.ratio(key, "quarry", INNODB))]
+    ratios = cells.ratios(keys, "quarry", INNODB)
     if not ratios:
         return not_measured(finding, "no such cell with both engines in this run")
-    key, worst = min(ratios, key=lambda item: item[1].median)
+    key, worst = min(ratios.items(), key=lambda item: item[1].median)
     found = (f"{worst.median:.2f}x (rounds {worst.low:.2f}-{worst.high:.2f}) at {OPERATION_LABELS[key.operation]} x{key.threads}"
              + (f", the lowest of {len(ratios)} cells" if len(ratios) > 1 else ""))
-    return judge(finding, worst.median >= floor, found, {"ratio": figures_of(worst)}, _both(cells, key), parameters, _WORDS)
+    return judge(finding, worst.median >= floor, found, {"ratio": figures_of(worst)}, cells.rounds_of([key], ("quarry", INNODB)), parameters, _WORDS)
 
 
 def _large_insert_verdict(cells: Cells, rate: stats.Summary | None, parameters: dict) -> Verdict:
@@ -80,7 +76,7 @@ def _large_insert_verdict(cells: Cells, rate: stats.Summary | None, parameters: 
     share = written.median / rate.median
     found = f"{ratio.median:.2f}x (rounds {ratio.low:.2f}-{ratio.high:.2f}), {share:.0%} of the device's {stats.human_bytes(rate.median)}/s"
     figures = {"ratio": figures_of(ratio), "share_of_device": share}
-    return judge(LARGE, ratio.median >= 1.9 or share >= 0.9, found, figures, _both(cells, key), parameters, _WORDS)
+    return judge(LARGE, ratio.median >= 1.9 or share >= 0.9, found, figures, cells.rounds_of([key], ("quarry", INNODB)), parameters, _WORDS)
 
 
 def _write_amplification_verdict(cells: Cells, parameters: dict) -> Verdict:
@@ -90,5 +86,4 @@ def _write_amplification_verdict(cells: Cells, parameters: dict) -> Verdict:
         return not_measured(WRITTEN, "no such cell in this run")
     key, worst = max(found, key=lambda item: item[1].median)
     text = f"{worst.median:.3f} (rounds {worst.low:.3f}-{worst.high:.3f}) at x{key.threads}"
-    points = list(cells.rounds(key, "quarry").values())
-    return judge(WRITTEN, worst.median <= 1.1, text, {"bytes_per_byte": figures_of(worst)}, points, parameters, _WORDS)
+    return judge(WRITTEN, worst.median <= 1.1, text, {"bytes_per_byte": figures_of(worst)}, cells.rounds_of([key], ["quarry"]), parameters, _WORDS)

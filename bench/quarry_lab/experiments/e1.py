@@ -14,7 +14,7 @@ from ..cells import CellKey, Cells, memory_ratio, p95_ms, throughput
 from ..plan import Cell, table_cells
 from ..request import Request, Settings
 from ..results import RunDirectory
-from ..tables import size_label, throughput_figure
+from ..tables import size_label, size_panels, throughput_figure
 from ..variants import CORE_SIZES_KIB, KIB, SWEEP_KIB, Variant, sweep_key
 from ..verdicts import Finding, Verdict, figures_of, judge, not_applicable, not_measured
 from .base import PublishedFigure, Source
@@ -151,35 +151,22 @@ def _excessive_verdict(cells: Cells, parameters: dict) -> Verdict:
     text = ", ".join(f"{stats.human_bytes(size)}: {stats.human_count(s.median)}/s" for size, s in summaries.items())
     ratio = cells.ratio(key, by_size[largest], by_size[best])
     assert ratio
-    points = [p for variant in by_size.values() for p in cells.rounds(key, variant).values()]
+    points = cells.rounds_of([key], by_size.values())
     return judge(EXCESSIVE, ratio.high <= 0.95, text, {"largest_over_best": figures_of(ratio), "best_batch_bytes": best}, points, parameters)
 
 
 def _memory_verdict(cells: Cells, parameters: dict) -> Verdict:
-    found = []
-    for key in _keys(cells, 4):
-        ratio = cells.ratio(key, INLINE, HEAD, memory_ratio)
-        found += [(key, ratio)] if ratio else []
+    found = cells.ratios(_keys(cells, 4), INLINE, HEAD, memory_ratio)
     if not found:
         return not_measured(MEMORY, "no memory of both variants at 4 KB in this run")
-    text = "; ".join(f"x{k.threads}: inline takes {r.median:.2f}x the memory of the head" for k, r in found)
-    points = [p for k, _r in found for v in (INLINE, HEAD) for p in cells.rounds(k, v).values()]
-    return judge(MEMORY, all(r.high < 1 for _k, r in found), text, {f"ratio_x{k.threads}": figures_of(r) for k, r in found}, points, parameters)
-
-
-def _panels(cells: Cells, figure) -> list[charts.Panel]:
-    panels = []
-    for size in sorted({k.size_bytes for k in cells.keys()}):
-        threads = sorted({k.threads for k in cells.keys() if k.size_bytes == size})
-        series = [charts.Series(v, cells.label(v), [cells.summary(CellKey("mix", size, t), v, figure) for t in threads])
-                  for v in cells.variants() if any(cells.rounds(CellKey("mix", size, t), v) for t in threads)]
-        panels.append(charts.Panel(size_label(size), threads, series))
-    return panels
+    text = "; ".join(f"x{k.threads}: inline takes {r.median:.2f}x the memory of the head" for k, r in found.items())
+    figures = {f"ratio_x{k.threads}": figures_of(r) for k, r in found.items()}
+    return judge(MEMORY, all(r.high < 1 for r in found.values()), text, figures, cells.rounds_of(found, (INLINE, HEAD)), parameters)
 
 
 def _latency_figure(cells: Cells):
     """p95 against throughput would hide the thread counts; so p95 against threads, panels by size."""
-    panels = _panels(cells, p95_ms)
+    panels = size_panels(cells, "mix", p95_ms)
     return charts.line_panels("90/10 mix, 95th percentile of latency", "client threads", "milliseconds", panels) if panels else None
 
 

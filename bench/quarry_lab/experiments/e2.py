@@ -128,7 +128,7 @@ def _locks_verdict(cells: Cells, parameters: dict) -> Verdict:
     if not ratio:
         return not_measured(LOCKS, "no readers beside an updater of both variants in this run")
     text = "; ".join(f"{cells.label(v)} keep {stats.summarize(list(kept.values())).median:.0%}" for v, kept in shares.items() if kept)
-    points = [p for key in (FEW, UPDATED) for v in UPDATED_VARIANTS for p in cells.rounds(key, v).values()]
+    points = cells.rounds_of((FEW, UPDATED), UPDATED_VARIANTS)
     return judge(LOCKS, ratio.high <= 0.8, text, {"kept_blob_over_varbinary": figures_of(ratio)}, points, parameters)
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from .. import java, stats
-from ..cells import CellKey, Cells
+from ..cells import CellKey
 from ..fetch_bench import FetchBench, rows_of
 from ..lab_server import LabServer
 from ..links import LINKS, Network
@@ -149,8 +149,7 @@ class FetchCompressed(JavaExperiment):
 
     # --- what came out ---
     def ours(self, run: RunDirectory, cell: Cell) -> str:
-        key = CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting)
-        found = Cells(run.points, self.labels).summary(key, cell.variant, bytes_rate)
+        found = self.cells_of(run).summary(CellKey.of(cell), cell.variant, bytes_rate)
         return f"{found.median / 1e6:,.0f} MB/s{found.range_text(lambda rate: f'{rate / 1e6:,.0f}')}" if found else "not measured"
 
     def figures(self, run: RunDirectory) -> dict[str, Figure]:

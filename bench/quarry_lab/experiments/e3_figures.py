@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
 from .. import charts, stats
-from ..cells import CellKey, Cells
+from ..cells import CellKey, Cells, client_cpus, server_cpus
 from ..links import LINKS
 from ..methods import LABELS
 from ..results import RunDirectory
 from ..stats import Summary
+from ..tables import add_sections
 from .e3_findings import bytes_rate
 
 # Where the value is decompressed: (start of the variant's key, what the legend says, colour); the last one fits every variant.
@@ -27,12 +30,8 @@ def stored_ratio(point: dict) -> float:
     return point["result"]["uncompressed_bytes_per_second"] / point["result"]["received_bytes_per_second"]
 
 
-def _size(size_bytes: int) -> str:
-    return stats.human_bytes(size_bytes)
-
-
 def _title(key: CellKey) -> str:
-    return f"{key.operation}, {_size(key.size_bytes)}, {LINKS[key.setting].label}"
+    return f"{key.operation}, {stats.human_bytes(key.size_bytes)}, {LINKS[key.setting].label}"
 
 
 def tables(run: RunDirectory) -> list[Table]:
@@ -42,21 +41,14 @@ def tables(run: RunDirectory) -> list[Table]:
         table.add_column(heading, no_wrap=True)
     for heading in ("MB/s", "range", "/ none", "wire ratio", "server CPU", "client CPU"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for key in cells.keys():
-        head = _title(key)
-        for variant in cells.variants():
-            if cells.rounds(key, variant):
-                table.add_row(head, *_row(cells, key, variant))
-                head = ""
-        table.add_section()
+    add_sections(table, cells, [(_title(key), [key]) for key in cells.keys()], partial(_row, cells))
     return [table, *_links_table(run)]
 
 
 def _row(cells: Cells, key: CellKey, variant: str) -> list[str]:
     rate, ratio = cells.summary(key, variant, bytes_rate), cells.ratio(key, variant, "app-none", bytes_rate)
     wire = cells.summary(key, variant, stored_ratio)
-    server = cells.summary(key, variant, lambda p: p["cpu"]["server_cpus"])
-    client = cells.summary(key, variant, lambda p: p["cpu"]["client_cpus"])
+    server, client = cells.summary(key, variant, server_cpus), cells.summary(key, variant, client_cpus)
     assert rate and wire and server and client  # the cell has rounds
     return [LABELS[variant], f"[bold]{rate.median / 1e6:,.1f}[/bold]", f"[dim]{rate.low / 1e6:,.1f}-{rate.high / 1e6:,.1f}[/dim]",
             f"{ratio.median:.2f}x" if ratio else "", f"{wire.median:.2f}", f"{server.median:.2f}", f"{client.median:.2f}"]

@@ -45,14 +45,6 @@ def bytes_rate(point: dict) -> float:
     return point["result"]["uncompressed_bytes_per_second"]
 
 
-def _ratio(cells: Cells, key: CellKey, variant: str, over: str) -> Summary | None:
-    return cells.ratio(key, variant, over, bytes_rate)
-
-
-def _points(cells: Cells, key: CellKey, variants: list[str]) -> list[dict]:
-    return [point for variant in variants for point in cells.rounds(key, variant).values()]
-
-
 def _winner(cells: Cells, finding: Finding, key: CellKey, parameters: dict) -> Verdict:
     rates = {v: rate for v in cells.variants() if v.startswith("app-") and (rate := cells.summary(key, v, bytes_rate))}
     if "app-none" not in rates or not any(v.startswith("app-lz4") for v in rates) or len(rates) < 3:
@@ -60,17 +52,18 @@ def _winner(cells: Cells, finding: Finding, key: CellKey, parameters: dict) -> V
     order = sorted(rates, key=lambda v: rates[v].median, reverse=True)
     text = ", ".join(f"{LABELS[v]} {stats.human_bytes(rates[v].median)}/s" for v in order[:4])
     holds = order[0] == "app-none" or order[0].startswith("app-lz4")
-    return judge(finding, holds, f"fastest first: {text}", {v: figures_of(rates[v]) for v in order}, _points(cells, key, order), parameters)
+    return judge(finding, holds, f"fastest first: {text}", {v: figures_of(rates[v]) for v in order}, cells.rounds_of([key], order), parameters)
 
 
 def _compared(cells: Cells, finding: Finding, key: CellKey, variant: str, limits: dict[str, tuple[float, float, float]], parameters: dict) -> Verdict:
     """limits: other variant -> (least, largest) median of variant / other, and the bound (0: none) that every round must be on the same side of."""
-    ratios = {other: ratio for other in limits if (ratio := _ratio(cells, key, variant, other))}
+    ratios = {other: ratio for other in limits if (ratio := cells.ratio(key, variant, other, bytes_rate))}
     if len(ratios) < len(limits):
         return not_measured(finding, f"this run lacks {LABELS[variant]} or what it is compared with there")
     holds = all(_within(ratios[other], *limit) for other, limit in limits.items())
     text = "; ".join(f"{LABELS[variant]} / {LABELS[o]} {r.median:.2f} (rounds {r.low:.2f}-{r.high:.2f})" for o, r in ratios.items())
-    return judge(finding, holds, text, {f"{variant}/{o}": figures_of(r) for o, r in ratios.items()}, _points(cells, key, [variant, *limits]), parameters)
+    figures = {f"{variant}/{o}": figures_of(r) for o, r in ratios.items()}
+    return judge(finding, holds, text, figures, cells.rounds_of([key], [variant, *limits]), parameters)
 
 
 def _within(ratio: Summary, least: float, largest: float, side: float) -> bool:

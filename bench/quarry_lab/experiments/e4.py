@@ -12,12 +12,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rich import box
 from rich.table import Table
 
 from .. import charts, device, noise, stats, value_reader
-from ..cells import CellKey, Cells, p95_ms, throughput
+from ..cells import CellKey, Cells, client_cpus, p95_ms, server_cpus, throughput
 from ..lab_server import PINNED, LabServer, file_sha256
 from ..payload import KINDS, Payload
 from ..plan import Block, Cell, Point
@@ -25,7 +26,7 @@ from ..ports import free_ports
 from ..request import DATA, Request, Settings
 from ..results import RunDirectory
 from ..server import MARIADB
-from ..tables import size_label
+from ..tables import add_sections, size_label
 from ..value_reader import Reading
 from ..variants import ALL, KIB, Variant, create_table
 from ..verdicts import ANSWERED, Finding, Verdict, figures_of, judge, not_measured
@@ -134,19 +135,16 @@ class Protocols(Experiment):
             yield bench
 
     # --- what came out ---
-    def cells_of(self, run: RunDirectory) -> Cells:
-        return Cells(run.points, self.labels)
-
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
         cells, parameters = self.cells_of(run), run.run["parameters"]
         small = [k for k in cells.keys() if k.size_bytes == SMALL]
         return [
-            judge_gain(cells, HARMFUL, small, "text", "text-compressed", 0.25, parameters, self.labels),
+            judge_gain(cells, HARMFUL, small, "text", "text-compressed", 0.25, parameters),
             _large_verdict(cells, parameters),
             _bound_verdict(cells, small, parameters),
-            judge_gain(cells, NATIVE, small, "handlersocket", "text", 2.0, parameters, self.labels),
-            judge_gain(cells, CONNECTING, small, "connect", "text", 0, parameters, self.labels, (ANSWERED, ANSWERED)),
-            judge_gain(cells, EMBEDDED, small, "innodb-embedded", "innodb-prepared", 0, parameters, self.labels, (ANSWERED, ANSWERED)),
+            judge_gain(cells, NATIVE, small, "handlersocket", "text", 2.0, parameters),
+            judge_gain(cells, CONNECTING, small, "connect", "text", 0, parameters, (ANSWERED, ANSWERED)),
+            judge_gain(cells, EMBEDDED, small, "innodb-embedded", "innodb-prepared", 0, parameters, (ANSWERED, ANSWERED)),
         ]
 
     def figures(self, run: RunDirectory) -> dict:
@@ -154,7 +152,7 @@ class Protocols(Experiment):
         made = {}
         for threads in sorted({k.threads for k in cells.keys()}):
             keys = [k for k in cells.keys() if k.threads == threads]
-            panels = [charts.Panel(size_text(k.size_bytes), [""], [charts.Series(v, cells.label(v), [cells.summary(k, v, throughput)])
+            panels = [charts.Panel(size_label(k.size_bytes), [""], [charts.Series(v, cells.label(v), [cells.summary(k, v, throughput)])
                                                                    for v in cells.variants()]) for k in keys]
             made[f"ways-x{threads}"] = charts.bar_panels(f"values fetched per second, {threads} client threads", panels)
         return made
@@ -166,13 +164,7 @@ class Protocols(Experiment):
             table.add_column(heading, no_wrap=True)
         for heading in ("fetches/s", "range", "/ SQL text", "p95 ms", "MB/s", "CPU server", "CPU client"):
             table.add_column(heading, justify="right")
-        for key in cells.keys():
-            head = f"{size_text(key.size_bytes)} x{key.threads}"
-            for variant in cells.variants():
-                if cells.rounds(key, variant):
-                    table.add_row(head, *_row(cells, key, variant))
-                    head = ""
-            table.add_section()
+        add_sections(table, cells, [(f"{size_label(key.size_bytes)} x{key.threads}", [key]) for key in cells.keys()], partial(_row, cells))
         return [table]
 
 
@@ -210,7 +202,7 @@ class ReaderBench(Bench):
         """One table per engine, filled, and read once."""
         size = block.points[0].size_bytes
         for table in self.tables:
-            self.progress.step(f"loading {table.label} {size_text(size)}")
+            self.progress.step(f"loading {table.label} {size_label(size)}")
             self.server.execute(f"CREATE DATABASE IF NOT EXISTS {_schema(table)}")
             self.server.execute(create_table(table, size, f"{_schema(table)}.{_table(size)}"))
             value_reader.fill(self._reading(size, table, socket=self.server.socket), self.payload)
@@ -250,7 +242,7 @@ class ReaderBench(Bench):
         if self.settings.quiet_wait_seconds_max:
             noise.wait_for_quiet({self.server.pid}, self.settings.quiet_wait_seconds_max)
         pinned = self.server.verify_pinned()
-        self.progress.step(f"{way.label} {size_text(point.size_bytes)} x {point.threads}")
+        self.progress.step(f"{way.label} {size_label(point.size_bytes)} x {point.threads}")
         memory = device.memory_info()
         with noise.Meter({self.server.pid}) as meter:
             result = value_reader.measure(reading)
@@ -265,21 +257,9 @@ def _table(size_bytes: int) -> str:
     return f"values_{size_bytes}"
 
 
-def size_text(size_bytes: int) -> str:
-    return size_label(size_bytes) if size_bytes >= KIB else f"{size_bytes} B"
-
-
-def _server_cpus(point: dict) -> float:
-    return point["cpu"]["server_cpus"]
-
-
-def _client_cpus(point: dict) -> float:
-    return point["cpu"]["client_cpus"]
-
-
 def _row(cells: Cells, key: CellKey, variant: str) -> list[str]:
     rate, ratio = cells.summary(key, variant, throughput), cells.ratio(key, variant, "text")
-    late, server, client = (cells.summary(key, variant, figure) for figure in (p95_ms, _server_cpus, _client_cpus))
+    late, server, client = (cells.summary(key, variant, figure) for figure in (p95_ms, server_cpus, client_cpus))
     assert rate and late and server and client  # only variants that have rounds get a row
     return [cells.label(variant), f"[bold]{stats.human_count(rate.median)}[/bold]",
             f"[dim]{stats.human_count(rate.low)}-{stats.human_count(rate.high)}[/dim]", f"{ratio.median:.2f}x" if ratio else "", f"{late.median:.2f}",
@@ -287,17 +267,17 @@ def _row(cells: Cells, key: CellKey, variant: str) -> list[str]:
 
 
 def _large_verdict(cells: Cells, parameters: dict) -> Verdict:
-    found = [(k, r) for k in cells.keys() if k.size_bytes > SMALL and (r := cells.ratio(k, "text", "text-compressed"))]
+    found = cells.ratios([k for k in cells.keys() if k.size_bytes > SMALL], "text", "text-compressed")
     if not found:
         return not_measured(HARMFUL_LARGE, "no larger values in this run")
-    text = "; ".join(f"{size_text(k.size_bytes)} x{k.threads}: {r.median:.2f}x without" for k, r in found)
-    points = [p for k, _r in found for v in ("text", "text-compressed") for p in cells.rounds(k, v).values()]
-    figures = {f"ratio_{k.size_bytes}_x{k.threads}": figures_of(r) for k, r in found}
-    return judge(HARMFUL_LARGE, all(r.low > 1 for _k, r in found), text, figures, points, parameters, (ANSWERED, ANSWERED))
+    text = "; ".join(f"{size_label(k.size_bytes)} x{k.threads}: {r.median:.2f}x without" for k, r in found.items())
+    figures = {f"ratio_{k.size_bytes}_x{k.threads}": figures_of(r) for k, r in found.items()}
+    points = cells.rounds_of(found, ("text", "text-compressed"))
+    return judge(HARMFUL_LARGE, all(r.low > 1 for r in found.values()), text, figures, points, parameters, (ANSWERED, ANSWERED))
 
 
 def _bound_verdict(cells: Cells, keys: list[CellKey], parameters: dict) -> Verdict:
-    points = [p for k in keys for p in cells.rounds(k, "text").values()]
+    points = cells.rounds_of(keys, ["text"])
     if not points:
         return not_measured(BOUND, "no SQL text of small rows in this run")
     busy = [(p["cpu"]["server_cpus"] + p["cpu"]["client_cpus"]) / p["cpu"]["processors"] for p in points]

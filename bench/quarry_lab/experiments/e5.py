@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from .. import stats
-from ..cells import CellKey, Cells
+from ..cells import CellKey
 from ..disk_bench import ENGINES, REDO_BYTES, DiskBench
 from ..plan import Block, Cell, Point
 from ..request import LabError, Request, Settings
@@ -25,12 +25,11 @@ from ..verdicts import Verdict
 from ..ycsb import PAYLOAD_BYTES, WORKLOADS
 from . import e5_figures, e5_findings
 from .base import Context, PublishedFigure, Source, noise_note
-from .e5_findings import device_share, payload_rate
+from .e5_findings import ONE_PATH, device_share, payload_rate
 from .java_experiment import JavaExperiment
 
 THREADS = 16
 MEMORY_BYTES_MIN = 384 << 20
-ONE_PATH = "1 path"
 _START_SECONDS, _AROUND_POINT_SECONDS = 12, 5  # estimates: a server; a JVM and settling twice
 _LOAD_BYTES_PER_SECOND = 150 << 20
 
@@ -133,8 +132,7 @@ class DiskData(JavaExperiment):
     # --- what came out ---
     def ours(self, run: RunDirectory, cell: Cell) -> str:
         """With the figure that carries over to other hardware."""
-        key = CellKey(cell.operation, cell.size_bytes, cell.threads, cell.setting)
-        cells = Cells(run.points, self.labels)
+        key, cells = CellKey.of(cell), self.cells_of(run)
         payload = cells.summary(key, cell.variant, payload_rate)
         share = cells.summary(key, cell.variant, lambda point: device_share(point, run.run))
         if payload is None:

@@ -9,18 +9,14 @@ from rich import box
 from rich.table import Table
 
 from .. import charts, stats
-from ..cells import CellKey, Cells, throughput
+from ..cells import CellKey, Cells, bytes_written_ratio, throughput
 from ..results import RunDirectory
-from ..stats import Summary
+from ..tables import add_sections, median_text
 from ..ycsb import WORKLOADS
-from .e5_findings import device_share, payload_rate, read_latency_ms, write_latency_ms
+from .e5_findings import ONE_PATH, device_share, payload_rate, read_latency_ms, write_latency_ms
 
 _MIB = 1 << 20
 _TIMELINES = ("load", "published")  # the workloads whose last round is drawn over time
-
-
-def _form(summary: Summary | None, pattern: str) -> str:
-    return "" if summary is None else pattern.format(summary.median)
 
 
 def tables(run: RunDirectory, labels: dict[str, str]) -> list[Table]:
@@ -34,14 +30,8 @@ def tables(run: RunDirectory, labels: dict[str, str]) -> list[Table]:
         table.add_column(heading, no_wrap=True)
     for heading in ("events/s", "range", "/ InnoDB", "read ms", "write ms", "payload MB/s", "device", "B/B", "noisy"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for operation, workload in WORKLOADS.items():
-        head = workload.label
-        for key in [k for k in cells.keys() if k.operation == operation]:
-            for variant in cells.variants():
-                if cells.rounds(key, variant):
-                    table.add_row(head, *_row(cells, key, variant, run.run))
-                    head = ""
-        table.add_section()
+    sections = [(workload.label, [k for k in cells.keys() if k.operation == operation]) for operation, workload in WORKLOADS.items()]
+    add_sections(table, cells, sections, lambda key, variant: _row(cells, key, variant, run.run))
     return [table]
 
 
@@ -49,13 +39,13 @@ def _row(cells: Cells, key: CellKey, variant: str, run: dict) -> list[str]:
     rate, payload = cells.summary(key, variant, throughput), cells.summary(key, variant, payload_rate)
     assert rate and payload
     innodb = stats.paired_ratio(cells.values(key, variant, throughput),
-                                cells.values(CellKey(key.operation, key.size_bytes, key.threads, "1 path"), "innodb", throughput))
+                                cells.values(CellKey(key.operation, key.size_bytes, key.threads, ONE_PATH), "innodb", throughput))
     share = cells.summary(key, variant, lambda p: device_share(p, run))
-    written = cells.summary(key, variant, lambda p: p["written"]["server_bytes_per_payload_byte"])
+    written = cells.summary(key, variant, bytes_written_ratio)
     return [f"{cells.label(variant)}, {key.setting}", f"[bold]{stats.human_count(rate.median)}[/bold]",
-            f"[dim]{stats.human_count(rate.low)}-{stats.human_count(rate.high)}[/dim]", _form(innodb, "{:.2f}x"),
-            _form(cells.summary(key, variant, read_latency_ms), "{:.2f}"), _form(cells.summary(key, variant, write_latency_ms), "{:.2f}"),
-            f"{payload.median / 1e6:,.0f}", _form(share, "{:.0%}"), _form(written, "{:.2f}"),
+            f"[dim]{stats.human_count(rate.low)}-{stats.human_count(rate.high)}[/dim]", median_text(innodb, "{:.2f}x".format),
+            median_text(cells.summary(key, variant, read_latency_ms), "{:.2f}".format), median_text(cells.summary(key, variant, write_latency_ms), "{:.2f}".format),
+            f"{payload.median / 1e6:,.0f}", median_text(share, "{:.0%}".format), median_text(written, "{:.2f}".format),
             f"{cells.noisy_rounds(key, variant)}/{rate.rounds}"]
 
 
@@ -78,7 +68,7 @@ def _bars(cells: Cells, title: str, unit: str, figure) -> Figure:
     sides = sorted({(variant, key.setting, key.threads) for key in cells.keys() for variant in cells.variants() if cells.rounds(key, variant)},
                    key=lambda side: (cells.variants().index(side[0]), side[1:]))
     size = {key.operation: key.size_bytes for key in cells.keys()}
-    series = [charts.Series(variant if setting == "1 path" else f"{variant}-head", f"{cells.label(variant)}, {setting}",
+    series = [charts.Series(variant if setting == ONE_PATH else f"{variant}-head", f"{cells.label(variant)}, {setting}",
                             [cells.summary(CellKey(o, size[o], threads, setting), variant, figure) for o in operations])
               for variant, setting, threads in sides]
     return charts.bars(title, "workload", unit, operations, series, (9.5, 4.2))

@@ -9,6 +9,7 @@ from ..stats import Summary
 from ..verdicts import Finding, Verdict, figures_of, judge, not_applicable, not_measured
 from ..ycsb import PAYLOAD_BYTES
 
+ONE_PATH = "1 path"  # the setting of every engine
 CPU_SHARE_MAX = 0.20
 DEVICE_BUSY_MIN = 0.90
 
@@ -62,7 +63,7 @@ def samples_under_load(point: dict) -> list[dict]:
 
 def _key(cells: Cells, operation: str) -> CellKey | None:
     """Quarry's cell on one path, with the most threads."""
-    keys = [k for k in cells.keys() if k.operation == operation and k.setting == "1 path" and cells.rounds(k, "quarry")]
+    keys = [k for k in cells.keys() if k.operation == operation and k.setting == ONE_PATH and cells.rounds(k, "quarry")]
     return max(keys, key=lambda k: k.threads) if keys else None
 
 
@@ -92,12 +93,12 @@ def _latency(cells: Cells, parameters: dict) -> Verdict:
     assert reads and writes
     text = f"reads {reads.median:.2f} ms, writes {writes.median:.2f} ms: {ratio.median:.1f} times (rounds {ratio.low:.1f}-{ratio.high:.1f})"
     figures = {"write/read": figures_of(ratio), "read_ms": figures_of(reads), "write_ms": figures_of(writes)}
-    return judge(LATENCY, ratio.low >= 2, text, figures, list(cells.rounds(key, "quarry").values()), parameters)
+    return judge(LATENCY, ratio.low >= 2, text, figures, cells.rounds_of([key], ["quarry"]), parameters)
 
 
 def _limit(cells: Cells, parameters: dict) -> Verdict:
     key = _key(cells, "published")
-    points = list(cells.rounds(key, "quarry").values()) if key else []
+    points = cells.rounds_of([key], ["quarry"]) if key else []
     samples = [sample for point in points for sample in samples_under_load(point) if "device_busy_share" in sample]
     if not samples:
         return not_measured(LIMIT, "the published mix on QUARRY, on a block device")

@@ -22,7 +22,6 @@ from ..request import DATA, Request
 from ..results import RunDirectory
 from ..runner import TableBench, line
 from ..server import MARIADB
-from ..stats import Summary
 from ..tables import comparison_table
 from ..target import TargetServer
 from ..variants import ALL, LABELS, TARGET, Variant
@@ -92,9 +91,6 @@ class TableExperiment(Experiment):
     def tables(self, run: RunDirectory) -> list[Table]:
         return comparison_table(self.cells_of(run), run.run, self.reference)
 
-    def cells_of(self, run: RunDirectory) -> Cells:
-        return Cells(run.points, self.labels)
-
 
 def make_servers(variants: list[Variant], request: Request) -> dict[str, LabServer]:
     """The private servers that these variants live on, not started yet."""
@@ -128,18 +124,13 @@ def _gain(ratio: float) -> str:
     return f"{ratio - 1:+.0%}"
 
 
-def gains(cells: Cells, keys: list[CellKey], variant: str, over: str) -> list[tuple[CellKey, Summary]]:
-    """The ratio of two variants in each of the cells that have both."""
-    return [(key, ratio) for key in keys if (ratio := cells.ratio(key, variant, over))]
-
-
 def judge_gain(cells: Cells, finding: Finding, keys: list[CellKey], variant: str, over: str, gain_min: float, parameters: dict,
-               labels: dict[str, str] = LABELS, words: tuple[str, str] = (REPRODUCED, NOT_REPRODUCED)) -> Verdict:
+               words: tuple[str, str] = (REPRODUCED, NOT_REPRODUCED)) -> Verdict:
     """Holds when, at the thread count that shows it best, the median gain is at least gain_min and every round points the same way."""
-    found = gains(cells, keys, variant, over)
+    found = cells.ratios(keys, variant, over)
     if not found:
-        return not_measured(finding, f"this run lacks {labels[variant]} or {labels[over]} there")
-    holds = any(r.median - 1 >= gain_min and r.low > 1 for _key, r in found)
-    text = "; ".join(f"x{k.threads}: {_gain(r.median)}{r.range_text(_gain)}" for k, r in found)
-    points = [p for k, _r in found for v in (variant, over) for p in cells.rounds(k, v).values()]
-    return judge(finding, holds, text, {f"ratio_x{k.threads}": figures_of(r) for k, r in found}, points, parameters, words)
+        return not_measured(finding, f"this run lacks {cells.label(variant)} or {cells.label(over)} there")
+    holds = any(r.median - 1 >= gain_min and r.low > 1 for r in found.values())
+    text = "; ".join(f"x{k.threads}: {_gain(r.median)}{r.range_text(_gain)}" for k, r in found.items())
+    figures = {f"ratio_x{k.threads}": figures_of(r) for k, r in found.items()}
+    return judge(finding, holds, text, figures, cells.rounds_of(found, (variant, over)), parameters, words)
