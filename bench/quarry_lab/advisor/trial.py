@@ -197,23 +197,18 @@ def run_trial(profile: Profile, advice: Advice, settings: Settings, messages: Co
     try:
         with messages.status("trial: starting a private server") as status:
             server.start()
-            trial, before = Trial(profile, rows, settings, server), noise.take_snapshot()
-            for round_number in range(1, settings.rounds + 1):
-                for contestant in order.sample(taking_part, len(taking_part)):
-                    status.update(f"trial: round {round_number} of {settings.rounds}, {contestant.label}")
-                    trial.run(contestant, round_number)
-            used = noise.usage(before, noise.take_snapshot(), {server.pid, os.getpid()}, _children_seconds())
+            trial = Trial(profile, rows, settings, server)
+            with noise.Meter({server.pid}) as meter:
+                for round_number in range(1, settings.rounds + 1):
+                    for contestant in order.sample(taking_part, len(taking_part)):
+                        status.update(f"trial: round {round_number} of {settings.rounds}, {contestant.label}")
+                        trial.run(contestant, round_number)
     except (ServerError, ConfigurationError, WorkerError, OSError) as error:
         raise AdvisorError(f"the trial failed: {error}") from None
     finally:
         server.close()
     return {"settings": asdict(settings), "rows": len(rows), "value_bytes": sum(map(_bytes, rows)), "points": trial.points,
-            "contestants": [asdict(contestant) for contestant in taking_part], "processors": used}
-
-
-def _children_seconds() -> float:
-    times = os.times()
-    return times.children_user + times.children_system
+            "contestants": [asdict(contestant) for contestant in taking_part], "processors": meter.usage}
 
 
 # --- the table ---
