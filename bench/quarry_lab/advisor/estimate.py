@@ -6,7 +6,7 @@ Pure functions. `now` is the table in InnoDB with the values as they are, whatev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import constants as c
 from .profile import Profile, Row
@@ -93,14 +93,16 @@ def _measured_bytes(row: _Fields) -> float:
     return max(row.bytes, c.OUT_OF_LINE_KB_MIN * c.KIB) if row.out_bytes else 0
 
 
-def _rate(clients: int, of_quarry: bool, value_bytes: float) -> float:
-    return interpolated({kb: c.INSERT[kb, at][of_quarry] for kb, at in c.INSERT if at == clients}, value_bytes)
+def _insert_figures(clients: int, index: int) -> dict[int, float]:
+    """Value KB -> one column of constants.INSERT."""
+    return {kb: figures[index] for (kb, at), figures in c.INSERT.items() if at == clients}
 
 
 def _insert_ratio(rows: list[_Fields], clients: int) -> float:
     """By the time of each row, so that few long values weigh as they do."""
-    innodb = sum(1 / _rate(clients, False, row.bytes) for row in rows)
-    quarry = sum(1 / _rate(clients, True, _measured_bytes(row)) for row in rows)
+    innodb_rates, quarry_rates = _insert_figures(clients, 0), _insert_figures(clients, 1)
+    innodb = sum(1 / interpolated(innodb_rates, row.bytes) for row in rows)
+    quarry = sum(1 / interpolated(quarry_rates, _measured_bytes(row)) for row in rows)
     return innodb / quarry
 
 
@@ -110,34 +112,23 @@ def _ratio_of(row: _Fields, figures: dict[int, tuple[float, ...]], index: int) -
 
 def _written(rows: list[_Fields], clients: int, of_quarry: bool) -> float:
     """Bytes for each byte of values; what a codec spares is spared on the way to the device."""
-    def factor(value_bytes: float) -> float:
-        return interpolated({kb: c.INSERT[kb, at][2 + of_quarry] for kb, at in c.INSERT if at == clients}, value_bytes)
-
-    written = 0.0
+    factors, written = _insert_figures(clients, 2 + of_quarry), 0.0
     for row in rows:
         if not of_quarry or not row.out_bytes:
-            written += factor(row.bytes) * row.bytes
+            written += interpolated(factors, row.bytes) * row.bytes
         else:
-            written += factor(_measured_bytes(row)) * row.stored_bytes + factor(0) * (row.bytes - row.out_bytes)
+            written += interpolated(factors, _measured_bytes(row)) * row.stored_bytes + interpolated(factors, 0) * (row.bytes - row.out_bytes)
     return written / max(1, sum(row.bytes for row in rows))
 
 
 def alternatives(profile: Profile, advice: Advice, mine: ColumnAdvice) -> list[Alternative]:
     """The advised INLINE_SIZE beside others, so that a user can choose memory over spared flushes."""
-    index = [column.name for column in profile.table.columns].index(mine.column)
     sizes, found = profile.sizes(mine.column), []
     scale = profile.rows / len(profile.sample.rows)
     for inline in sorted({0, 256, 1024, c.INLINE_SIZE_DEFAULT, mine.inline_size}):
-        pages = segments = 0.0
-        for row in profile.sample.rows:
-            size, fields = row.sizes[index], list(row.sizes)
-            for at, column in enumerate(profile.table.columns):
-                other = next((a for a in advice.columns if a.column == column.name), None)
-                if other and fields[at] is not None:
-                    limit = inline if at == index else other.inline_size
-                    fields[at] = head_bytes(fields[at], limit, other.prefix_size)
-            pages += innodb_bytes(fields, row.other_bytes, profile.server.page_bytes)
-            if size is not None and size > inline:
-                segments += extent_bytes(size, size * mine.stored_ratio, mine.part_size)
+        by_name = {a.column: replace(a, inline_size=inline) if a is mine else a for a in advice.columns}
+        rows = [_Fields(profile, row, by_name) for row in profile.sample.rows]
+        pages = sum(innodb_bytes(row.heads, row.other_bytes, profile.server.page_bytes) for row in rows)
+        segments = sum(extent_bytes(size, size * mine.stored_ratio, mine.part_size) for size in sizes if size > inline)
         found.append(Alternative(inline, sum(size <= inline for size in sizes) / max(1, len(sizes)), scale * pages, scale * segments))
     return found
