@@ -13,10 +13,10 @@ import time
 import lz4.block
 import zstandard
 
+from .constants import PART_SIZES
 from .profile import Compressed, Sample, Table
 
 CODECS = ("lz4", "zstd")
-PART_SIZES = (16384, 65536, 262144, 1048576)
 ZSTD_LEVEL = 1  # src/codec/codec.cc
 MEASURED_BYTES_MAX = 32 << 20  # of each column: enough for a ratio, a fraction of a second for each codec and part size
 VALUE_BYTES_MAX = 1 << 20  # of one value, so that one of the longest does not stand for all

@@ -13,6 +13,7 @@ KIB = 1024
 INLINE_SIZE_DEFAULT = 4096
 INLINE_SIZE_MAX = 65535
 PART_SIZE_DEFAULT = 65536
+PART_SIZES = (PART_SIZE_DEFAULT, 4 * PART_SIZE_DEFAULT, 16 * PART_SIZE_DEFAULT)  # those that are tried and advised
 READ_BATCH_DEFAULT = 1 << 20
 WRITE_BATCH_DEFAULT = 512 * KIB
 SPACE_AMPLIFICATION_MAX = 1.5
@@ -21,7 +22,6 @@ SPACE_AMPLIFICATION_MAX = 1.5
 TRAILER_BYTES = 64
 EXTENT_BYTES = 80
 EXTENT_BYTES_PER_PART = 12
-BLOCK_BYTES = 4096
 
 # InnoDB, ROW_FORMAT=DYNAMIC: MariaDB's source. rem0rec.h: 5 bytes of record header; data0type.h: 6 of transaction id, 7 of roll pointer;
 # btr0cur.h: 20 bytes of reference to a value moved out, which is longer than twice that; btr0types.h, fil0fil.h: 8 + 38 + 8 bytes of

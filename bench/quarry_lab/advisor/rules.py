@@ -22,7 +22,6 @@ ZSTD_OVER_LZ4 = 0.85  # zstd must come to this much of lz4's bytes
 ZSTD_OVER_LZ4_WRITING = 0.65  # or to this, where values are mostly written: it compresses at less than half of lz4's rate
 WRITING_SHARE = 0.5
 PART_GAIN_MIN = 0.05  # of the stored bytes, to take parts four times as large
-PART_SIZES = (65536, 262144, 1048576)
 BATCH_MAX = {"read": 8 << 20, "write": 4 << 20}
 WORTH_IT, NOT_WORTH_IT = 0.5, 0.1  # share of the bytes that would leave InnoDB
 
@@ -120,8 +119,8 @@ def stored_ratio(values: list[Compressed], inline_bytes: int, codec: str, part_b
 
 def best_part_size(values: list[Compressed], inline_bytes: int, codec: str) -> int:
     """Four times as large for as long as that spares PART_GAIN_MIN more."""
-    chosen = PART_SIZES[0]
-    for larger in PART_SIZES[1:]:
+    chosen = c.PART_SIZES[0]
+    for larger in c.PART_SIZES[1:]:
         now, then = (stored_ratio(values, inline_bytes, codec, part) or 1.0 for part in (chosen, larger))
         if then > now * (1 - PART_GAIN_MIN):
             break
@@ -151,7 +150,7 @@ def choose_part_size(values: list[Compressed], inline_bytes: int, codec: str) ->
         return c.PART_SIZE_DEFAULT, "the default: without a codec larger parts spare 12 bytes each, and a range read touches whole parts"
     chosen = best_part_size(values, inline_bytes, codec)
     if chosen == c.PART_SIZE_DEFAULT:
-        return chosen, f"the default: parts of {human_bytes(PART_SIZES[1])} would spare less than {PART_GAIN_MIN:.0%} more"
+        return chosen, f"the default: parts of {human_bytes(c.PART_SIZES[1])} would spare less than {PART_GAIN_MIN:.0%} more"
     return chosen, f"{codec} does better on larger parts; a range read of a value decompresses whole parts"
 
 
