@@ -133,20 +133,20 @@ class Sampler:
             if number + 1 == len(self.table.key):
                 fixed.append((column.name, place))
                 break
-            met = self._next_value(partition, fixed, column.name, place)
-            if met is None:
+            met = self._ask_from(partition, [*fixed, (column.name, place)], f"SELECT {quoted(column.name)} FROM {self._table()}", 1)
+            if not met:
                 return
-            fixed.append((column.name, met))
-        self._read_from(partition, fixed)
-
-    def _read_from(self, partition: Partition | None, fixed: list[tuple[str, object]]) -> None:
-        equal, (last, place) = fixed[:-1], fixed[-1]
-        condition = " AND ".join([*(f"{quoted(name)} = %s" for name, _ in equal), f"{quoted(last)} >= %s"])
-        order = " ORDER BY " + ", ".join(quoted(column.name) for column in self.table.key)
+            fixed.append((column.name, met[0][0]))
         fetch = self.sample.fetched_bytes < self.limits.fetched_bytes
-        sql = f"{self._select(fetch, 1.0)}{_in(partition)} WHERE {condition}{order} LIMIT {self._neighbours()}"
-        for row in self._ask(sql, (*(value for _, value in equal), place)):
+        for row in self._ask_from(partition, fixed, self._select(fetch, 1.0), self._neighbours()):
             self._take_row(row)
+
+    def _ask_from(self, partition: Partition | None, place: list[tuple[str, object]], select: str, count: int) -> list[tuple]:
+        """The first `count` rows in the order of the key with the values of `place`, or more than its last one."""
+        *equal, last = (quoted(name) for name, _ in place)
+        condition = " AND ".join([*(f"{name} = %s" for name in equal), f"{last} >= %s"])
+        order = ", ".join(quoted(column.name) for column in self.table.key)
+        return self._ask(f"{select}{_in(partition)} WHERE {condition} ORDER BY {order} LIMIT {count}", tuple(value for _, value in place))
 
     def _span(self, partition: Partition | None, fixed: list[tuple[str, object]], column: str) -> tuple | None:
         """Least and greatest value of a key column behind fixed ones: two looks into the index."""
@@ -154,13 +154,6 @@ class Sampler:
         found = self._ask(f"SELECT MIN({quoted(column)}), MAX({quoted(column)}) FROM {self._table()}{_in(partition)}{where}",
                           tuple(value for _, value in fixed))
         return None if found[0][0] is None else found[0]
-
-    def _next_value(self, partition: Partition | None, fixed: list[tuple[str, object]], column: str, place):
-        condition = " AND ".join([*(f"{quoted(name)} = %s" for name, _ in fixed), f"{quoted(column)} >= %s"])
-        order = ", ".join(quoted(key.name) for key in self.table.key)
-        found = self._ask(f"SELECT {quoted(column)} FROM {self._table()}{_in(partition)} WHERE {condition} ORDER BY {order} LIMIT 1",
-                          (*(value for _, value in fixed), place))
-        return found[0][0] if found else None
 
     # --- statements ---
     def _table(self) -> str:
