@@ -57,6 +57,9 @@ class Table:
     row_format: str = ""
     foreign_keys: tuple[str, ...] = ()  # the table's own and those that refer to it, as "name of schema.table"
 
+    def column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
     @property
     def managed(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if column.left_alone is None)

@@ -122,7 +122,7 @@ def _print_head(console: Console, profile: Profile) -> None:
 def _print_column(console: Console, findings: Findings, mine: ColumnAdvice) -> None:
     profile = findings.profile
     sizes = profile.sizes(mine.column)
-    column = next(column for column in profile.table.columns if column.name == mine.column)
+    column = profile.table.column(mine.column)
     _heading(console, f"Column {mine.column} ({'json' if column.is_json else column.type})")
     if sizes:
         _print_histogram(console, sizes, mine.inline_size)
@@ -196,6 +196,5 @@ def _print_statements(console: Console, findings: Findings) -> None:
         console.print(statement + ";", highlight=False, markup=False)
     for mine in advice.columns:
         if mine.varbinary.would_do and mine.varbinary.definition:
-            column = next(column for column in profile.table.columns if column.name == mine.column)
             console.print("[dim]or, without a BLOB:[/dim] ", end="")
-            console.print(varbinary_statement(profile.table, column, mine.varbinary.definition) + ";", highlight=False, markup=False, soft_wrap=True)
+            console.print(varbinary_statement(profile.table, profile.table.column(mine.column), mine.varbinary.definition) + ";", highlight=False, markup=False, soft_wrap=True)

@@ -24,7 +24,7 @@ def alter_statement(profile: Profile, advice: Advice) -> str:
     explicit = table.engine.upper() == "QUARRY"  # older options must not stay in force
     clauses = ["ENGINE=QUARRY" + _options(common, explicit)]
     for mine in advice.columns if not table.partitions else ():
-        column = next(column for column in table.columns if column.name == mine.column)
+        column = table.column(mine.column)
         if _settings(mine) != _settings(common) or _has_own_options(column):
             clauses.append(f"MODIFY {quoted(column.name)} {with_options(column.definition, column_options(mine))}")
     if explicit:
