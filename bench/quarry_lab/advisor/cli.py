@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -50,9 +51,9 @@ def build_parser() -> argparse.ArgumentParser:
     where.add_argument("--ssl-ca", type=Path, metavar="FILE", help="encrypt the connection, and verify the server by this")
     load = parser.add_argument_group("limits of the load put on the server")
     load.add_argument("--sample-rows", type=_positive, default=Limits.rows, metavar="N", help="sampled of a larger table; one of up to four times as many is read whole")
-    load.add_argument("--sample-megabytes", type=_positive, default=256, metavar="MB", help="of values that the server reads")
-    load.add_argument("--fetch-megabytes", type=_positive, default=64, metavar="MB", help="of values that it sends, to try the codecs on")
-    load.add_argument("--sample-seconds", type=_positive, default=30, metavar="S", help="for the whole sample, and for each statement")
+    load.add_argument("--sample-megabytes", type=_positive, default=Limits.read_bytes // MIB, metavar="MB", help="of values that the server reads")
+    load.add_argument("--fetch-megabytes", type=_positive, default=Limits.fetched_bytes // MIB, metavar="MB", help="of values that it sends, to try the codecs on")
+    load.add_argument("--sample-seconds", type=_positive, default=Limits.seconds, metavar="S", help="for the whole sample, and for each statement")
     parser.add_argument("--seed", type=int, default=1, help="of the random places")
     output = parser.add_argument_group("output")
     output.add_argument("--json", metavar="FILE", help="write all findings there too; -: to standard output, in place of the tables")
@@ -144,17 +145,13 @@ def with_trial(findings: Findings, arguments: argparse.Namespace, console: Conso
     found = trial.run_trial(findings.profile, findings.advice, settings, messages)
     if arguments.json != "-":
         trial.print_trial(console, found)
-    return Findings(findings.profile, findings.advice, findings.estimate, found)
-
-
-def _interrupt(_signal_number, _frame) -> None:
-    raise KeyboardInterrupt
+    return replace(findings, trial=found)
 
 
 def main(arguments: list[str]) -> int:
     """0: done; 2: refused, with the reason; 130: interrupted."""
     parsed = build_parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
     messages = Console(stderr=True, width=None if sys.stderr.isatty() else WIDTH_WITHOUT_TERMINAL)
     try:

@@ -37,7 +37,7 @@ class Limits:
     rows: int = 4000
     read_bytes: int = 256 << 20
     fetched_bytes: int = 64 << 20
-    seconds: float = 30.0
+    seconds: float = 30
     whole_values: bool = False  # what is fetched is fetched whole (for the trial), not up to VALUE_BYTES_MAX
 
 
