@@ -1,10 +1,8 @@
 """Compares what a test gave under InnoDB with what it gave under QUARRY, and knows which differences are meant.
 
-Only names are made equal: QUARRY and InnoDB, in any spelling, the paths of one run, transaction ids in the binary log,
-the times of SHOW PROCESSLIST and of events, and the table option INLINE_SIZE, which CREATE TABLE writes down when the variable is not at its default (see run.py
---inline-size). expected.toml lists
-the tests that differ by design. A listed test must differ, and each differing line must be one that its entry allows:
-so a new difference shows in a listed test too, and a difference that is gone (a 'new pass') shows as well.
+Only names are made equal: QUARRY and InnoDB, in any spelling, the paths of one run, and what MADE_EQUAL has. expected.toml
+lists the tests that differ by design. A listed test must differ, and each differing line must be one that its entry
+allows: so a new difference shows in a listed test too, and a difference that is gone (a 'new pass') shows as well.
 """
 
 import re
@@ -16,15 +14,20 @@ from pathlib import Path
 
 ENGINE_NAME = re.compile(r"quarry|innodb", re.IGNORECASE)
 WORKER_FOLDER = r"(?:/\d+\b)?"  # mtr gives each of several workers a folder
-TEMPORARY = re.compile(r"/tmp/quarry-mtr\w+/tmp" + WORKER_FOLDER)
-INLINE_OPTION = re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?([`\"]?)INLINE_SIZE\1='?\d+'?", re.IGNORECASE)
-# The id of a query, of which the server counts those of Quarry's own threads too.
-XID = re.compile(r"(\bXid = |/\* xid=)\d+")
-# SHOW PROCESSLIST: for how many seconds each session has been at it.
-PROCESS_TIME = re.compile(r"^(\d+\t[^\t\n]*\t[^\t\n]*\t[^\t\n]*\t(?:Sleep|Query)\t)\d+(?=\t)", re.MULTILINE)
-# mariadb-binlog: when an event was written.
-EVENT_TIME = re.compile(r"^#\d{6} +\d+:\d\d:\d\d(?= server id )", re.MULTILINE)
-PERL_SCRIPT = re.compile(r"(?<=/tmp)\w{6}(?= line \d)")  # mariadb-test's file of a --perl block
+# What differs from run to run, and what stands for it.
+MADE_EQUAL = (
+    (re.compile(r"/tmp/quarry-mtr\w+/tmp" + WORKER_FOLDER), "<run>"),
+    # The option that CREATE TABLE writes down when the variable is not at its default: run.py --inline-size.
+    (re.compile(r" /\* `INLINE_SIZE`='?\d+'? \*/| ?([`\"]?)INLINE_SIZE\1='?\d+'?", re.IGNORECASE), ""),
+    # The id of a query, of which the server counts those of Quarry's own threads too.
+    (re.compile(r"(\bXid = |/\* xid=)\d+"), r"\1N"),
+    # SHOW PROCESSLIST: for how many seconds each session has been at it.
+    (re.compile(r"^(\d+\t[^\t\n]*\t[^\t\n]*\t[^\t\n]*\t(?:Sleep|Query)\t)\d+(?=\t)", re.MULTILINE), r"\1N"),
+    # mariadb-binlog: when an event was written.
+    (re.compile(r"^#\d{6} +\d+:\d\d:\d\d(?= server id )", re.MULTILINE), "#N"),
+    # mariadb-test's file of a --perl block.
+    (re.compile(r"(?<=/tmp)\w{6}(?= line \d)"), "N"),
+)
 LAST_LINES = 40
 
 # What a judgement can be. The first three are good.
@@ -79,8 +82,8 @@ class Run:
 def normalise(text, folders=()):
     for folder in folders:
         text = re.sub(re.escape(str(folder)) + WORKER_FOLDER, "<run>", text)
-    text = XID.sub(r"\1N", INLINE_OPTION.sub("", TEMPORARY.sub("<run>", text)))
-    text = PERL_SCRIPT.sub("N", EVENT_TIME.sub("#N", PROCESS_TIME.sub(r"\1N", text)))
+    for pattern, stand_in in MADE_EQUAL:
+        text = pattern.sub(stand_in, text)
     return ENGINE_NAME.sub("InnoDB", text)
 
 
