@@ -6,7 +6,7 @@ and go on. What they do is told; a cluster that stands still is told to bootstra
 lost node back (which ends it).
 
     QUARRY_TEST_ENGINE=InnoDB tests/galera/large_write_sets.py --rounds 5
-    tests/galera/large_write_sets.py --value-mib 0.25          --provider "evs.send_window=1024;evs.user_send_window=512"
+    tests/galera/large_write_sets.py --value-mib 0.25 --provider "evs.send_window=1024;evs.user_send_window=512"
 
 Exit code 0 when no round stood still; 1 otherwise; 77 when a cluster cannot run here.
 """
@@ -57,10 +57,6 @@ class Client(threading.Thread):
         self.join()
 
 
-def status(node, name):
-    return node.query("SHOW STATUS LIKE %s", (name,))[0][1]
-
-
 def begin(cluster, provider):
     first = cluster.start(0, "--wsrep-new-cluster")
     first.query("CREATE DATABASE v")
@@ -73,11 +69,11 @@ def begin(cluster, provider):
             node.query("SET GLOBAL wsrep_provider_options = %s", (provider,))
 
 
-def went_on(nodes, commits, limit_s):
-    """Both see a cluster of two and commit."""
+def within(limit_s, condition):
+    """Whether it came true in time."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
-        if all(status(node, "wsrep_cluster_size") == "2" for node in nodes) and commits() > 0:
+        if condition():
             return True
         time.sleep(0.2)
     return False
@@ -86,22 +82,30 @@ def went_on(nodes, commits, limit_s):
 def one_round(cluster, clients):
     """What happened, in words, and whether the cluster stood still."""
     stay, lost = cluster.nodes[:2], cluster.nodes[2]
+
+    def commits():
+        return sum(client.commits for client in clients)
+
+    def are_two():
+        return all(node.status("wsrep_%")["wsrep_cluster_size"] == "2" for node in stay)
+
     failures = sum(node.error_log().count(FAILURE) for node in stay)
     wait_for("commits", lambda: all(client.commits > 2 for client in clients))
     lost.kill()
-    began, before = time.monotonic(), sum(client.commits for client in clients)
-    if went_on(stay, lambda: sum(client.commits for client in clients) - before, STALL_S):
+    began, before = time.monotonic(), commits()
+    if within(STALL_S, lambda: are_two() and commits() > before):
         seconds = time.monotonic() - began
         cluster.restart_killed(2)
         return f"went on {seconds:.1f} s after the loss", False
     said = sum(node.error_log().count(FAILURE) for node in stay) - failures
-    seen = {name: status(stay[0], f"wsrep_{name}") for name in ("cluster_size", "cluster_status", "evs_state", "ready")}
+    status = stay[0].status("wsrep_%")
+    seen = {name: status[f"wsrep_{name}"] for name in ("cluster_size", "cluster_status", "evs_state", "ready")}
     for node in stay:
         node.query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
-    bootstrapped = went_on(stay, lambda: 1, 10)
+    bootstrapped = within(10, are_two)
     cluster.restart_killed(2)
-    stuck = sum(client.commits for client in clients)
-    wait_for("commits after the node's return", lambda: sum(client.commits for client in clients) > stuck, GOES_ON_S)
+    stuck = commits()
+    wait_for("commits after the node's return", lambda: commits() > stuck, GOES_ON_S)
     return (
         f"stood still for {STALL_S} s, {seen}; {said} x '{FAILURE}'; pc.bootstrap {'ended' if bootstrapped else 'changed'} "
         f"{'it' if bootstrapped else 'nothing'}; the return of the lost node ended it"
