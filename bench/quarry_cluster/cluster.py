@@ -25,7 +25,7 @@ from quarry_lab.server import BUILD, PLUGIN
 
 from .galera import recovered_position, transfer_path, why_no_galera
 from .haproxy import CHECK_USER, HAPROXY, HAProxy
-from .keeper import REPLICATION_USER, StateFile, run
+from .keeper import REPLICATION_USER, ShardState, StateFile, is_running, is_waited_for, run
 from .nodes import Member
 from .plan import ClusterError, Plan, make_plan, read_plan, recorded_pid, write_plan
 
@@ -70,8 +70,20 @@ class Cluster:
     def role(self, role: str) -> list[Member]:
         return [self.members[node.name] for node in self.plan.role(role)]
 
+    def states(self) -> StateFile:
+        """What the keeper has written down by now."""
+        return StateFile(self.plan, self.directory)
+
     def primary(self, shard: str) -> Member:
-        return self.members[StateFile(self.plan, self.directory)[shard].primary]
+        return self.members[self.states()[shard].primary]
+
+    def replica(self, shard: str) -> Member:
+        return self.pair(shard)[1]
+
+    def pair(self, shard: str) -> tuple[Member, Member]:
+        """(primary, replica)"""
+        first, second = (self.members[node.name] for node in self.plan.shard(shard))
+        return (first, second) if first.name == self.states()[shard].primary else (second, first)
 
     def primaries(self) -> list[Member]:
         return [self.primary(shard) for shard in self.plan.routes]
@@ -110,7 +122,7 @@ class Cluster:
         a replica. A primary that went on alone keeps all it has: it is the authority."""
         if member.node.role != "data":
             return []
-        state = StateFile(self.plan, self.directory)[member.node.shard]
+        state = self.states()[member.node.shard]
         is_authority = state.primary == member.name and not state.in_sync
         return ["--init-rpl-role=MASTER"] if is_authority else ["--init-rpl-role=SLAVE", "--rpl-semi-sync-slave-enabled=ON"]
 
@@ -122,16 +134,26 @@ class Cluster:
         ]
         run(front, *statements)
 
+    def is_in_sync(self, shard: str) -> bool:
+        """Whether the primary is writable and the replica may be promoted, now. The keeper's word alone is not enough: it
+        stands for a while after the replica was away. Raises what a server raises that does not answer.
+        """
+        primary, replica = self.pair(shard)
+        return (
+            not primary.value("SELECT @@read_only")
+            and is_running(replica.slave_status())
+            and is_waited_for(primary)
+            # Last: a primary that went on alone has the word taken back before its replica runs again.
+            and self.states()[shard] == ShardState(primary.name, in_sync=True)
+        )
+
     def wait_in_sync(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Until every shard has a writable primary, and a replica that may be promoted."""
 
         def is_ready() -> bool:
             if self.keeper_pid() is None:
                 raise ClusterError(f"the keeper ended:\n{self.log_tail()}")
-            states = StateFile(self.plan, self.directory)
-            return all(states[shard].in_sync for shard in self.plan.routes) and not any(
-                primary.value("SELECT @@read_only") for primary in self.primaries()
-            )
+            return all(self.is_in_sync(shard) for shard in self.plan.routes)
 
         what = "not every shard has a writable primary and a replica in sync"
         wait_for(is_ready, timeout_s, lambda: f"{what}\n{self.log_tail()}")
@@ -178,7 +200,7 @@ class Cluster:
                 member.server.stop()
 
     def _data_primaries_first(self) -> list[Member]:
-        states = StateFile(self.plan, self.directory)
+        states = self.states()
         return sorted(self.role("data"), key=lambda member: states[member.node.shard].primary != member.name)
 
     # --- Galera -----------------------------------------------------------------------------------

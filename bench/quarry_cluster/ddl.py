@@ -18,7 +18,7 @@ from typing import Callable
 import pymysql
 
 from .cluster import Cluster
-from .keeper import StateFile, run
+from .keeper import run
 from .nodes import Member
 from .plan import ClusterError, write_durably
 
@@ -128,7 +128,7 @@ class ShardedTables:
         if len(versions) > 1:
             problems.append("server versions differ: " + describe(versions))
         problems += self._problems_with_engines() if not problems else []
-        states = StateFile(self.cluster.plan, self.cluster.directory)
+        states = self.cluster.states()
         problems += [f"{shard}: its replica is not in sync" for shard in self.cluster.plan.routes if not states[shard].in_sync]
         if problems:
             raise ClusterError("refused, nothing was changed:\n  " + "\n  ".join(problems))

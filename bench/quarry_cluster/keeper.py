@@ -177,8 +177,7 @@ class ShardKeeper(threading.Thread):
             status = self.replica_status(primary, replica)
         except pymysql.err.Error:
             status = {}
-        running = status.get("Slave_IO_Running") == status.get("Slave_SQL_Running") == "Yes"
-        if not running:
+        if not is_running(status):
             self.replica_missing(primary, replica, status)
         elif not self.state.in_sync:
             self.try_to_sync(primary, replica)
@@ -189,11 +188,11 @@ class ShardKeeper(threading.Thread):
 
     def replica_status(self, primary: Member, replica: Member) -> dict:
         """SHOW SLAVE STATUS, once the replica follows this primary."""
-        status = replica.query("SHOW SLAVE STATUS", **QUICK)
-        if not status or status[0]["Master_Port"] != primary.node.port or not replica.value("SELECT @@read_only"):
+        status = replica.slave_status(**QUICK)
+        if status.get("Master_Port") != primary.node.port or not replica.value("SELECT @@read_only"):
             self.follow(primary, replica)
             return replica.slave_status()
-        return status[0]
+        return status
 
     def follow(self, primary: Member, replica: Member) -> None:
         run(
@@ -237,7 +236,7 @@ class ShardKeeper(threading.Thread):
             return
         run(primary, "SET GLOBAL rpl_semi_sync_master_enabled = ON")
         run(replica, "STOP SLAVE IO_THREAD", "START SLAVE IO_THREAD")
-        if self.reaches(primary, replica, seconds=4) and self.is_waited_for(primary):
+        if self.reaches(primary, replica, seconds=4) and is_waited_for(primary):
             self.missing_since_s = None
             self.states.save(self.shard, ShardState(primary.name, in_sync=True))
             self.tell(f"{replica.name} is in sync with {primary.name}")
@@ -247,10 +246,16 @@ class ShardKeeper(threading.Thread):
         position = primary.value("SELECT @@gtid_binlog_pos", **QUICK)
         return replica.value("SELECT MASTER_GTID_WAIT(%s, %s)", (position, seconds), **QUICK) == 0
 
-    @staticmethod
-    def is_waited_for(primary: Member) -> bool:
-        status = primary.status("rpl_semi_sync_master_%")
-        return status["rpl_semi_sync_master_status"] == "ON" and status["rpl_semi_sync_master_clients"] != "0"
+
+def is_running(slave_status: dict) -> bool:
+    """Whether a replica receives and applies."""
+    return slave_status.get("Slave_IO_Running") == slave_status.get("Slave_SQL_Running") == "Yes"
+
+
+def is_waited_for(primary: Member) -> bool:
+    """Whether commits wait for a replica that is there."""
+    status = primary.status("rpl_semi_sync_master_%")
+    return status["rpl_semi_sync_master_status"] == "ON" and status["rpl_semi_sync_master_clients"] != "0"
 
 
 def run(member: Member, *statements: str) -> None:

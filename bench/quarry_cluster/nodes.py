@@ -129,6 +129,7 @@ class Member:
         rows = self.query("SHOW GLOBAL STATUS LIKE %s", (pattern,))
         return {row["Variable_name"].lower(): row["Value"] for row in rows}
 
-    def slave_status(self) -> dict[str, Any]:
-        rows = self.query("SHOW SLAVE STATUS")
+    def slave_status(self, **settings: Any) -> dict[str, Any]:
+        """Empty when it is no replica."""
+        rows = self.query("SHOW SLAVE STATUS", **settings)
         return rows[0] if rows else {}

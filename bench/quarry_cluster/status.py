@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .cluster import SQL_USER, Cluster
-from .keeper import QUICK, StateFile
+from .keeper import QUICK
 from .nodes import Member
 
 
@@ -35,7 +35,7 @@ def show(cluster: Cluster, console: Console) -> bool:
 def role(cluster: Cluster, member: Member) -> str:
     if member.node.role != "data":
         return member.node.role
-    is_primary = StateFile(cluster.plan, cluster.directory)[member.node.shard].primary == member.name
+    is_primary = cluster.primary(member.node.shard) is member
     return f"{member.node.shard} {'primary' if is_primary else 'replica'}"
 
 
@@ -48,9 +48,8 @@ def describe(cluster: Cluster, member: Member) -> tuple[str, str]:
             return "", "serves"
         if role(cluster, member).endswith("primary"):
             return "", "read-only" if member.value("SELECT @@read_only", **QUICK) else "writable"
-        status = member.slave_status()
-        lag = status.get("Seconds_Behind_Master")
-        in_sync = StateFile(cluster.plan, cluster.directory)[member.node.shard].in_sync
+        lag = member.slave_status().get("Seconds_Behind_Master")
+        in_sync = cluster.states()[member.node.shard].in_sync
         return "" if lag is None else f"{lag} s", "in sync" if in_sync else "not in sync"
     except pymysql.err.Error as failure:
         return "", f"[red]{failure.args[0]}[/red]"
