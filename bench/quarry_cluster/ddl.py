@@ -91,18 +91,13 @@ class ShardedTables:
                     "start the cluster, then repeat the command: it drops it first"
                 ) from failure
         for shard in self.cluster.plan.routes:
-            for replica in self._replicas(shard):
-                if replica.alive():  # one that is down gets it from the binlog
-                    self._wait_for(shard, replica)
+            if self.cluster.replica(shard).alive():  # one that is down gets it from the binlog
+                self._wait_for_replica(shard)
         self.intent.unlink()
 
-    def _replicas(self, shard: str) -> list[Member]:
-        primary = self.cluster.primary(shard)
-        members = [self.cluster.members[node.name] for node in self.cluster.plan.shard(shard)]
-        return [member for member in members if member is not primary]
-
-    def _wait_for(self, shard: str, replica: Member) -> None:
-        position = self.cluster.primary(shard).value("SELECT @@gtid_binlog_pos")
+    def _wait_for_replica(self, shard: str) -> None:
+        primary, replica = self.cluster.pair(shard)
+        position = primary.value("SELECT @@gtid_binlog_pos")
         if replica.value("SELECT MASTER_GTID_WAIT(%s, %s)", (position, APPLY_TIMEOUT_S)) != 0:
             raise ClusterError(f"{replica.name} does not apply the statement")
 
@@ -181,9 +176,8 @@ class ShardedTables:
         for primary in self.cluster.primaries():
             run(primary, f"CREATE DATABASE IF NOT EXISTS {quoted(name.database)}", f"USE {quoted(name.database)}", statement)
         for shard in self.cluster.plan.routes:
-            for replica in self._replicas(shard):
-                self._wait_for(shard, replica)
-            for member in (self.cluster.primary(shard), *self._replicas(shard)):
+            self._wait_for_replica(shard)
+            for member in self.cluster.pair(shard):
                 definitions[member.query(f"SHOW CREATE TABLE {name}")[0]["Create Table"]].append(member.name)
         if len(definitions) > 1:
             raise ClusterError(f"the nodes understand the statement differently: {describe(definitions)}")

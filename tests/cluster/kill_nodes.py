@@ -42,9 +42,7 @@ def choose_victim(scale_out, number, choices):
     if what == "front":
         return what, choices.choice(cluster.role("front")), None
     shard = choices.choice(list(cluster.plan.routes))
-    primary = cluster.primary(shard)
-    (replica,) = (cluster.members[node.name] for node in cluster.plan.shard(shard) if node.name != primary.name)
-    return what, primary if what == "primary" else replica, shard
+    return what, cluster.primary(shard) if what == "primary" else cluster.replica(shard), shard
 
 
 def wait_until_joined(cluster, member):

@@ -84,7 +84,7 @@ def test_half_a_cluster_is_refused(cluster):
     run(front, "DROP SERVER s2")
     assert "f2: does not know the way to s2" in refused(one, "h")
     one.start()
-    replica = next(m for m in one.role("data") if m is not one.primary("s2") and m.node.shard == "s2")
+    replica = one.replica("s2")
     replica.server.stop()
     assert f"{replica.name}: cannot be reached" in refused(one, "h")
     one.start_node(replica.name)
@@ -131,8 +131,7 @@ def test_kill_under_load_loses_nothing(cluster, victim):
 def test_a_replica_that_lacks_something_is_not_promoted(cluster):
     """The primary went on alone, then died: the shard waits for it, though its replica is there."""
     one = cluster.cluster
-    primary = one.primary("s2")
-    (replica,) = (member for member in one.role("data") if member.node.shard == "s2" and member is not primary)
+    primary, replica = one.pair("s2")
     replica.server.kill()
     load = cluster.load(CLIENTS)
     load.begin()
@@ -152,8 +151,7 @@ def test_a_replica_that_lacks_something_is_not_promoted(cluster):
 def test_a_replica_with_a_transaction_of_its_own_is_made_anew(cluster):
     """It cannot follow any more; the shard goes on without it, and copies its primary while that is written to."""
     one = cluster.cluster
-    primary = one.primary("s1")
-    (replica,) = (member for member in one.role("data") if member.node.shard == "s1" and member is not primary)
+    primary, replica = one.pair("s1")
     run(replica, "SET GLOBAL read_only = OFF", "CREATE DATABASE nowhere_else", "SET GLOBAL read_only = ON")
     load = cluster.load(CLIENTS)
     load.begin()
