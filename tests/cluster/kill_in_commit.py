@@ -20,13 +20,13 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
 import pymysql  # noqa: E402
-from quarry_cluster.cluster import wait_for  # noqa: E402
 from quarry_cluster.ddl import ShardedTables  # noqa: E402
 from quarry_cluster.in_doubt import prepared  # noqa: E402
 from quarry_cluster.keeper import run  # noqa: E402
 
 from harness.scale_out import DATABASE, ScaleOut  # noqa: E402
 from harness.step_proxy import Breakpoint, StepProxy  # noqa: E402
+from harness.waiting import wait_for  # noqa: E402
 
 STEPS = ("update", "xa end", "xa prepare", "xa commit")
 TABLE = "CREATE TABLE pair (id INT PRIMARY KEY, v INT NOT NULL, b LONGBLOB) ENGINE=QUARRY"
@@ -91,7 +91,7 @@ class Commits:
         self.cluster.start_node(member.name)
         self.cluster.wait_in_sync()
         in_doubt, seen = [part.shard for part in prepared(self.cluster)], self.values()
-        wait_for(lambda: not prepared(self.cluster), STEP_TIMEOUT_S, lambda: f"still in doubt: {prepared(self.cluster)}")
+        wait_for(lambda: f"what is in doubt: {prepared(self.cluster)}", lambda: not prepared(self.cluster), STEP_TIMEOUT_S)
         rows = self.values()
         assert rows in ([value] * 2, [self.last] * 2), f"half of it is there: {rows}, before {self.last}, new {value}"
         assert heard != ["committed"] or rows == [value] * 2, f"the client heard 'committed', and finds {rows}"

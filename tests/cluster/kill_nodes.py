@@ -20,7 +20,6 @@ import time
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
-from quarry_cluster.cluster import wait_for  # noqa: E402
 from quarry_cluster.outage import Kill, draw, table  # noqa: E402
 from quarry_cluster.plan import KINDS  # noqa: E402
 from quarry_lab.server import BUILD  # noqa: E402
@@ -28,6 +27,7 @@ from rich.console import Console  # noqa: E402
 
 from harness.scale_out import ScaleOut  # noqa: E402
 from harness.values import SEED  # noqa: E402
+from harness.waiting import wait_for  # noqa: E402
 
 BEFORE_S, DOWN_S, AFTER_S = 5, 6, 5
 REJOIN_TIMEOUT_S = 180
@@ -49,7 +49,7 @@ def wait_until_joined(cluster, member):
     if member.node.shard:
         cluster.wait_in_sync(REJOIN_TIMEOUT_S)
     else:
-        wait_for(lambda: member.value("SELECT 1") == 1, REJOIN_TIMEOUT_S, lambda: f"{member.name} does not answer")
+        wait_for(f"{member.name} to answer", lambda: member.value("SELECT 1") == 1, REJOIN_TIMEOUT_S)
 
 
 def events_of(scale_out, events, shard):

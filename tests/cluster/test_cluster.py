@@ -6,7 +6,6 @@ The long runs are programs: kill_nodes.py, kill_in_commit.py.
 import json
 import os
 import signal
-import time
 
 import pymysql
 import pytest
@@ -17,12 +16,14 @@ from quarry_cluster.plan import ClusterError
 from quarry_cluster.rebuild import rebuild
 
 from harness.scale_out import DATABASE
+from harness.waiting import wait_for
 
 pytestmark = pytest.mark.quarry_only
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB INLINE_SIZE=100 CODEC=lz4) ENGINE=QUARRY"
 PARTITIONED = "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2"
 CLIENTS = 4
+LIMIT_S = 60
 
 
 def holders(cluster, database, table):
@@ -136,12 +137,12 @@ def test_a_replica_that_lacks_something_is_not_promoted(cluster):
     load = cluster.load(CLIENTS)
     load.begin()
     wait_for_writes(load, 10)
-    wait_until(lambda: f"{primary.name} goes on without {replica.name}" in one.log_tail(), one.log_tail)
+    wait_for_keeper(one, f"{primary.name} goes on without {replica.name}")
     wait_for_writes(load, 10)
     load.end()
     primary.server.kill()
     one.start_node(replica.name)
-    wait_until(lambda: f"waiting for {primary.name}" in one.log_tail(3), one.log_tail)
+    wait_for_keeper(one, f"waiting for {primary.name}", lines=3)
     assert replica.value("SELECT @@read_only") == 1
     one.start_node(primary.name)
     cluster.check()
@@ -156,7 +157,7 @@ def test_a_replica_with_a_transaction_of_its_own_is_made_anew(cluster):
     load = cluster.load(CLIENTS)
     load.begin()
     try:
-        wait_until(lambda: f"{primary.name} goes on without {replica.name}" in one.log_tail(), one.log_tail)
+        wait_for_keeper(one, f"{primary.name} goes on without {replica.name}")
         rebuild(one, replica.name)
         wait_for_writes(load, 10)
     finally:
@@ -171,11 +172,11 @@ def test_haproxy_and_the_keeper_are_started_again(cluster):
     one = cluster.cluster
     front, first = one.role("front")[0], one.proxy.pid()
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: one.proxy.pid() not in (None, first), one.log_tail)
-    wait_until(lambda: answers(front), one.log_tail)
+    wait_for(lambda: f"another HAProxy\n{one.log_tail()}", lambda: one.proxy.pid() not in (None, first), LIMIT_S)
+    wait_for(lambda: f"{front.name} to answer\n{one.log_tail()}", lambda: answers(front), LIMIT_S)
     keeper = one.keeper_pid()
     os.kill(keeper, signal.SIGKILL)
-    wait_until(lambda: one.keeper_pid() is None, one.log_tail)
+    wait_for("the keeper's end", lambda: one.keeper_pid() is None, LIMIT_S)
     assert answers(front), "the cluster does not go on without its keeper"
     one.start()
     assert one.keeper_pid() not in (None, keeper)
@@ -188,15 +189,13 @@ def answers(front):
         return False
 
 
-def wait_until(condition, seen):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain; last seen:\n{seen()}"
-        time.sleep(0.1)
+def wait_for_keeper(cluster, text, lines=12):
+    """Until the last lines of its log say this."""
+    wait_for(lambda: f"'{text}' in\n{cluster.log_tail()}", lambda: text in cluster.log_tail(lines), LIMIT_S)
 
 
 def wait_for_writes(load, more):
     """Until so many more writes were acknowledged."""
     target = load.acknowledged() + more
-    wait_until(lambda: load.wrong() or load.acknowledged() >= target, load.errors)
+    wait_for(lambda: f"writes: {load.errors()}", lambda: load.wrong() or load.acknowledged() >= target, LIMIT_S)
     assert not load.wrong(), load.wrong()

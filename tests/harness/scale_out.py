@@ -7,11 +7,12 @@ import hashlib
 import shutil
 
 import pymysql
-from quarry_cluster.cluster import SQL_USER, Cluster, wait_for
+from quarry_cluster.cluster import SQL_USER, Cluster
 from quarry_cluster.ddl import ShardedTables
 from quarry_cluster.ledger import DEFINITION, TABLE, Load
 
 from harness.server import SCRATCH
+from harness.waiting import wait_for
 
 DATABASE = "l"
 CLIENT_TIMEOUT_S = 30
@@ -71,7 +72,7 @@ class ScaleOut:
         """Every node runs and has what any had; a shard's replica may be promoted again."""
         if self.cluster.plan.routes:
             self.cluster.wait_in_sync(SETTLE_TIMEOUT_S)
-            wait_for(lambda: not self._behind(), SETTLE_TIMEOUT_S, lambda: f"replicas are behind: {self._behind()}")
+            wait_for(lambda: f"replicas that are behind: {self._behind()}", lambda: not self._behind(), SETTLE_TIMEOUT_S)
             return
         for member in self.entries():
             member.query("SELECT COUNT(*) FROM mysql.global_priv", init_command="SET wsrep_sync_wait = 15")
