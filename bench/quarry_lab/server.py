@@ -437,6 +437,7 @@ def data_directory_template(install_options):
             "--no-defaults",
             f"--basedir={MARIADB}/usr",
             f"--datadir={scratch}/data",
+            f"--tmpdir={scratch}",  # of its own: a server that starts removes the temporary tables that it finds
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from quarry_lab.server import PrivateServer, ServerError, SqlError, describe_exit, unescape
+from quarry_lab.server import PrivateServer, ServerError, SqlError, data_directory_template, describe_exit, unescape
 
 
 @pytest.fixture
@@ -27,6 +27,18 @@ def test_answers_and_keeps_data_over_restart_and_kill(tmp_path):
         assert server.start().value("SELECT 1") == "1"
         assert server.value("SELECT COUNT(*) FROM d.t") == "1"
     assert not server.running()
+
+
+def test_an_installation_leaves_the_temporary_tables_of_others_alone(tmp_path, monkeypatch):
+    """A starting server removes what it finds in its temporary directory: two installations at once failed each other."""
+    common = tmp_path / "common"
+    common.mkdir()
+    other = common / "#sql-temptable-1-1-1.MAI"
+    other.touch()
+    monkeypatch.setenv("TMPDIR", str(common))
+    monkeypatch.setattr("quarry_lab.server.BUILD", tmp_path / "build")
+    data_directory_template([])
+    assert other.exists()
 
 
 def test_options_given_later_win_and_are_visible(tmp_path):
