@@ -201,7 +201,6 @@ class ShardedTables:
                 f"SELECT 1 FROM {name} LIMIT 1",
             )
 
-
     def _hash(self, name: TableName, key: str) -> str:
         """Integers modulo the number of shards: KEY() spreads them badly over an even number (one in two may get none)."""
         kind = self.cluster.primaries()[0].value(
