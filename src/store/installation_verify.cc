@@ -386,10 +386,10 @@ class InstallationVerifier {
     const bool is_active = listed.state == SegmentState::kActive;
     const uint64_t least = is_active ? listed.checkpoint_position_bytes : listed.size_bytes;
     if (size >= least) return;
-    // A range that was reserved, and whose writing failed, may be missing at the end.
-    const FindingKind kind = !is_complete.has_value() ? (is_active ? FindingKind::kMissing : FindingKind::kDoubtful)
-                             : *is_complete           ? FindingKind::kLeftover
-                                                      : FindingKind::kMissing;
+    // A range that was reserved, and whose writing failed, may be missing at the end. As many bytes as were counted do
+    // not tell: after a mark pass the dead are not counted, and one of them may make up for a live one that is gone.
+    const bool may_be_failed_write = is_complete.value_or(!is_active);
+    const FindingKind kind = may_be_failed_write ? FindingKind::kDoubtful : FindingKind::kMissing;
     Finding finding = Of(kind, store, on_disk.path,
                          "the file has " + std::to_string(size) + " bytes, the manifest says " +
                              (is_active ? "at least " : "") + std::to_string(least),

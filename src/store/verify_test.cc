@@ -98,12 +98,13 @@ TEST(VerifyTest, DamageBeforeARangeThatWasNeverWrittenMakesNothingMissing) {
     ASSERT_EQ(failed.status().code(), StatusCode::kNoSpace);
   }
   const Verified short_file = VerifyAll(&memory);
-  ASSERT_EQ(short_file.seen.CountOf(FindingKind::kLeftover), 2U) << short_file.seen.Text();  // the size, and the range
+  ASSERT_EQ(short_file.seen.CountOf(FindingKind::kDoubtful), 1U) << short_file.seen.Text();  // the size
+  ASSERT_EQ(short_file.seen.CountOf(FindingKind::kLeftover), 1U) << short_file.seen.Text();  // the range
   ASSERT_EQ(short_file.seen.findings.size(), 2U) << short_file.seen.Text();
   ASSERT_TRUE(memory.FlipBit(kSegmentPath, locator.offset_bytes + 100, 1));
   const Verified verified = VerifyAll(&memory);
   EXPECT_EQ(verified.seen.CountOf(FindingKind::kMissing), 0U) << verified.seen.Text();
-  EXPECT_EQ(verified.seen.CountOf(FindingKind::kDoubtful), 2U) << verified.seen.Text();  // the value, and the range
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kDoubtful), 3U) << verified.seen.Text();  // the value, size and range
 }
 
 TEST(VerifyTest, BlocksThatTheDeviceRefusesAreNamedAndTheRestIsRead) {
@@ -205,24 +206,42 @@ TEST_F(ScrubTest, HolesOfDeadExtentsAreNoDamage) {
   EXPECT_EQ(VerifyAll(&env_).seen.CountOf(FindingKind::kDamaged), 1U);
 }
 
-TEST_F(ScrubTest, ADeadExtentDoesNotMakeUpForALiveOneThatIsDamaged) {
-  std::vector<Locator> locators;  // of one size, in one block, with sectors of zeros
-  for (int i = 0; i < 3; ++i) {
-    locators.push_back(ValueOf(store_->Append(std::vector<uint8_t>(1100), {.codec = Codec::kNone}, &unsynced_)));
+// Values of one size, with sectors of zeros; the second is dead, still there and not counted.
+class DeadExtentTest : public ScrubTest {
+ protected:
+  void SetUp() override {
+    ScrubTest::SetUp();
+    for (int i = 0; i < 3; ++i) {
+      locators_.push_back(ValueOf(store_->Append(std::vector<uint8_t>(1100), {.codec = Codec::kNone}, &unsynced_)));
+    }
+    const std::vector<StoreId> stores = {store_->id()};
+    const auto pass = ValueOf(BeginGcPass(directory_.get(), stores, {.rewrite_above = 0}));
+    pass->Mark(locators_[0]);
+    pass->Mark(locators_[2]);
+    while (!ValueOf(pass->ReclaimSome(1 << 20)).done) {
+    }
+    store_.reset();
+    directory_.reset();
+    ASSERT_EQ(VerifyAll(&env_).seen.Text(), "");
   }
-  const std::vector<StoreId> stores = {store_->id()};
-  const auto pass = ValueOf(BeginGcPass(directory_.get(), stores, {.rewrite_above = 0}));
-  pass->Mark(locators[0]);
-  pass->Mark(locators[2]);
-  while (!ValueOf(pass->ReclaimSome(1 << 20)).done) {
-  }
-  store_.reset();
-  directory_.reset();
-  EXPECT_EQ(VerifyAll(&env_).seen.Text(), "");
-  ASSERT_TRUE(env_.FlipBit(kSegmentPath, locators[0].offset_bytes + 100, 1));
+
+  std::vector<Locator> locators_;
+};
+
+TEST_F(DeadExtentTest, DoesNotMakeUpForALiveOneThatIsDamaged) {
+  ASSERT_TRUE(env_.FlipBit(kSegmentPath, locators_[0].offset_bytes + 100, 1));
   const Verified verified = VerifyAll(&env_);
   ASSERT_EQ(verified.seen.findings.size(), 1U) << verified.seen.Text();
   EXPECT_EQ(verified.seen.findings[0].kind, FindingKind::kDoubtful) << verified.seen.Text();
+}
+
+TEST_F(DeadExtentTest, DoesNotMakeUpForALiveOneThatIsCutOff) {
+  const auto whole = ValueOf(env_.ReadSmallFile(kSegmentPath, 1 << 20));
+  ASSERT_OK(env_.ReplaceFile(kSegmentPath, std::span(whole).first(locators_[2].offset_bytes)));
+  const Verified verified = VerifyAll(&env_);
+  ASSERT_EQ(verified.seen.findings.size(), 1U) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.findings[0].kind, FindingKind::kDoubtful) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.findings[0].offset_bytes, locators_[2].offset_bytes);
 }
 
 TEST_F(ScrubTest, AStoreInTheTrashIsLeftOut) {
