@@ -304,11 +304,11 @@ class SegmentVerifier {
     if (verified_.stopped || !expected_.counted_bytes.has_value()) return;
     const uint64_t known_bytes = sound_bytes_ + damaged_bytes_;
     // More than was counted: GC did not count the dead, whose bytes might make up for a live extent that is lost.
-    const bool is_complete = known_bytes == *expected_.counted_bytes;
+    const bool is_exact = known_bytes == *expected_.counted_bytes;
     const bool is_enough = known_bytes >= *expected_.counted_bytes;
     verified_.is_complete = known_bytes + doubtful_bytes_ >= *expected_.counted_bytes;
     for (VerifiedSegment::Piece& piece : verified_.pieces) {
-      if (is_complete && !piece.is_part && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;
+      if (is_exact && !piece.is_part && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;
       if (!is_enough && !expected_.gc_may_run && piece.kind == FindingKind::kLeftover) {
         piece.kind = FindingKind::kDoubtful;
       }
