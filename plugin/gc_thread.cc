@@ -253,7 +253,7 @@ void Gc::NotePass(const Table& table, const Status& status, const GcOutcome& out
   if (!status.ok()) return;
   for (const StoreId store : table.target.stores) {
     const auto live = outcome.live_bytes.find(store);
-    stores_[store] = {static_cast<int64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second};
+    stores_[store] = {static_cast<uint64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second};
   }
 }
 

@@ -21,7 +21,7 @@ void StopGc();
 /// Every table has a pass soon, whatever the counters and quarry_gc say.
 void RequestGc();
 
-struct GcStatus {
+struct GcCounts {
   uint64_t passes = 0;          ///< that ended as they should
   uint64_t passes_dropped = 0;  ///< that gave up
   uint64_t reclaimed_bytes = 0;
@@ -34,15 +34,18 @@ struct GcStatus {
   uint64_t looks = 0;  ///< at whether those that a pass waits for have ended
   uint64_t requests = 0;
   uint64_t requests_done = 0;  ///< as many of them have seen every table's pass end, one way or the other
-  std::string state;           ///< what it does just now
-  std::string last_error;      ///< why the last pass that was dropped was; empty: none was
-  std::string last_damage;     ///< the first damage that the last pass met which met any; empty: none did
+};
+
+struct GcStatus : GcCounts {
+  std::string state;        ///< what it does just now
+  std::string last_error;   ///< why the last pass that was dropped was; empty: none was
+  std::string last_damage;  ///< the first damage that the last pass met which met any; empty: none did
 };
 [[nodiscard]] GcStatus GetGcStatus();
 
 /// What the last pass over a store's table found.
 struct GcStoreStatus {
-  int64_t ended_at = 0;  ///< seconds since 1970, UTC
+  uint64_t ended_at = 0;  ///< seconds since 1970, UTC
   uint64_t live_bytes = 0;
 };
 /// None since the server started: nullopt.

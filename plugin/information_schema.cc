@@ -247,7 +247,7 @@ void StoreGc(THD* thd, Field** fields, const StoreStats& stats) {
   }
   const std::optional<GcStoreStatus> gc = GetGcStoreStatus(stats.store);
   if (!gc) return;
-  StoreTime(fields[tables::kLastGc], thd, static_cast<uint64_t>(gc->ended_at));
+  StoreTime(fields[tables::kLastGc], thd, gc->ended_at);
   StoreNumber(fields[tables::kLastGcLiveBytes], gc->live_bytes);
 }
 
