@@ -63,6 +63,7 @@ class Disk:
 
     def __init__(self, base, inodes, records, planted=lambda record: False):
         self.base, self.inodes = pathlib.Path(base), dict(inodes)
+        records = tell_apart(records)
         self.records = [record for record in records if record.path.split("/")[0] not in IGNORED]
         self.planted = planted
         self.dropped = collections.Counter()  # bytes and names that the last build() left out
@@ -190,6 +191,15 @@ class Disk:
             else:
                 self.dropped["bytes"] += piece_end - position
             position = piece_end
+
+
+def tell_apart(records):
+    """The records, each file's with an inode of its own: a file system gives the inode of a removed file to a new one."""
+    files = {}
+    for count, record in enumerate(records):
+        if record.call in ("create", "mkdir"):
+            files[record.inode] = f"{record.inode}-{count}"
+        yield record._replace(inode=files.get(record.inode, record.inode))
 
 
 def change(stream, record):

@@ -37,7 +37,6 @@ from row_model import Client, RowModel  # noqa: E402
 from harness import io_layer  # noqa: E402
 from harness.gc import Gc  # noqa: E402
 from harness.server import ENGINE, SCRATCH, Server  # noqa: E402
-from harness.waiting import wait_for  # noqa: E402
 
 CLIENTS = 4
 WORK = [kind for kind in KINDS if kind.clients == 1 and not kind.call]
@@ -121,20 +120,10 @@ class Recording:
         if with_gc and ENGINE.upper() == "QUARRY":
             Gc(self.server).run()  # so that holes and unlinked segments are among what may be cut off
         self.last = self.layer.sequence
-        self.wait_for_quiet()
+        self.layer.hold()  # a call that the kill cuts off might be done and not written down, or the reverse
         self.server.kill()
         self.records = io_layer.read_log(self.log, self.layer.kinds())
         self.disk = Disk(self.base, inodes, self.records)
-
-    def wait_for_quiet(self):
-        """No call is under way: one that the kill cuts off may be done and not written down, or written down and not done."""
-        seen = []
-
-        def made_no_call():
-            seen.append(self.layer.sequence)
-            return len(seen) > 1 and seen[-1] == seen[-2]
-
-        wait_for("the server to make no call for a while", made_no_call, every_s=0.2)
 
     def check_complete(self, image):
         """The log, replayed whole, is the directory: nothing was written unseen."""

@@ -11,8 +11,8 @@
 //    which the process died, changed nothing (in mode kTornKill: the first half of its bytes was written). In mode
 //    kLateKill the process dies when the call has been carried out, before its caller hears of it.
 //  - `sequence` counts up at the begin and at the end of each call, so 'A had ended before B began' can be told.
-//  Changes
-//    of names happen one at a time, in the order of the log.
+//    Changes of names happen one at a time, in the order of the log.
+//  - While the test holds the layer no call begins; once none is under way, each that was carried out is in the log.
 //  - Nobody writes a file of the directory unseen: shared writable mappings are refused (InnoDB then writes its log by
 //    calls), and the test compares what the log makes of the directory with the directory itself.
 // Thread-safety: everything may run on any thread.
@@ -32,6 +32,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum call { kCreate, kWrite, kFsync, kFdatasync, kTruncate, kAllocate, kPunch, kRename, kUnlink, kMkdir, kRmdir };
@@ -42,6 +43,7 @@ enum {
   kKindNameSize = 24,
   kEventsMax = 1 << 17,
   kHalf = 2,
+  kAlignment = 4096,  // of what O_DIRECT writes
   kFirstWholeKind = 13
 };
 // What meet() has a call do, where it is not the errno with which it must fail.
@@ -87,7 +89,9 @@ struct control {
   _Atomic int32_t fired;                           // 44   how often the mode has struck
   _Atomic uint32_t event_count;                    // 48   may exceed kEventsMax: the rest was not kept
   uint32_t kind_count;                             // 52
-  char kinds[kKindsMax][kKindNameSize];            // 56
+  _Atomic int32_t is_held;                         // 56   calls wait before they begin
+  _Atomic int32_t under_way;                       // 60   calls that have begun and are not written down yet
+  char kinds[kKindsMax][kKindNameSize];            // 64
   _Alignas(4096) struct event events[kEventsMax];  // 4096
 };
 
@@ -130,6 +134,7 @@ __attribute__((constructor)) static void start(void) {
   for (uint32_t i = 0; i < shared->kind_count; ++i) {
     strncpy(shared->kinds[i], kKinds[i][1], kKindNameSize - 1);
   }
+  atomic_store(&shared->under_way, 0);
   control = shared;
 }
 
@@ -229,6 +234,26 @@ static int meet(enum call call, int kind) {
   return atomic_load(&control->error);
 }
 
+// A call is under way from here until it is written down. While the test holds the layer none begins.
+static int enter(void) {
+  while (true) {
+    while (atomic_load(&control->is_held) != 0) {
+      const struct timespec pause = {.tv_nsec = 1000000};
+      syscall(SYS_nanosleep, &pause, NULL);
+    }
+    atomic_fetch_add(&control->under_way, 1);
+    if (atomic_load(&control->is_held) == 0) return 1;
+    atomic_fetch_sub(&control->under_way, 1);
+  }
+}
+
+static void leave(const int* entered) {
+  if (*entered != 0) atomic_fetch_sub(&control->under_way, 1);
+}
+
+// Until the block ends; `is_one`: whether there is a call at all.
+#define UNDER_WAY(is_one) __attribute__((cleanup(leave), unused)) const int entered = (is_one) ? enter() : 0
+
 static uint64_t tick(void) { return atomic_fetch_add(&control->sequence, 1); }
 
 static void put(const void* data, size_t size) {
@@ -272,15 +297,22 @@ static ssize_t write_call(int descriptor, const void* data, size_t size, off_t o
                          : syscall(SYS_write, descriptor, data, size);
   }
   const int kind = kind_of(path);
+  UNDER_WAY(true);
   const int met = meet(kWrite, kind);
   if (met > 0) return fail(met);
   const size_t wanted = met == kDieHalfWay ? size / kHalf / 512 * 512 : size;
+  // InnoDB goes on filling a block of its log that is being written: what is written down must be what was written.
+  void* copy = NULL;
+  if (log_descriptor >= 0) {
+    if (posix_memalign(&copy, kAlignment, size) != 0) abort();
+    data = memcpy(copy, data, size);
+  }
   const uint64_t begin = tick();
   const ssize_t written = is_positional ? syscall(SYS_pwrite64, descriptor, data, wanted, offset)
                                         : syscall(SYS_write, descriptor, data, wanted);
   if (met != kGoOn) die();
+  const int saved = errno;
   if (written > 0 && log_descriptor >= 0) {
-    const int saved = errno;
     if (!is_positional) offset = syscall(SYS_lseek, descriptor, 0, SEEK_CUR) - written;
     const struct record record = {.begin = begin,
                                   .call = kWrite,
@@ -291,8 +323,9 @@ static ssize_t write_call(int descriptor, const void* data, size_t size, off_t o
                                   .is_durable = (fcntl(descriptor, F_GETFL) & O_DSYNC) != 0,
                                   .data_size = (int32_t)written};
     note(record, path, NULL, data);
-    errno = saved;
   }
+  free(copy);
+  errno = saved;
   return written;
 }
 
@@ -312,6 +345,7 @@ static int plain_call(enum call call, int descriptor, int flags, off_t offset, o
   const int kind = path == NULL ? 0 : kind_of(path);
   uint64_t begin = 0;
   int met = kGoOn;
+  UNDER_WAY(path != NULL);
   if (path != NULL) {
     met = meet(call, kind);
     if (met > 0) return fail(met);
@@ -372,6 +406,7 @@ static int open_call(int directory, const char* name, int flags, mode_t mode) {
     path = below_root(buffer);
   }
   if (path == NULL) return (int)syscall(SYS_openat, directory, name, flags, mode);
+  UNDER_WAY(true);
   pthread_mutex_lock(&names_mutex);
   struct stat info;
   const bool is_there = stat(buffer, &info) == 0;
@@ -424,6 +459,7 @@ static int name_call(enum call call, int directory, const char* name, const char
     second_path = below_root(second_buffer);
   }
   const int kind = path == NULL ? 0 : kind_of(path);
+  UNDER_WAY(path != NULL);
   pthread_mutex_lock(&names_mutex);
   struct stat info = {0};
   // What fails by itself changes nothing: it is no place to be killed at.

@@ -17,6 +17,7 @@ import subprocess
 from typing import NamedTuple
 
 from harness.server import SCRATCH
+from harness.waiting import wait_for
 
 SOURCE = pathlib.Path(__file__).with_name("io_layer.c")
 OPTIONS = ("--innodb-use-native-aio=0",)
@@ -28,8 +29,8 @@ OFF, KILL, TORN_KILL, FAIL_ONCE, FAIL_FROM_THEN_ON, LATE_KILL = range(6)
 
 # Of struct control in io_layer.c.
 MAGIC = 0x31594C4F49
-HEAD = struct.Struct("<QQiiqiiiiII")
-KINDS_OFFSET, KIND_NAME_BYTES = 56, 24
+HEAD = struct.Struct("<QQiiqiiiiIIii")
+KINDS_OFFSET, KIND_NAME_BYTES = 64, 24
 EVENTS_OFFSET, EVENT, EVENTS_MAX = 4096, struct.Struct("<ihh"), 1 << 17
 SIZE_BYTES = EVENTS_OFFSET + EVENT.size * EVENTS_MAX
 RECORD = struct.Struct("<QQiiQqqiiii")
@@ -115,6 +116,11 @@ class IoLayer:
 
     def disarm(self):
         self._put(16, "<i", OFF)
+
+    def hold(self):
+        """No call begins any more, and none is under way: the files and the log stay as they are, and agree."""
+        self._put(56, "<i", 1)
+        wait_for("calls that are under way", lambda: self._head()[12] == 0, every_s=0.01)
 
     @property
     def fired(self):
