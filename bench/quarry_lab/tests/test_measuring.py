@@ -59,9 +59,12 @@ def server(tmp_path_factory):
     assert not lab.directory.exists()
 
 
+THREADS = 3
+
+
 def load(server, operation, **changes):
     return sysbench.Load(**{"operation": operation, "socket": server.socket, "database": "lab", "user": "root", "password": "", "value_bytes": 5000,
-                            "threads": 3, "rows": 100, "tables": 2, "warmup_seconds": 1, "seconds": 1, **changes})
+                            "threads": THREADS, "rows": 100, "tables": 2, "warmup_seconds": 1, "seconds": 1, **changes})
 
 
 @pytest.fixture
@@ -75,6 +78,11 @@ def tables(server):
 def totals(server):
     counts = [server.rows(f"SELECT COUNT(*), COUNT(DISTINCT MD5(data)), MIN(LENGTH(data)), MAX(LENGTH(data)) FROM sbtest{i}")[0] for i in (1, 2)]
     return [tuple(int(x) for x in row) for row in counts]
+
+
+def counts_differ_by(result) -> int:
+    """sysbench counts an event after its statement: at each report one of every thread may be between the two."""
+    return abs(result.reads + result.writes - result.events)
 
 
 def test_inserts_are_counted_all_different_and_of_the_right_length(tables):
@@ -92,10 +100,10 @@ def test_fill_read_and_mix_touch_the_filled_rows_only(tables):
         assert totals(tables) == [(100, 100, 5000, 5000)] * 2
         before = [tables.rows(f"SELECT id, MD5(data) FROM sbtest{i} ORDER BY id") for i in (1, 2)]
         read = sysbench.run(load(tables, "read"), payload)
-        assert read.total_rows_written == 0 and read.reads == read.events > 0
+        assert read.total_rows_written == 0 and counts_differ_by(read) <= THREADS < read.reads
         assert [tables.rows(f"SELECT id, MD5(data) FROM sbtest{i} ORDER BY id") for i in (1, 2)] == before
         mix = sysbench.run(load(tables, "mix"), payload)
-    assert mix.reads + mix.writes == mix.events and 0.05 < mix.writes / mix.events < 0.15
+    assert counts_differ_by(mix) <= THREADS and 0.05 < mix.writes / mix.events < 0.15
     after = [tables.rows(f"SELECT id, MD5(data) FROM sbtest{i} ORDER BY id") for i in (1, 2)]
     assert totals(tables) == [(100, 100, 5000, 5000)] * 2 and after != before
 
