@@ -377,19 +377,21 @@ class InstallationVerifier {
       return;
     }
     // The size of a rewritten one is in its own header, and was compared.
-    if (listed != nullptr && !verified->is_rewritten) CheckSize(store, on_disk, *listed, *size, verified->is_complete);
+    if (listed != nullptr && !verified->is_rewritten) CheckSize(store, on_disk, *listed, *size);
     AddSegmentFindings(Of(FindingKind::kDamaged, store, on_disk.path, "", number), *verified, &totals_, observer_);
   }
 
-  void CheckSize(const StoreOnDisk& store, const SegmentOnDisk& on_disk, const ManifestSegment& listed, uint64_t size,
-                 std::optional<bool> is_complete) {
+  void CheckSize(const StoreOnDisk& store, const SegmentOnDisk& on_disk, const ManifestSegment& listed, uint64_t size) {
     const bool is_active = listed.state == SegmentState::kActive;
     const uint64_t least = is_active ? listed.checkpoint_position_bytes : listed.size_bytes;
     if (size >= least) return;
-    // A range that was reserved, and whose writing failed, may be missing at the end. As many bytes as were counted do
-    // not tell: after a mark pass the dead are not counted, and one of them may make up for a live one that is gone.
-    const bool may_be_failed_write = is_complete.value_or(!is_active);
-    const FindingKind kind = may_be_failed_write ? FindingKind::kDoubtful : FindingKind::kMissing;
+    // A range that was reserved, and whose writing failed, may be missing at the end. It was not counted; but neither
+    // are the dead after a mark pass, and so bytes that are there need not be those that were counted. Of a poisoned
+    // segment what was lost was counted too.
+    const uint64_t counted_bytes = listed.live_bytes + listed.dead_bytes;
+    const bool holds_no_more = kSegmentHeaderSizeBytes + counted_bytes > size;
+    const bool is_lost = is_active || (listed.state == SegmentState::kSealed && holds_no_more);
+    const FindingKind kind = is_lost ? FindingKind::kMissing : FindingKind::kDoubtful;
     Finding finding = Of(kind, store, on_disk.path,
                          "the file has " + std::to_string(size) + " bytes, the manifest says " +
                              (is_active ? "at least " : "") + std::to_string(least),

@@ -190,8 +190,6 @@ class SegmentVerifier {
     const uint64_t size = ExtentSizeBytes(index.header);
     if (is_sound) sound_bytes_ += size;
     if (is_damaged) damaged_bytes_ += size;
-    const bool is_whole = index.header.offset_bytes + size <= window_.file_size_bytes();
-    if (!is_sound && !is_damaged && is_whole) doubtful_bytes_ += size;
     return Status::Ok();
   }
 
@@ -306,7 +304,6 @@ class SegmentVerifier {
     // More than was counted: GC did not count the dead, whose bytes might make up for a live extent that is lost.
     const bool is_exact = known_bytes == *expected_.counted_bytes;
     const bool is_enough = known_bytes >= *expected_.counted_bytes;
-    verified_.is_complete = known_bytes + doubtful_bytes_ >= *expected_.counted_bytes;
     for (VerifiedSegment::Piece& piece : verified_.pieces) {
       if (is_exact && !piece.is_part && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;
       if (!is_enough && !expected_.gc_may_run && piece.kind == FindingKind::kLeftover) {
@@ -335,7 +332,6 @@ class SegmentVerifier {
   uint64_t explained_until_ = 0;                          ///< a piece covers what lies before
   uint64_t sound_bytes_ = 0;
   uint64_t damaged_bytes_ = 0;
-  uint64_t doubtful_bytes_ = 0;  ///< of extents that are there from end to end, with parts that may be damaged
   uint64_t unreadable_ = 0;
   uint64_t more_pieces_ = 0;
 };

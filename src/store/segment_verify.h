@@ -48,8 +48,6 @@ struct VerifiedSegment {
   uint64_t read_bytes = 0;
   bool stopped = false;
   bool is_rewritten = false;  ///< offsets are those of the extents, not of the file
-  /// At least as many bytes of extents are there, whether they verify or not, as were counted. None: not known.
-  std::optional<bool> is_complete;
   std::vector<Piece> pieces;  ///< by offset, at most kPiecesMax
 };
 
