@@ -119,6 +119,7 @@ class World {
   void Observe();
   [[nodiscard]] std::map<uint32_t, std::string> SegmentFiles(StoreId store);
   [[nodiscard]] uint64_t AllocatedBlocks(const std::string& path);
+  [[nodiscard]] uint64_t FileSizeBytes(const std::string& path);
   void CheckNoLeftovers();
 
   // world_operations.cc

@@ -136,6 +136,13 @@ uint64_t World::AllocatedBlocks(const std::string& path) {
   return bytes.ok() ? *bytes / kBlockSizeBytes : 0;
 }
 
+uint64_t World::FileSizeBytes(const std::string& path) {
+  const auto file = disk_.memory()->OpenForRead(path);
+  if (!file.ok()) return 0;
+  const Result<uint64_t> bytes = (*file)->SizeBytes();
+  return bytes.ok() ? *bytes : 0;
+}
+
 void World::CompareStats() {
   const std::vector<StoreStats> list = directory_->ListStores();
   if (disk_.failures() > 0 || disk_.power_is_off())
