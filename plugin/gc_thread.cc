@@ -143,12 +143,14 @@ void Gc::NoteLook() {
 }
 
 void Gc::Run() {
-  uint64_t next_round_s = NowSeconds();
+  std::optional<uint64_t> last_round_s;
   while (thread_.Wait(kTick)) {
     const GcStatus before = status();
     forced_ = before.requests != before.requests_done;
-    if (!forced_ && (!GcIsOn() || NowSeconds() < next_round_s)) continue;
-    next_round_s = NowSeconds() + GcIntervalSeconds();
+    // Asked at each tick: another quarry_gc_interval counts at once.
+    const bool is_due = !last_round_s.has_value() || NowSeconds() >= *last_round_s + GcIntervalSeconds();
+    if (!forced_ && (!GcIsOn() || !is_due)) continue;
+    last_round_s = NowSeconds();
     Round(forced_);
     EndRound(before.requests);
   }
