@@ -99,8 +99,17 @@ def make_servers(variants: list[Variant], request: Request) -> dict[str, LabServ
     for key in sorted({v.server for v in variants} - {TARGET}):
         mine = [v for v in variants if v.server == key]
         plugin = builds[key] if any(v.needs_plugin for v in mine) else None
-        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), request.mycnf)
+        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), {**(_quarry_cache(request) if plugin else {}), **request.mycnf})
     return servers
+
+
+def _quarry_cache(request: Request) -> dict[str, str]:
+    """As much as InnoDB's buffer pool; an older build of the plugin may have none."""
+    return {} if "quarry_cache_size" in request.mycnf else {"loose_quarry_cache_size": str(_buffer_pool_bytes(request))}
+
+
+def _buffer_pool_bytes(request: Request) -> int:
+    return int(normal(request.mycnf.get(_POOL, PINNED[_POOL])))
 
 
 def server_needs(variants: list[Variant], request: Request) -> list[str]:
@@ -114,7 +123,7 @@ def server_needs(variants: list[Variant], request: Request) -> list[str]:
         wanting = [v.label for v in variants if v.server == key and v.needs_plugin]
         if wanting and (path is None or not Path(path).exists()):
             missing.append(f"a plugin at {path} for {wanting[0]} ('make plugin' builds it; or leave it out of --engines)")
-    memory, need = device.memory_info()["MemAvailable"], int(normal(request.mycnf.get(_POOL, PINNED[_POOL]))) + (2 << 30)
+    memory, need = device.memory_info()["MemAvailable"], _buffer_pool_bytes(request) + (2 << 30)
     if memory < need:
         missing.append(f"{need >> 30} GiB of available memory ({memory >> 20} MiB are available)")
     return missing
