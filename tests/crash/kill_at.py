@@ -126,9 +126,10 @@ def changed_file(arguments, server):
     """The kind of the first file in a call's arguments; None for sockets and files that tell nothing (error log)."""
     for quoted, descriptor in PATHS.findall(arguments):
         path = quoted or descriptor
-        if path.startswith(("/proc/", "/dev/")) or path.endswith("error.log"):
+        is_elsewhere = path.startswith("/") and not path.startswith(str(server.directory))
+        if path.endswith("error.log") or (is_elsewhere and path.startswith(("/proc/", "/dev/"))):
             return None
-        if path.startswith("/") and not path.startswith(str(server.directory)):
+        if is_elsewhere:
             continue
         if path in (str(server.datadir), "."):
             return "data directory"
