@@ -52,6 +52,16 @@ bool HasMeaning(const Values& values, uint64_t at) {
 
 constexpr uint32_t kKey = 7;
 
+class CorruptionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP()
+        << "one thread has no races, and takes minutes: the core runs these plain and with the other sanitizers";
+#endif
+  }
+};
+
 /// Nothing is kept in memory, so that each read looks at the files; values may be encrypted.
 DirectoryOptions OptionsForFlips() {
   DirectoryOptions options = TestOptions();
@@ -63,7 +73,7 @@ DirectoryOptions OptionsForFlips() {
   return options;
 }
 
-TEST(CorruptionTest, EveryBitOfASegment) {
+TEST_F(CorruptionTest, EveryBitOfASegment) {
   struct Variant {
     Codec codec;
     uint32_t key;
@@ -151,9 +161,9 @@ void FlipRewrittenSegment(uint32_t key) {
   flips.Print(key == 0 ? "rewritten segment" : "rewritten segment, encrypted");
 }
 
-TEST(CorruptionTest, EveryBitOfARewrittenSegment) { FlipRewrittenSegment(0); }
+TEST_F(CorruptionTest, EveryBitOfARewrittenSegment) { FlipRewrittenSegment(0); }
 
-TEST(CorruptionTest, EveryBitOfARewrittenSegmentOfEncryptedExtents) { FlipRewrittenSegment(kKey); }
+TEST_F(CorruptionTest, EveryBitOfARewrittenSegmentOfEncryptedExtents) { FlipRewrittenSegment(kKey); }
 
 /// Every bit of a small file: each in an installation of its own, for opening may write it anew.
 void FlipSmallFile(const std::string& path, bool is_needed) {
@@ -189,11 +199,11 @@ void FlipSmallFile(const std::string& path, bool is_needed) {
   flips.Print(path.c_str());
 }
 
-TEST(CorruptionTest, EveryBitOfAManifest) { FlipSmallFile("/home/stores/0000000000000001/MANIFEST", true); }
+TEST_F(CorruptionTest, EveryBitOfAManifest) { FlipSmallFile("/home/stores/0000000000000001/MANIFEST", true); }
 
-TEST(CorruptionTest, EveryBitOfTheDirectory) { FlipSmallFile("/home/DIRECTORY", true); }
+TEST_F(CorruptionTest, EveryBitOfTheDirectory) { FlipSmallFile("/home/DIRECTORY", true); }
 
-TEST(CorruptionTest, EveryBitOfAPathMarker) { FlipSmallFile("/disk1/quarry/PATH", true); }
+TEST_F(CorruptionTest, EveryBitOfAPathMarker) { FlipSmallFile("/disk1/quarry/PATH", true); }
 
 }  // namespace
 }  // namespace quarry
