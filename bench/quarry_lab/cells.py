@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from . import stats
-from .plan import Cell
+from .plan import WITHOUT_PAYLOAD, Cell
 from .stats import Summary
 from .variants import LABELS
 
@@ -55,6 +55,8 @@ def memory_ratio(point: dict) -> float | None:
 
 def payload_rate(point: dict) -> float:
     """Payload bytes written per second in the measured interval."""
+    if point["operation"] in WITHOUT_PAYLOAD:
+        return 0.0
     result = point["result"]
     return result["writes"] * point["batch_rows"] * point["size_bytes"] / result["interval_seconds"]
 

@@ -11,12 +11,15 @@ import hashlib
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pymysql
 
 from . import device
 from .connected import ConnectedServer
+from .request import LabError
 from .server import PrivateServer
 
 DATABASE = "lab"
@@ -50,6 +53,7 @@ _LOOSE = "loose_"  # before the name of an option that the server need not know
 SETTLE_TIMEOUT_SECONDS = 300
 _QUIET_POLLS = 5
 _POLL_SECONDS = 0.1
+GC_INTERVAL = "quarry_gc_interval"
 
 
 class ConfigurationError(Exception):
@@ -99,7 +103,7 @@ class LabServer(ConnectedServer):
         self.plugins = plugins
         self.key, self.directory, self.plugin, self.rocksdb, self.extra = key, Path(directory), plugin, rocksdb, extra
         self.server: PrivateServer | None = None
-        self.datasets: dict[tuple[str, int], str] = {}  # (variant, size) -> what is loaded; forgotten with the data directory
+        self.datasets: dict[tuple[str, int, str], str] = {}  # (variant, size, setting) -> what is loaded; forgotten with the data directory
         self._io_device = None
 
     def options(self) -> list[str]:
@@ -207,6 +211,33 @@ class LabServer(ConnectedServer):
                 except FileNotFoundError:
                     pass
         return total
+
+    @contextmanager
+    def steady_gc(self) -> Iterator[None]:
+        """Meanwhile Quarry looks every second for tables that need a mark pass, so that passes and garbage keep step in a short time, too."""
+        if not self.plugin:
+            yield
+            return
+        interval = self.variables()[GC_INTERVAL]
+        self.execute(f"SET GLOBAL {GC_INTERVAL}=1")
+        try:
+            yield
+        finally:
+            self.execute(f"SET GLOBAL {GC_INTERVAL}={interval}")
+
+    def collect_garbage(self) -> None:
+        """A mark pass over all of Quarry's tables, to its end. Raises LabError when it does not end."""
+        if not self.plugin:
+            return
+        self.execute("SET GLOBAL quarry_gc_now=ON")
+        deadline = time.monotonic() + SETTLE_TIMEOUT_SECONDS
+        while True:
+            now = self.status("quarry_gc%")
+            if int(now["quarry_gc_requests_done"]) >= int(now["quarry_gc_requests"]):
+                return
+            if time.monotonic() > deadline:
+                raise LabError(f"the mark pass has not ended after {SETTLE_TIMEOUT_SECONDS} s: {now['quarry_gc_state']}; {now['quarry_gc_last_error']}")
+            time.sleep(_POLL_SECONDS)
 
     def settle(self) -> dict:
         """

@@ -16,13 +16,16 @@ from .variants import Variant
 
 OPERATIONS = ("insert", "read", "mix")
 OPERATION_LABELS = {"insert": "durable insert", "read": "hot read", "mix": "90/10 mix", "few": "read of 64 rows",
-                    "updated": "read of 64 rows beside an updater"}
+                    "updated": "read of 64 rows beside an updater", "constant": "a constant, no table", "update": "update of the value",
+                    "counter": "update of an INT beside the value"}
+WITHOUT_DATASET = ("insert", "constant")
+WITHOUT_PAYLOAD = ("counter",)  # what it writes is not the value
 FEW_ROWS = 64  # of `few` and `updated`: so few that a reader meets the updater
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is repeated in every round. `setting`: a network, a protocol, a number of data paths; whatever else the experiment varies."""
+    """What is repeated in every round. `setting`: a network, a protocol, a number of data paths, a kind of payload; whatever else the experiment varies."""
 
     operation: str
     variant: str

@@ -3,14 +3,16 @@ Measures points on tables of one BLOB column with sysbench: loads datasets, sett
 
 Each record carries the raw figures of its round (load generator, bytes written by the server's process and to the device,
 processors used by whom, memory, settling), so every table and verdict can be recomputed from points.jsonl.
+A point's setting is the kind of its payload; without one it has the request's.
 
 Bytes written per payload byte are counted from before the load until the server has settled after it, warm-up included: deferred work
-belongs to who caused it.
+belongs to who caused it. `update` is measured in a steady state: the rows were written over before, GC looks every second, and a mark
+pass before and one after the load leave both ends alike, so that what GC rewrites of this load's garbage is counted with it.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,28 +20,30 @@ from . import device, noise, stats, sysbench
 from .experiments.base import Bench, Context
 from .lab_server import LabServer
 from .payload import Payload
-from .plan import FEW_ROWS, OPERATION_LABELS, Block, Point
+from .plan import FEW_ROWS, OPERATION_LABELS, WITHOUT_DATASET, WITHOUT_PAYLOAD, Block, Point
 from .request import LabError
 from .target import SCHEMA_PREFIX, TargetServer
 from .variants import ALL, Variant, column_names, create_table
 
 INSERT_SCHEMA = f"{SCHEMA_PREFIX}insert"
 Server = LabServer | TargetServer
+DatasetKey = tuple[str, int, str]  # variant, size, setting
 
 
 class TableBench(Bench):
-    """Externally synchronised. `servers` by key; the caller starts and closes them."""
+    """Externally synchronised. `servers` by key, `payloads` by kind; the caller starts and closes them."""
 
-    def __init__(self, context: Context, servers: dict[str, Server], payload: Payload):
+    def __init__(self, context: Context, servers: dict[str, Server], payloads: dict[str, Payload]):
         self.directory, self.progress, self.settings = context.run, context.progress, context.request.settings
-        self.servers, self.payload = servers, payload
+        self.servers, self.payloads, self.payload = servers, payloads, payloads[context.request.payload]
         self.write_rate = 0.0  # the device's own, for the space that an insert point may need
         self._conditioned = False
-        self._memory_of: dict[tuple[str, int], dict] = {}
-        self._cached_before: dict[tuple[str, int], dict[str, int]] = {}  # of an engine that tells of all its tables together
+        self._memory_of: dict[DatasetKey, dict] = {}
+        self._cached_before: dict[DatasetKey, dict[str, int]] = {}  # of an engine that tells of all its tables together
 
     def describe(self) -> dict:
-        return {"payload": self.payload.describe(), "servers": {key: server.describe() for key, server in self.servers.items()}}
+        return {"payload": self.payload.describe(), "payloads": [payload.describe() for payload in self.payloads.values()],
+                "servers": {key: server.describe() for key, server in self.servers.items()}}
 
     def begin(self, block: Block) -> None:
         if not self._conditioned:
@@ -118,25 +122,26 @@ class TableBench(Bench):
         server.execute(f"CREATE DATABASE IF NOT EXISTS `{name}`")
         server.execute(f"USE `{name}`")
 
-    def _dataset_schema(self, variant: Variant, size_bytes: int) -> str:
-        return f"{SCHEMA_PREFIX}{variant.key.replace('-', '_')}_{size_bytes}"
+    def _payload(self, point: Point) -> Payload:
+        return self.payloads[point.setting] if point.setting else self.payload
 
     def _ensure_dataset(self, point: Point, server: Server, variant: Variant) -> str:
         """Loads the rows that reads and updates need, unless they are there; returns the schema."""
-        schema = self._dataset_schema(variant, point.size_bytes)
-        if (variant.key, point.size_bytes) not in server.datasets:
+        key = dataset_key(point)
+        schema = SCHEMA_PREFIX + "_".join(str(part).replace("-", "_") for part in key if part)
+        if key not in server.datasets:
             self.progress.step(f"loading {variant.label} {point.size_bytes // 1024} KB")
             self._use_schema(server, schema)
             if variant.engine == "ROCKSDB" and isinstance(server, LabServer):
-                self._cached_before[(variant.key, point.size_bytes)] = cached_bytes(server, variant, schema)
+                self._cached_before[key] = cached_bytes(server, variant, schema)
             self._create_tables(server, variant, point.size_bytes)
-            sysbench.fill(replace(self._load(point, server, "read", schema), threads=4), self.payload)
+            sysbench.fill(replace(self._load(point, server, "read", schema), threads=4), self._payload(point))
             value, each = column_names(variant)[0], point.size_bytes // variant.columns
             for i in range(1, self.settings.tables + 1):
                 (count,) = server.rows(f"SELECT COUNT(*), MIN(LENGTH({value})), MAX(LENGTH({value})) FROM sbtest{i}")
                 if [int(x) for x in count] != [self._rows(point.size_bytes), each, each]:
                     raise LabError(f"the dataset of {variant.label} is wrong: rows and lengths {count}")
-            server.datasets[(variant.key, point.size_bytes)] = schema
+            server.datasets[key] = schema
         return schema
 
     def _warm(self, server: Server, schema: str, variant: Variant) -> None:
@@ -148,10 +153,9 @@ class TableBench(Bench):
 
     def _drop_datasets(self, size_bytes: int) -> None:
         for server in self.servers.values():
-            for variant_key, size in [k for k in server.datasets if k[1] == size_bytes]:
-                server.execute(f"DROP DATABASE `{self._dataset_schema(ALL[variant_key], size)}`")
-                del server.datasets[(variant_key, size)]
-                self._memory_of.pop((variant_key, size), None)
+            for key in [key for key in server.datasets if key[1] == size_bytes]:
+                server.execute(f"DROP DATABASE `{server.datasets.pop(key)}`")
+                self._memory_of.pop(key, None)
             self._bound_disk(server)
 
     # --- space ---
@@ -160,12 +164,12 @@ class TableBench(Bench):
         if isinstance(server, LabServer) and server.disk_bytes() > self.settings.disk_budget_bytes:
             self._recycle(server)
 
-    def _check_space(self, point: Point, server: Server) -> None:
+    def _check_space(self, point: Point, server: Server, load: sysbench.Load) -> None:
         """Before a point that writes: room for what the device could take at its own rate, and as much again for redo and doublewrite."""
         if not isinstance(server, LabServer):
             return
         seconds = self.settings.seconds + self.settings.warmup_seconds
-        share = 1.0 if point.operation == "insert" else (100 - self.settings.read_percent) / 100 * 2
+        share = 1.0 if point.operation == "insert" else load.write_percent / 100 * 2
         need = int(self.write_rate * seconds * share) + self.settings.disk_reserve_bytes
         if device.free_bytes(server.directory) >= need:
             return
@@ -179,27 +183,48 @@ class TableBench(Bench):
     def measure(self, point: Point) -> dict:
         variant = ALL[point.variant]
         server = self.servers[variant.server]
-        if point.operation in ("insert", "mix"):
-            self._check_space(point, server)
-        if point.operation == "insert":
+        if point.operation in ("insert", "mix", "update"):
+            self._check_space(point, server, self._load(point, server, point.operation, INSERT_SCHEMA))
+        if point.operation in WITHOUT_DATASET:
             schema = INSERT_SCHEMA
             self._use_schema(server, schema)
-            self._create_tables(server, variant, point.size_bytes)
+            if point.operation == "insert":
+                self._create_tables(server, variant, point.size_bytes)
         else:
             schema = self._ensure_dataset(point, server, variant)
             self.progress.step(f"warming {variant.label} {point.size_bytes // 1024} KB")
             self._warm(server, schema, variant)
+            if point.operation == "update":
+                self._write_over(point, server, schema)
         record = self._measure(point, server, variant, schema)
-        if point.operation == "insert":
+        if point.operation in WITHOUT_DATASET:
             server.execute(f"DROP DATABASE {INSERT_SCHEMA}")
             self._bound_disk(server)
         return record
 
+    def _write_over(self, point: Point, server: Server, schema: str) -> None:
+        """As long as is measured then: a table that was just filled holds no garbage, and its first updates would be cheaper than all later ones."""
+        self.progress.step("writing the dataset over")
+        with self._gc(point, server):
+            sysbench.run(replace(self._load(point, server, "update", schema), warmup_seconds=0), self._payload(point))
+        self._collect_garbage(point, server)
+
+    def _gc(self, point: Point, server: Server) -> AbstractContextManager[None]:
+        return server.steady_gc() if point.operation == "update" and isinstance(server, LabServer) else nullcontext()
+
+    def _beside(self, point: Point, load: sysbench.Load) -> AbstractContextManager[None]:
+        return sysbench.updating(load, self._payload(point)) if point.operation == "updated" else nullcontext()
+
+    def _collect_garbage(self, point: Point, server: Server) -> None:
+        if point.operation == "update" and isinstance(server, LabServer):
+            self.progress.step("waiting for a mark pass")
+            server.collect_garbage()
+
     def _memory(self, point: Point, server: Server, variant: Variant, schema: str) -> dict | None:
         """What the server's caches hold of the dataset once every row was read; asked once a dataset, outside measured intervals."""
-        if point.operation == "insert" or not isinstance(server, LabServer):
+        if point.operation in WITHOUT_DATASET or not isinstance(server, LabServer):
             return None
-        key = (variant.key, point.size_bytes)
+        key = dataset_key(point)
         if key not in self._memory_of:
             rows = self._rows(point.size_bytes) * self.settings.tables
             cached = growth(self._cached_before.get(key, {}), cached_bytes(server, variant, schema))
@@ -220,15 +245,16 @@ class TableBench(Bench):
         load = self._load(point, server, point.operation, schema)
         self.progress.step(f"{variant.label} {point.size_bytes // 1024} KB {OPERATION_LABELS[point.operation]} x {point.threads}")
         counters_before = server.counters()
-        with noise.Meter(own_pids) as meter, (sysbench.updating(load, self.payload) if point.operation == "updated" else nullcontext()):
-            result = sysbench.run(load, self.payload)
+        with noise.Meter(own_pids) as meter, self._beside(point, load), self._gc(point, server):
+            result = sysbench.run(load, self._payload(point))
         counters_run = server.counters()
+        self._collect_garbage(point, server)
         self.progress.step(f"settling after {variant.label}")
         settled_after = server.settle()
         counters_after = server.counters()
-        payload_bytes = result.total_rows_written * point.size_bytes
+        payload_bytes = 0 if point.operation in WITHOUT_PAYLOAD else result.total_rows_written * point.size_bytes
         return {
-            "payload": self.payload.kind, "tables": self.settings.tables, "batch_rows": load.batch_rows,
+            "payload": self._payload(point).kind, "tables": self.settings.tables, "batch_rows": load.batch_rows,
             "result": result.as_dict(),
             "payload_bytes_written": payload_bytes,
             "written": written(counters_before, counters_run, counters_after, payload_bytes),
@@ -248,6 +274,10 @@ class TableBench(Bench):
         names = [row[0] for row in server.rows("SHOW COLUMNS FROM INFORMATION_SCHEMA.QUARRY_COLUMNS")]
         rows = server.rows(f"SELECT * FROM INFORMATION_SCHEMA.QUARRY_COLUMNS WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = 'sbtest1'")
         return [{name.lower(): value for name, value in zip(names, row, strict=True)} for row in rows]
+
+
+def dataset_key(point: Point) -> DatasetKey:
+    return point.variant, point.size_bytes, point.setting
 
 
 def cached_bytes(server: LabServer, variant: Variant, schema: str) -> dict[str, int]:

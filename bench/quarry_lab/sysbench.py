@@ -16,7 +16,8 @@ from .payload import Payload
 from .program import ProgramError, RunningProgram
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "sysbench"
-OPERATIONS = {"insert": "blob_insert.lua", "read": "blob_read.lua", "mix": "blob_mix.lua", "few": "blob_read.lua", "updated": "blob_read.lua"}
+OPERATIONS = {"insert": "blob_insert.lua", "read": "blob_read.lua", "mix": "blob_mix.lua", "few": "blob_read.lua", "updated": "blob_read.lua",
+              "constant": "blob_constant.lua", "update": "blob_mix.lua", "counter": "blob_counter.lua"}
 
 
 class SysbenchError(ProgramError):
@@ -45,6 +46,11 @@ class Load:
     session_sql: str = ""
     columns: int = 1  # of value_bytes each
     id_expression: str = ""
+
+    @property
+    def write_percent(self) -> int:
+        """Of the statements of a mix of reads and updates."""
+        return 100 if self.operation == "update" else 100 - self.read_percent
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
         "--mysql-ignore-errors=none",
         f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95",
         f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
-        f"--read-percent={load.read_percent}", f"--batch-rows={load.batch_rows}",
+        f"--read-percent={100 - load.write_percent}", f"--batch-rows={load.batch_rows}",
         f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",
         f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",
         str(SCRIPTS / script),
@@ -147,7 +153,7 @@ def run(load: Load, payload: Payload) -> LoadResult:
 @contextmanager
 def updating(load: Load, payload: Payload) -> Iterator[None]:
     """Meanwhile one client updates the same rows without a pause. An error of it is raised at the end."""
-    command = _command(replace(load, threads=1, read_percent=0), payload, OPERATIONS["mix"])
+    command = _command(replace(load, operation="update", threads=1), payload, OPERATIONS["update"])
     command[1:1] = ["--time=0", "--events=0"]
     running = RunningLoad([*command, "run"], payload)
     try:

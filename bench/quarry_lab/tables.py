@@ -64,6 +64,10 @@ def _notes(cells: Cells, key: CellKey, variant: str) -> str:
     return f"[yellow]{', '.join(notes)}[/yellow]" if notes else ""
 
 
+def _head(key: CellKey) -> str:
+    return " ".join(x for x in (OPERATION_LABELS[key.operation], size_label(key.size_bytes), key.setting, f"x{key.threads}") if x)
+
+
 def _row(cells: Cells, key: CellKey, variant: str, against: list[str], rate: stats.Summary | None) -> list[str]:
     rate_found = cells.summary(key, variant, throughput)
     assert rate_found  # only variants that have rounds get a row
@@ -88,8 +92,8 @@ def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:
     for heading in ("events/s", "range", *(f"/ {cells.label(r)}" for r in against), "p95 ms", "B/B", "dev"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("notes")
-    keys = sorted(cells.keys(), key=lambda k: (list(OPERATION_LABELS).index(k.operation), k.size_bytes, k.threads))
-    sections = [(f"{OPERATION_LABELS[key.operation]} {size_label(key.size_bytes)} x{key.threads}", [key]) for key in keys]
+    keys = sorted(cells.keys(), key=lambda k: (list(OPERATION_LABELS).index(k.operation), k.size_bytes, k.setting, k.threads))
+    sections = [(_head(key), [key]) for key in keys]
     add_sections(table, cells, sections, lambda key, variant: _row(cells, key, variant, against, rate))
     return [table]
 
@@ -119,8 +123,8 @@ def size_label(size_bytes: int) -> str:
 
 
 def size_panels(cells: Cells, operation: str, figure: Callable[[dict], float | None]) -> list[charts.Panel]:
-    """By size: the figure against client threads. Empty when the operation was not measured."""
-    keys = [k for k in cells.keys() if k.operation == operation]
+    """By size: the figure against client threads. Empty when the operation was not measured. Cells with a setting of their own are left out."""
+    keys = [k for k in cells.keys() if k.operation == operation and not k.setting]
     panels = []
     for size in sorted({k.size_bytes for k in keys}):
         threads = sorted({k.threads for k in keys if k.size_bytes == size})
@@ -138,12 +142,12 @@ def throughput_figure(cells: Cells, operation: str):
 
 def bytes_written_figure(cells: Cells):
     """Bytes written per payload byte of durable inserts, by size, at the largest thread count. None when not measured."""
-    keys = [k for k in cells.keys() if k.operation == "insert"]
+    keys = [k for k in cells.keys() if k.operation == "insert" and not k.setting]
     if not keys:
         return None
     threads = max(k.threads for k in keys)
     sizes = sorted({k.size_bytes for k in keys if k.threads == threads})
     series = [charts.Series(v, cells.label(v), [cells.summary(CellKey("insert", size, threads), v, bytes_written_ratio) for size in sizes])
-              for v in cells.variants()]
+              for v in cells.variants() if any(cells.rounds(key, v) for key in keys)]
     return charts.bars(f"bytes written per payload byte, durable insert, {threads} threads", "value size", "bytes / byte",
                        [size_label(size) for size in sizes], series)

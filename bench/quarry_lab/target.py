@@ -94,7 +94,7 @@ class TargetServer(ConnectedServer):
 
     def __init__(self, key: str, address: Address):
         self.key, self.address = key, address
-        self.datasets: dict[tuple[str, int], str] = {}
+        self.datasets: dict[tuple[str, int, str], str] = {}
 
     @property
     def login(self) -> dict:

@@ -31,6 +31,7 @@ class Variant:
     session_sql: str = ""  # every client connection runs it first
     size_min_bytes: int = 0
     columns: int = 1  # values per row, each an equal share of the size
+    counter: bool = False  # an INT column of that name beside the values
     sequence_cache: int = 0  # ids come from a SEQUENCE with this cache instead of AUTO_INCREMENT
     server: str = "main"  # which server of the run it lives on
 
@@ -99,6 +100,9 @@ ALL = {
         Variant("quarry-2blob-default", "QUARRY, two BLOBs, default options", "QUARRY", columns=2),
         Variant("quarry-2varbinary", "QUARRY, two VARBINARYs", "QUARRY", column="varbinary", columns=2),
         *(_swept(kib) for kib in SWEEP_KIB),
+        Variant("innodb-counter", "InnoDB, an INT beside the BLOB", "InnoDB", counter=True),
+        Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="core", counter=True),
+        Variant("no-table", "SQL layer alone", ""),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
         Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),
     )
@@ -169,5 +173,6 @@ def create_table(variant: Variant, size_bytes: int, table: str) -> str:
     comment = f' COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE={inline}"' if inline is not None else ""
     options = f" {variant.table_options}" if variant.table_options else ""
     values = ", ".join(f"{name} {column_type(variant, size_bytes // variant.columns)}{comment}" for name in column_names(variant))
-    counter = "" if variant.sequence_cache else " AUTO_INCREMENT"
-    return f"CREATE TABLE {table} (id INT PRIMARY KEY{counter}, {values}) ENGINE={variant.engine}{options}"
+    ids = "" if variant.sequence_cache else " AUTO_INCREMENT"
+    counter = ", counter INT NOT NULL DEFAULT 0" if variant.counter else ""
+    return f"CREATE TABLE {table} (id INT PRIMARY KEY{ids}, {values}{counter}) ENGINE={variant.engine}{options}"

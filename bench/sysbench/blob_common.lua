@@ -1,6 +1,6 @@
 -- Common part of the BLOB workloads for sysbench 1.0.20: options, payloads, prepared statements, and the report in one JSON line.
 -- Tables are sbtest1..sbtestN (id INT PRIMARY KEY AUTO_INCREMENT, data <type>), made by the caller; `prepare` only fills them.
--- With --columns=N the values are in columns data1..dataN.
+-- With --columns=N the values are in columns data1..dataN. A column `counter` beside them has a default.
 --
 -- Client cost. The client shares the machine with the server, so it must not copy or escape a value: values are binary
 -- parameters of prepared statements, bound anew for each write to an address inside one big buffer (a bind costs about a
@@ -182,6 +182,14 @@ function blob.update_statements(con)
    return statements
 end
 
+function blob.counter_statements(con)
+   local statements = {}
+   for t = 1, sysbench.opt.tables do
+      statements[t] = blob.statement(con, "UPDATE sbtest" .. t .. " SET counter = counter + 1 WHERE id = ?", "i")
+   end
+   return statements
+end
+
 local function any_table()
    return sysbench.opt.tables == 1 and 1 or sysbench.rand.uniform(1, sysbench.opt.tables)
 end
@@ -198,6 +206,12 @@ function blob.update_one(statements)
    local statement = statements[any_table()]
    statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
    statement:set_values()
+   statement:execute()
+end
+
+function blob.count_one(statements)
+   local statement = statements[any_table()]
+   statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
    statement:execute()
 end
 

@@ -1,7 +1,8 @@
 """
 Experiments on tables of one BLOB column with sysbench (runner.TableBench), and what their kinds of server need.
 
-Variants are those of variants.ALL; every variant lives on a private server of the run ('main', 'baseline').
+Variants are those of variants.ALL; every variant lives on a private server of the run ('main', 'baseline'). A cell's setting is the
+kind of its payload; without one it has the request's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .. import device, sysbench, target
 from ..cells import CellKey, Cells
 from ..lab_server import PINNED, LabServer, file_sha256, normal
 from ..payload import KINDS, Payload
-from ..plan import OPERATION_LABELS, OPERATIONS, Cell, table_cells
+from ..plan import OPERATION_LABELS, OPERATIONS, WITHOUT_DATASET, Cell, table_cells
 from ..request import DATA, Request
 from ..results import RunDirectory
 from ..runner import TableBench, line
@@ -66,7 +67,7 @@ class TableExperiment(Experiment):
 
     def seconds_around(self, request: Request) -> float:
         blocks = self.plan(request)
-        loading = sum(len({p.variant for p in b.points if p.operation != "insert"}) for b in blocks)
+        loading = sum(len({p.variant for p in b.points if p.operation not in WITHOUT_DATASET}) for b in blocks)
         loaded_bytes = loading * request.settings.dataset_bytes * 2
         probing = request.rounds * (request.settings.device_probe_seconds + 4)
         return START_SECONDS + ((5 << 29) + loaded_bytes) / CONDITIONING_BYTES_PER_SECOND + probing
@@ -75,14 +76,15 @@ class TableExperiment(Experiment):
     def open(self, context: Context) -> Iterator[TableBench]:
         request = context.request
         with ExitStack() as stack:
-            payload = stack.enter_context(Payload(request.payload))
+            kinds = dict.fromkeys((request.payload, *(cell.setting for cell in self.cells(request) if cell.setting)))
+            payloads = {kind: stack.enter_context(Payload(kind)) for kind in kinds}
             servers: dict[str, LabServer | TargetServer] = {**make_servers(self.variants(request), request)}
             if request.target:
                 servers[TARGET] = TargetServer(TARGET, request.target)
             for server in servers.values():
                 stack.callback(server.close)
                 server.start()
-            yield TableBench(context, servers, payload)
+            yield TableBench(context, servers, payloads)
 
     def line(self, record: dict) -> str:
         return super().line({**record, "operation": OPERATION_LABELS[record["operation"]]}) + line(record)
