@@ -1,0 +1,54 @@
+"""The rules by which the project's own targets are judged, from the raw rounds of a run."""
+
+from __future__ import annotations
+
+from ..cells import CellKey, Cells, bytes_written_ratio, payload_rate
+from ..plan import OPERATION_LABELS
+from ..stats import Summary, human_bytes
+from ..verdicts import MET, NOT_MET, Finding, Verdict, figures_of, judge, not_measured
+
+INNODB = "innodb"
+WORDS = (MET, NOT_MET)
+DEVICE_SHARE = 0.9  # of the device's raw sequential rate: then it is the limit
+
+
+def ratio_text(ratio: Summary) -> str:
+    return f"{ratio.median:.2f}x (rounds {ratio.low:.2f}-{ratio.high:.2f})"
+
+
+def judge_ratio(cells: Cells, finding: Finding, keys: list[CellKey], floor: float, parameters: dict, variant: str = "quarry", over: str = INNODB) -> Verdict:
+    """Every one of the measured cells must reach the floor by its median."""
+    ratios = cells.ratios(keys, variant, over)
+    if not ratios:
+        return not_measured(finding, "no such cell with both engines in this run")
+    key, worst = min(ratios.items(), key=lambda item: item[1].median)
+    found = (f"{ratio_text(worst)} at {OPERATION_LABELS[key.operation]} x{key.threads}"
+             + (f", the lowest of {len(ratios)} cells" if len(ratios) > 1 else ""))
+    return judge(finding, worst.median >= floor, found, {"ratio": figures_of(worst)}, cells.rounds_of([key], (variant, over)), parameters, WORDS)
+
+
+def device_share(cells: Cells, key: CellKey, variant: str, rate: Summary | None) -> float | None:
+    """The median payload rate over the median of the device's raw sequential rate."""
+    written = cells.summary(key, variant, payload_rate)
+    return written.median / rate.median if written and rate else None
+
+
+def judge_ratio_or_device(cells: Cells, finding: Finding, key: CellKey, floor: float, rate: Summary | None, parameters: dict) -> Verdict:
+    """rate: the device's raw sequential rate, of which DEVICE_SHARE will do as well."""
+    ratio, share = cells.ratio(key, "quarry", INNODB), device_share(cells, key, "quarry", rate)
+    if not ratio or share is None or not rate:
+        return not_measured(finding, "no such cell with both engines in this run")
+    found = f"{ratio_text(ratio)}, {share:.0%} of the device's {human_bytes(rate.median)}/s"
+    figures = {"ratio": figures_of(ratio), "share_of_device": share}
+    points = cells.rounds_of([key], ("quarry", INNODB))
+    return judge(finding, ratio.median >= floor or share >= DEVICE_SHARE, found, figures, points, parameters, WORDS)
+
+
+def judge_bytes_written(cells: Cells, finding: Finding, keys: list[CellKey], most: float, parameters: dict) -> Verdict:
+    """None of the measured cells may write more bytes per payload byte, by its median."""
+    found = [(key, s) for key in keys if (s := cells.summary(key, "quarry", bytes_written_ratio))]
+    if not found:
+        return not_measured(finding, "no such cell in this run")
+    key, worst = max(found, key=lambda item: item[1].median)
+    text = f"{worst.median:.3f} (rounds {worst.low:.3f}-{worst.high:.3f}) at x{key.threads}"
+    return judge(finding, worst.median <= most, text, {"bytes_per_byte": figures_of(worst)}, cells.rounds_of([key], ["quarry"]), parameters, WORDS)
