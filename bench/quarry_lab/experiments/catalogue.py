@@ -9,8 +9,9 @@ from .e2 import AutoIncrement
 from .e3 import FetchCompressed
 from .e4 import Protocols
 from .e5 import DiskData
+from .targets import Targets
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData())}
-# What the lab runs; `core` is the project's own comparison, not a published experiment.
+    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets())}
+# What the lab runs; the others are the project's own comparisons, not published experiments.
 PUBLISHED = tuple(e for e in EXPERIMENTS.values() if e.source)

@@ -1,0 +1,218 @@
+"""The project's targets: their rules on synthetic rounds, and that each operation of theirs does what it says, on a private server."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from quarry_lab import sysbench
+from quarry_lab.cells import payload_rate
+from quarry_lab.experiments.base import Context
+from quarry_lab.experiments.targets import Targets
+from quarry_lab.experiments.targets_findings import INSERT_FLOORS, NO_TABLE, SIZES_KIB, TEXT3
+from quarry_lab.lab_server import LabServer
+from quarry_lab.payload import Payload
+from quarry_lab.plan import Point
+from quarry_lab.progress import RunProgress
+from quarry_lab.request import Settings
+from quarry_lab.results import RunDirectory
+from quarry_lab.runner import TableBench
+from quarry_lab.server import PLUGIN
+from quarry_lab.variants import KIB
+from rich.console import Console
+
+SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}
+DEVICE_RATE = 1e9
+INNODB_RATE = 1000.0
+
+
+class Run:
+    def __init__(self, points, rounds=3, device_rate=DEVICE_RATE):
+        self.points = points
+        self.run = {"parameters": {"name": "targets", "rounds": rounds, "settings": {"seconds": 10}, "payload": "random"},
+                    "sessions": [{"device_probes": [{"round": 1, "sequential_write_bytes_per_second": device_rate}]}]}
+
+
+@pytest.fixture
+def rounds(make_point):
+    """Three rounds of one cell, a processor of the server used throughout."""
+
+    def build(variant, operation, size_kib, threads, rate, setting="", **changes):
+        made = []
+        for number in (1, 2, 3):
+            point = make_point(variant=variant, operation=operation, size_bytes=size_kib * KIB, threads=threads, round_number=number, rate=rate, **changes)
+            point |= {"setting": setting, "payload_bytes_written": point["result"]["writes"] * size_kib * KIB,
+                      "configuration": {"innodb_compression_algorithm": "zlib"}}
+            point["cpu"] |= {"server_cpus": 1.0, "seconds": 10.0}
+            made.append(point)
+        return made
+
+    return build
+
+
+def verdict_of(points, finding, **run):
+    return next(v for v in Targets().verdicts(Run(points, **run)) if v.id == f"targets-{finding}")
+
+
+def test_without_points_no_target_is_judged():
+    found = Targets().verdicts(Run([]))
+    assert len({v.id for v in found}) == len(found) == 38
+    assert all(v.state == "not judged" and v.reason.startswith("not measured") for v in found)
+
+
+def test_every_finding_has_its_cells_in_the_default_grid(rounds):
+    points = [p for cell in Targets().cells(Targets().request())
+              for p in rounds(cell.variant, cell.operation, cell.size_bytes // KIB, cell.threads, INNODB_RATE, cell.setting)]
+    assert all(v.state != "not judged" for v in Targets().verdicts(Run(points)))
+
+
+@pytest.mark.parametrize("threads, size_kib, floor", [(t, s, f) for t, floors in INSERT_FLOORS.items() for s, f in floors.items()])
+def test_insert_is_judged_by_the_ratio_to_innodb(rounds, threads, size_kib, floor):
+    def state(ratio, **run):
+        both = [*rounds("innodb", "insert", size_kib, threads, INNODB_RATE), *rounds("quarry", "insert", size_kib, threads, INNODB_RATE * ratio)]
+        return verdict_of(both, f"insert-{size_kib}kb-x{threads}", device_rate=1e12, **run).state
+
+    assert (state(floor + 0.01), state(floor - 0.01), state(floor + 0.01, rounds=1)) == ("met", "not met", "not judged")
+
+
+def test_the_largest_insert_may_reach_the_device_instead(rounds):
+    points = [*rounds("innodb", "insert", 448, 32, INNODB_RATE), *rounds("quarry", "insert", 448, 32, 1500.0)]
+    taken = 1500 * 448 * KIB
+    assert verdict_of(points, "insert-448kb-x32", device_rate=taken / 0.91).state == "met"
+    assert verdict_of(points, "insert-448kb-x32", device_rate=taken / 0.89).state == "not met"
+    # Only there.
+    points = [*rounds("innodb", "insert", 448, 8, INNODB_RATE), *rounds("quarry", "insert", 448, 8, 1500.0)]
+    assert verdict_of(points, "insert-448kb-x8", device_rate=taken).state == "not met"
+
+
+def test_small_values_are_judged_by_their_worst_cell(rounds):
+    points = [p for operation in ("insert", "read", "mix") for p in rounds("innodb", operation, 4, 8, INNODB_RATE)]
+    good = [p for operation in ("insert", "read") for p in rounds("quarry", operation, 4, 8, INNODB_RATE)]
+    assert verdict_of([*points, *good, *rounds("quarry", "mix", 4, 8, 971.0)], "4kb").state == "met"
+    worst = verdict_of([*points, *good, *rounds("quarry", "mix", 4, 8, 960.0)], "4kb")
+    assert worst.state == "not met" and "0.96x" in worst.reason and "90/10 mix x8, the lowest of 3" in worst.reason
+
+
+@pytest.mark.parametrize("rate, states", [(1060.0, ("met", "met")), (1040.0, ("not met", "not met")), (1055.0, ("met", "not met"))])
+def test_hot_reads_are_judged_by_innodb_and_by_the_sql_layer(rounds, rate, states):
+    points = [*rounds("innodb", "read", 64, 8, INNODB_RATE), *rounds("quarry", "read", 64, 8, rate), *rounds(NO_TABLE, "constant", 64, 8, 1056.0 / 0.9)]
+    assert (verdict_of(points, "read-64kb").state, verdict_of(points, "constant-64kb").state) == states
+
+
+def test_the_mix_at_its_threads_and_updates_beside_the_value(rounds):
+    mix = [*rounds("innodb", "mix", 64, 16, INNODB_RATE), *rounds("quarry", "mix", 64, 16, 1410.0)]
+    assert verdict_of(mix, "mix-64kb").state == "met" and verdict_of(mix, "mix-24kb").state == "not judged"
+    counter = [*rounds("innodb-counter", "counter", 64, 8, INNODB_RATE), *rounds("quarry-counter", "counter", 64, 8, 990.0)]
+    assert verdict_of(counter, "counter").state == "not met"
+
+
+@pytest.mark.parametrize("operation, most", [("insert", 1.05), ("update", 1.6)])
+def test_bytes_written_are_judged_at_eight_threads_and_more(rounds, operation, most):
+    few = rounds("quarry", operation, 64, 1, 100.0, ratio=2.2)
+    assert verdict_of(few, f"written-{operation}-64kb").state == "not judged"
+    assert operation == "update" or verdict_of(few, "written-insert-64kb-x1").state == "not met"
+    good = [*few, *rounds("quarry", operation, 64, 8, 100.0, ratio=most)]
+    assert verdict_of(good, f"written-{operation}-64kb").state == "met"
+    worst = verdict_of([*good, *rounds("quarry", operation, 64, 32, 100.0, ratio=most + 0.01)], f"written-{operation}-64kb")
+    assert worst.state == "not met" and worst.reason.endswith("at x32")
+
+
+def test_compressed_inserts_are_judged_against_both_rivals(rounds):
+    points = [*rounds("quarry-lz4", "insert", 64, 32, 2100.0, TEXT3), *rounds("innodb-page-compressed", "insert", 64, 32, INNODB_RATE, TEXT3),
+              *rounds("rocksdb", "insert", 64, 32, 1100.0, TEXT3)]
+    pages = verdict_of(points, "lz4-64kb-innodb-page-compressed")
+    assert pages.state == "met" and "pages compressed with zlib" in pages.reason
+    assert verdict_of(points, "lz4-64kb-rocksdb").state == "not met"
+    # Incompressible values of the same size and threads are cells of their own.
+    assert verdict_of(points, "insert-64kb-x32").state == "not judged"
+
+
+@pytest.mark.parametrize("lz4_rate, share, state", [(1600.0, 0.95, "met"), (1400.0, 0.95, "not met"), (1600.0, 0.5, "not applicable")])
+def test_the_gain_of_lz4_counts_where_the_device_was_the_limit(rounds, lz4_rate, share, state):
+    points = [*rounds("quarry-lz4", "insert", 64, 32, lz4_rate, TEXT3), *rounds("quarry", "insert", 64, 32, INNODB_RATE)]
+    verdict = verdict_of(points, "lz4-64kb-gain", device_rate=INNODB_RATE * 64 * KIB / share)
+    assert verdict.state == state
+    # One processor throughout: as many bytes per core as per second.
+    assert verdict.figures["gigabytes_per_core_second"]["median"] == pytest.approx(lz4_rate * 64 * KIB / 1e9)
+
+
+def test_tables_and_charts_keep_the_payloads_apart(rounds):
+    points = [*rounds("quarry-lz4", "insert", 64, 32, 1600.0, TEXT3), *rounds("quarry", "insert", 64, 32, INNODB_RATE),
+              *rounds("innodb", "insert", 64, 32, INNODB_RATE)]
+    for point in points:
+        point["memory_free_before"] = {"MemAvailable": 1 << 30}
+    run, console = Run(points), Console(width=200, file=io.StringIO(), record=True)
+    Targets().report(console, run)
+    text = console.export_text()
+    assert "durable insert 64 KB text3 x32" in text and "durable insert 64 KB x32" in text and "GB/s per core" in text
+    assert {"insert", "bytes-written"} == set(Targets().figures(run))
+
+
+def test_parts_of_the_grid_and_its_own_payloads(tmp_path: Path):
+    experiment = Targets()
+    request = replace(experiment.request(), operations=["update", "constant"], sizes_bytes=[64 * KIB], plugin=tmp_path / "none.so")
+    assert {(c.operation, c.variant, c.threads) for c in experiment.cells(request)} == {
+        ("update", "quarry", 8), ("update", "quarry", 32), ("constant", NO_TABLE, 8)}
+    assert any("no --payload" in missing for missing in experiment.needs(replace(request, payload=TEXT3)))
+    assert not any("no --payload" in missing for missing in experiment.needs(request))
+    assert {c.size_bytes // KIB for c in experiment.cells(experiment.request()) if c.setting == TEXT3} == set(SIZES_KIB)
+
+
+@pytest.fixture
+def bench(tmp_path: Path):
+    """A bench of tiny datasets on a private server, without a measuring run around it."""
+    experiment, settings = Targets(), Settings(seconds=1, warmup_seconds=0, dataset_bytes=4 << 20, disk_reserve_bytes=0)
+    request = replace(experiment.request(), settings=settings)
+    run = RunDirectory(tmp_path / "run", experiment.identity(request))
+    lab = LabServer("main", tmp_path / "main", PLUGIN, rocksdb=False, extra=SMALL).start()
+    try:
+        with Payload("random", 4 << 20) as random, Payload(TEXT3, 4 << 20) as text, RunProgress(Console(file=io.StringIO()), "t", [], 0) as progress:
+            yield TableBench(Context(request, run, progress), {"main": lab}, {"random": random, TEXT3: text})
+    finally:
+        lab.close()
+
+
+SIZE, THREADS = 64 * KIB, 2
+
+
+@pytest.mark.skipif(not PLUGIN.exists(), reason=f"no plugin at {PLUGIN} (make plugin)")
+def test_each_operation_does_what_it_says(bench):
+    lab = bench.servers["main"]
+    updates_are_steady_gc_is_counted_and_the_payload_is_the_settings(bench, lab)
+    the_constant_is_sent_whole_and_no_engine_is_asked(bench, lab)
+    the_counter_moves_and_the_value_stays(bench, lab)
+
+
+def the_constant_is_sent_whole_and_no_engine_is_asked(bench, lab):
+    def counted(name):
+        return int(lab.status(name)[name.lower()])
+
+    sent, looked_up = counted("Bytes_sent"), counted("Handler_read_key")
+    result = bench.measure(Point(1, "constant", SIZE, THREADS, NO_TABLE))["result"]
+    assert result["reads"] > 1000 and result["total_rows_written"] == 0
+    assert 1 <= (counted("Bytes_sent") - sent) / (result["reads"] * SIZE) < 1.1
+    assert counted("Handler_read_key") - looked_up < 10  # of the lab's own questions
+
+
+def the_counter_moves_and_the_value_stays(bench, lab):
+    record = bench.measure(Point(1, "counter", SIZE, THREADS, "quarry-counter"))
+    assert record["payload"] == "random" and record["written"]["server_bytes_per_payload_byte"] is None
+    assert payload_rate({**record, "operation": "counter", "size_bytes": SIZE}) == 0
+    schema = lab.datasets[("quarry-counter", SIZE, "")]
+    values = lab.rows(f"SELECT id, MD5(data) FROM {schema}.sbtest1 ORDER BY id")
+    load = sysbench.Load("counter", schema, SIZE, THREADS, **lab.login, rows=len(values), warmup_seconds=0, seconds=1)
+    counted = record["result"]["total_rows_written"] + sysbench.run(load, bench.payload).total_rows_written
+    assert lab.rows(f"SELECT SUM(counter), MIN(LENGTH(data)) FROM {schema}.sbtest1") == [(counted, SIZE)] and counted > len(values)
+    assert lab.rows(f"SELECT id, MD5(data) FROM {schema}.sbtest1 ORDER BY id") == values
+
+
+def updates_are_steady_gc_is_counted_and_the_payload_is_the_settings(bench, lab):
+    interval = lab.variables()["quarry_gc_interval"]
+    record = bench.measure(Point(1, "update", SIZE, THREADS, "quarry-lz4", TEXT3))
+    result, status, written = record["result"], record["quarry_status"], record["payload_bytes_written"]
+    assert result["reads"] == 0 and written == result["total_rows_written"] * SIZE > 0
+    assert status["quarry_gc_passes"] >= 1 and status["quarry_gc_reclaimed_bytes"] > 0 and status["quarry_gc_requests_done"] == 1
+    assert lab.variables()["quarry_gc_interval"] == interval != "1"
+    # About 3:1, and a compressed value takes whole blocks.
+    assert record["payload"] == TEXT3 and 0.3 < status["quarry_stored_bytes_appended"] / written < 0.5
+    assert status["quarry_stored_bytes_appended"] < record["written"]["server_bytes"] < written
