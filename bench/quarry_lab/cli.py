@@ -48,6 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     bench = verbs.add_parser("bench", help="run one experiment", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     bench.add_argument("--exp", choices=sorted(EXPERIMENTS), default="core", help="; ".join(f"{k}: {e.title}" for k, e in sorted(EXPERIMENTS.items())))
+    bench.add_argument("--scale", choices=SCALES, default="normal", help="quick: one short round of a small grid, for a look; full: five rounds or a larger grid")
     bench.add_argument("--sizes", type=_numbers, metavar="KB,...", help="value sizes in KB (default: the experiment's)")
     bench.add_argument("--threads", type=_numbers, metavar="N,...", help="client threads (default: the experiment's)")
     bench.add_argument("--ops", type=_words, metavar="OP,...", help="operations (default: the experiment's)")
@@ -127,7 +128,7 @@ def _settings(request: Request, arguments: argparse.Namespace):
 
 
 def bench_request(experiment: Experiment, arguments: argparse.Namespace) -> Request:
-    request = apply_options(experiment.request(), arguments)
+    request = apply_options(experiment.request(arguments.scale), arguments)
     request.options = parse_options(request.options, arguments.option)
     if arguments.sizes:
         request.sizes_bytes = [s * KIB for s in arguments.sizes]

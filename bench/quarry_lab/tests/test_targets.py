@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import sysbench
+from quarry_lab import cli, sysbench
 from quarry_lab.cells import payload_rate
 from quarry_lab.experiments.base import Context
+from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
 from quarry_lab.experiments.targets_findings import INSERT_FLOORS, NO_TABLE, SIZES_KIB, TEXT3
 from quarry_lab.lab_server import LabServer
@@ -156,6 +157,13 @@ def test_parts_of_the_grid_and_its_own_payloads(tmp_path: Path):
     assert any("no --payload" in missing for missing in experiment.needs(replace(request, payload=TEXT3)))
     assert not any("no --payload" in missing for missing in experiment.needs(request))
     assert {c.size_bytes // KIB for c in experiment.cells(experiment.request()) if c.setting == TEXT3} == set(SIZES_KIB)
+
+
+def test_a_look_is_asked_for_by_its_scale():
+    arguments = cli.build_parser().parse_args(["bench", "--exp", "targets", "--scale", "quick", "--sizes", "64"])
+    request = cli.bench_request(EXPERIMENTS["targets"], arguments)
+    assert (request.scale, request.rounds, request.settings.seconds, request.sizes_bytes) == ("quick", 1, 3, [64 * KIB])
+    assert 0 < len(Targets().cells(request)) < len(Targets().cells(Targets().request()))
 
 
 @pytest.fixture
