@@ -86,6 +86,30 @@ def page_cache_bytes(directory: str | Path) -> int:
     return sum(int(line) for line in found.stdout.split())
 
 
+def drop_page_cache(directory: str | Path) -> None:
+    """The kernel lets go of all that it holds of the files under a directory, once it is written."""
+    sync_file_system(Path(directory))
+    for root, _directories, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(root, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                fd = os.open(path, os.O_RDONLY)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(fd)
+
+
+def anonymous_bytes(pid: int) -> int | None:
+    """
+    Resident memory of a process that no file is behind: heap, stacks, caches of its own; not its code, not the page cache. None when it
+    has ended.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), None)
+
+
 def memory_info() -> dict[str, int]:
     """Bytes of /proc/meminfo that bear on buffered writes."""
     wanted = ("MemTotal", "MemFree", "MemAvailable", "Cached", "Dirty", "Writeback")

@@ -80,6 +80,14 @@ def _existing(path: Path) -> Path:
     return path if path.exists() else _existing(path.parent)
 
 
+def cache_options(engine: str, memory_bytes: int) -> dict[str, str]:
+    """Caches and redo log of a server whose memory is limited."""
+    shares = {"innodb_buffer_pool_size": BUFFER_POOL_SHARE}
+    if engine == "ROCKSDB":
+        shares |= {"rocksdb_block_cache_size": BLOCK_CACHE_SHARE, "rocksdb_db_write_buffer_size": MEMTABLES_SHARE}
+    return {"innodb_log_file_size": str(REDO_BYTES), **{name: str(int(memory_bytes * share)) for name, share in shares.items()}}
+
+
 def paths_of(setting: str) -> int:
     """'2 paths' -> 2"""
     return int(setting.split()[0])
@@ -116,10 +124,8 @@ class DiskBench(Bench):
     def _memory_limit(self) -> dict:
         if self._cgroup:
             return {"how": "memory cgroup", **self._cgroup.describe()}
-        return {"how": f"small caches and direct I/O, but for QUARRY's reads ({reason_against()})", "cache_bytes": int(self._part(BUFFER_POOL_SHARE))}
-
-    def _part(self, share: float) -> str:
-        return str(int(self.request.options["memory_bytes"] * share))
+        return {"how": f"small caches and direct I/O, but for QUARRY's reads ({reason_against()})",
+                "cache_bytes": int(self.request.options["memory_bytes"] * BUFFER_POOL_SHARE)}
 
     # --- a server for a block ---
     def begin(self, block: Block) -> None:
@@ -139,11 +145,10 @@ class DiskBench(Bench):
 
     def _start(self, engine: DiskEngine, paths: int, port: int) -> LabServer:
         layout = Layout.of(self.request.options, paths)
-        extra = {**java.network_options(port, [LOOPBACK]), "innodb_buffer_pool_size": self._part(BUFFER_POOL_SHARE), "innodb_log_file_size": str(REDO_BYTES),
+        extra = {**java.network_options(port, [LOOPBACK]), **cache_options(engine.engine, self.request.options["memory_bytes"]),
                  "innodb_log_group_home_dir": str(layout.redo), **self.request.mycnf}
         if engine.engine == "ROCKSDB":
-            extra = {"rocksdb_block_cache_size": self._part(BLOCK_CACHE_SHARE), "rocksdb_db_write_buffer_size": self._part(MEMTABLES_SHARE),
-                     "rocksdb_use_direct_reads": "OFF" if self._cgroup else "ON", **extra}
+            extra = {"rocksdb_use_direct_reads": "OFF" if self._cgroup else "ON", **extra}
         if engine.engine == "QUARRY":
             extra = {"quarry_data_paths": ";".join(str(path) for path in layout.data), **extra}
         plugin = self.request.plugin if engine.engine == "QUARRY" else None

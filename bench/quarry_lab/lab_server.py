@@ -126,12 +126,26 @@ class LabServer(ConnectedServer):
         self.server.start()
         self.datasets = {}
         self._io_device = device.device_of(self.directory)
-        self._connection = pymysql.connect(unix_socket=str(self.server.socket), user="root", autocommit=True, charset="utf8mb4",
-                                           read_timeout=900, write_timeout=900)
+        self._connect()
         self.execute(f"CREATE DATABASE {DATABASE}")
-        self._connection.select_db(DATABASE)
+        self.execute(f"USE {DATABASE}")
         self.verify_pinned()
         return self
+
+    def _connect(self) -> None:
+        self._connection = pymysql.connect(unix_socket=self.socket, user="root", autocommit=True, charset="utf8mb4", read_timeout=900, write_timeout=900)
+
+    def restart_cold(self) -> None:
+        """Stopped cleanly and started on the same data, with nothing of it in memory: no cache of the server's, no page cache."""
+        assert self.server
+        self._disconnect()
+        self.server.stop()
+        for path in (self.directory, *self.paths):
+            device.drop_page_cache(path)
+        self.server.start()
+        self._connect()
+        self.execute(f"USE {DATABASE}")
+        self.verify_pinned()
 
     def close(self) -> None:
         """Stops the server and removes its data. A server that hangs in shutdown is killed: its data is not needed."""

@@ -56,8 +56,8 @@ def take_snapshot() -> Snapshot:
 
 def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_seconds: float) -> dict:
     """
-    Processors used on average between two snapshots. own_pids: the servers and this process, alive in both; children_cpu_seconds: what
-    already reaped children (the load generator) used.
+    Processors used on average between two snapshots. own_pids: the servers and this process; children_cpu_seconds: what children reaped
+    meanwhile (the load generator, a server that was restarted) used, since each began.
     """
     seconds = after.time - before.time
 
@@ -68,7 +68,8 @@ def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_se
     own = sum(ticks_of(pid) for pid in own_pids if pid in after.processes)
     kernel = sum(ticks_of(pid) for pid, process in after.processes.items() if process.kernel)
     others = {pid: ticks_of(pid) for pid, process in after.processes.items() if not process.kernel and pid not in own_pids}
-    children = children_cpu_seconds * _TICKS_PER_SECOND
+    used_before = sum(before.processes[pid].ticks for pid in own_pids if pid in before.processes and pid not in after.processes)
+    children = children_cpu_seconds * _TICKS_PER_SECOND - used_before
     foreign = max(0.0, after.busy_ticks - before.busy_ticks - own - kernel - children)
     top = sorted(((t, after.processes[pid].name) for pid, t in others.items() if t > 0), reverse=True)[:3]
 
@@ -108,8 +109,8 @@ def children_cpu_seconds() -> float:
 
 class Meter:
     """
-    `with Meter(pids) as meter: ...`, then meter.usage: what usage() returns for that time. pids: servers, and whatever else is ours and
-    alive at both ends; this process and children that end within are counted anyway.
+    `with Meter(pids) as meter: ...`, then meter.usage: what usage() returns for that time. pids: servers, and whatever else of ours is
+    alive at one end at least (own_pids takes what starts within); this process and children that end within are counted anyway.
     """
 
     def __init__(self, own_pids: set[int]):

@@ -61,20 +61,8 @@ class TableBench(Bench):
 
     # --- preparing ---
     def _condition(self, server: LabServer) -> None:
-        """
-        Brings a fresh server to the state that it keeps later: once over the redo log (its first pass goes into space that the file
-        system has never written, a journal commit with each flush) and once through the buffer pool (while free pages are left
-        InnoDB flushes at the checkpoint's pace alone, at a third of the later speed). Else whoever comes first pays.
-        """
         self.progress.step("writing once over the redo log and the buffer pool")
-        value_bytes = 64 << 10
-        found = server.variables()
-        rows = max(int(found["innodb_log_file_size"]), int(found["innodb_buffer_pool_size"])) * 5 // 4 // value_bytes
-        self._use_schema(server, "conditioning")
-        server.execute("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB) ENGINE=InnoDB")
-        sysbench.fill(sysbench.Load("read", "conditioning", value_bytes, threads=4, rows=rows, **server.login), self.payload)
-        server.execute("DROP DATABASE conditioning")
-        server.settle()
+        condition(server, self.payload)
 
     def _recycle(self, server: LabServer) -> None:
         self.progress.step("starting the server on a fresh directory")
@@ -118,10 +106,6 @@ class TableBench(Bench):
             server.execute(f"DROP TABLE IF EXISTS sbtest{i}")
             server.execute(create_table(variant, size_bytes, f"sbtest{i}"))
 
-    def _use_schema(self, server: Server, name: str) -> None:
-        server.execute(f"CREATE DATABASE IF NOT EXISTS `{name}`")
-        server.execute(f"USE `{name}`")
-
     def _payload(self, point: Point) -> Payload:
         return self.payloads[point.setting] if point.setting else self.payload
 
@@ -131,7 +115,7 @@ class TableBench(Bench):
         schema = SCHEMA_PREFIX + "_".join(str(part).replace("-", "_") for part in key if part)
         if key not in server.datasets:
             self.progress.step(f"loading {variant.label} {point.size_bytes // 1024} KB")
-            self._use_schema(server, schema)
+            use_schema(server, schema)
             if variant.engine == "ROCKSDB" and isinstance(server, LabServer):
                 self._cached_before[key] = cached_bytes(server, variant, schema)
             self._create_tables(server, variant, point.size_bytes)
@@ -146,7 +130,7 @@ class TableBench(Bench):
 
     def _warm(self, server: Server, schema: str, variant: Variant) -> None:
         """Every value is read once, so that a hot read is one."""
-        self._use_schema(server, schema)
+        use_schema(server, schema)
         sums = ", ".join(f"BIT_XOR(CRC32({name}))" for name in column_names(variant))
         for i in range(1, self.settings.tables + 1):
             server.rows(f"SELECT {sums} FROM sbtest{i}")
@@ -187,7 +171,7 @@ class TableBench(Bench):
             self._check_space(point, server, self._load(point, server, point.operation, INSERT_SCHEMA))
         if point.operation in WITHOUT_DATASET:
             schema = INSERT_SCHEMA
-            self._use_schema(server, schema)
+            use_schema(server, schema)
             if point.operation == "insert":
                 self._create_tables(server, variant, point.size_bytes)
         else:
@@ -278,6 +262,27 @@ class TableBench(Bench):
 
 def dataset_key(point: Point) -> DatasetKey:
     return point.variant, point.size_bytes, point.setting
+
+
+def condition(server: LabServer, payload: Payload) -> None:
+    """
+    Brings a fresh server to the state that it keeps later: once over the redo log (its first pass goes into space that the file
+    system has never written, a journal commit with each flush) and once through the buffer pool (while free pages are left
+    InnoDB flushes at the checkpoint's pace alone, at a third of the later speed). Else whoever comes first pays.
+    """
+    value_bytes = 64 << 10
+    found = server.variables()
+    rows = max(int(found["innodb_log_file_size"]), int(found["innodb_buffer_pool_size"])) * 5 // 4 // value_bytes
+    use_schema(server, "conditioning")
+    server.execute("CREATE TABLE sbtest1 (id INT PRIMARY KEY AUTO_INCREMENT, data LONGBLOB) ENGINE=InnoDB")
+    sysbench.fill(sysbench.Load("read", "conditioning", value_bytes, threads=4, rows=rows, **server.login), payload)
+    server.execute("DROP DATABASE conditioning")
+    server.settle()
+
+
+def use_schema(server: Server, name: str) -> None:
+    server.execute(f"CREATE DATABASE IF NOT EXISTS `{name}`")
+    server.execute(f"USE `{name}`")
 
 
 def cached_bytes(server: LabServer, variant: Variant, schema: str) -> dict[str, int]:

@@ -17,7 +17,7 @@ from .program import ProgramError, RunningProgram
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "sysbench"
 OPERATIONS = {"insert": "blob_insert.lua", "read": "blob_read.lua", "mix": "blob_mix.lua", "few": "blob_read.lua", "updated": "blob_read.lua",
-              "constant": "blob_constant.lua", "update": "blob_mix.lua", "counter": "blob_counter.lua"}
+              "constant": "blob_constant.lua", "update": "blob_mix.lua", "counter": "blob_counter.lua", "range": "blob_range.lua"}
 
 
 class SysbenchError(ProgramError):
@@ -46,6 +46,7 @@ class Load:
     session_sql: str = ""
     columns: int = 1  # of value_bytes each
     id_expression: str = ""
+    range_bytes: int = 1  # of a range read
 
     @property
     def write_percent(self) -> int:
@@ -98,7 +99,7 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
         f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95",
         f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
         f"--read-percent={100 - load.write_percent}", f"--batch-rows={load.batch_rows}",
-        f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",
+        f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}", f"--range-bytes={load.range_bytes}",
         f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",
         str(SCRIPTS / script),
     ]

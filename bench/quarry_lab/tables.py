@@ -119,6 +119,8 @@ def _caption(cells: Cells, rate: stats.Summary | None) -> str:
 
 
 def size_label(size_bytes: int) -> str:
+    if size_bytes >= KIB * KIB and size_bytes % (KIB * KIB) == 0:
+        return f"{size_bytes // (KIB * KIB)} MB"
     return f"{size_bytes // KIB} KB" if size_bytes >= KIB else f"{size_bytes} B"
 
 

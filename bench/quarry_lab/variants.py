@@ -167,12 +167,13 @@ def column_names(variant: Variant) -> list[str]:
     return ["data"] if variant.columns == 1 else [f"data{i}" for i in range(1, variant.columns + 1)]
 
 
-def create_table(variant: Variant, size_bytes: int, table: str) -> str:
-    """The statement as the published experiment writes it, but for the engine's name."""
+def create_table(variant: Variant, size_bytes: int, table: str, more_columns: str = "") -> str:
+    """The statement as the published experiment writes it, but for the engine's name. more_columns: of the caller's, after the values."""
     inline = inline_bytes(variant, size_bytes)
     comment = f' COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE={inline}"' if inline is not None else ""
     options = f" {variant.table_options}" if variant.table_options else ""
     values = ", ".join(f"{name} {column_type(variant, size_bytes // variant.columns)}{comment}" for name in column_names(variant))
     ids = "" if variant.sequence_cache else " AUTO_INCREMENT"
     counter = ", counter INT NOT NULL DEFAULT 0" if variant.counter else ""
-    return f"CREATE TABLE {table} (id INT PRIMARY KEY{ids}, {values}{counter}) ENGINE={variant.engine}{options}"
+    more = f", {more_columns}" if more_columns else ""
+    return f"CREATE TABLE {table} (id INT PRIMARY KEY{ids}, {values}{counter}{more}) ENGINE={variant.engine}{options}"

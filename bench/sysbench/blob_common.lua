@@ -33,6 +33,7 @@ sysbench.cmdline.options = {
    rows_per_transaction = {"prepare: rows per transaction", 16},
    columns = {"Values per row", 1},
    id_expression = {"blob_insert: an SQL expression for the id, e.g. NEXTVAL(ids); empty: AUTO_INCREMENT", ""},
+   range_bytes = {"blob_range: bytes read of a value", 65536},
    batch_rows = {"blob_insert: rows per INSERT statement", 1},
    session_sql = {"A statement that every connection runs first, e.g. SET quarry_read_batch_bytes=65536", ""},
    payload_path = {"File (or /proc/self/fd/N) that holds the payload bytes; empty: made here, at random", ""},
@@ -199,6 +200,24 @@ function blob.select_one(statements)
    statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
    local result = statement:execute() -- the whole value is received and stored by the client library
    assert(result.nrows == 1, "a point select found no row")
+   result:free()
+end
+
+-- A part of a value, at a place chosen at random.
+function blob.range_statements(con)
+   local statements = {}
+   for t = 1, sysbench.opt.tables do
+      statements[t] = blob.statement(con, "SELECT SUBSTRING(data, ?, " .. sysbench.opt.range_bytes .. ") FROM sbtest" .. t .. " WHERE id = ?", "ii")
+   end
+   return statements
+end
+
+function blob.select_range(statements)
+   local statement = statements[any_table()]
+   statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.value_bytes - sysbench.opt.range_bytes + 1)
+   statement.ids[2][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
+   local result = statement:execute()
+   assert(result.nrows == 1, "a range select found no row")
    result:free()
 end
 
