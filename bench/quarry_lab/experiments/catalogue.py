@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import Experiment
+from .cold import Cold
 from .core import Core
 from .e1 import InlinePartsBatches
 from .e2 import AutoIncrement
@@ -12,6 +13,6 @@ from .e5 import DiskData
 from .targets import Targets
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets())}
+    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold())}
 # What the lab runs; the others are the project's own comparisons, not published experiments.
 PUBLISHED = tuple(e for e in EXPERIMENTS.values() if e.source)

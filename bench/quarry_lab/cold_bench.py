@@ -1,0 +1,255 @@
+"""
+Measures tables that are several times larger than the memory: a fresh server and fresh data for each variant and size, a restart before
+each point, so that no point profits from what an earlier one read.
+
+Server, page cache of its files included, live in a memory cgroup. Cold means: the server was stopped and started on its data, and the
+kernel let go of its files' pages; from then on the limit alone decides what stays, and with keys drawn uniformly from four times the
+memory that is at most a quarter.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import device, noise, stats, sysbench
+from .disk_bench import cache_options
+from .experiments.base import Bench, Context
+from .lab_server import DATABASE, LabServer
+from .memory_cgroup import MemoryCgroup, reason_against
+from .payload import DEFAULT_BYTES, Payload
+from .plan import OPERATION_LABELS, Block, Point
+from .request import DATA, LabError, Request
+from .runner import cached_bytes, condition, use_schema, written
+from .tables import size_label
+from .variants import ALL, KIB, Variant, create_table
+
+RANGE_BYTES = 64 * KIB
+# The columns that are no BLOB: a number and a text of 40 bytes.
+OTHER_COLUMNS = "k INT NOT NULL DEFAULT 7, note VARCHAR(60) NOT NULL DEFAULT 'forty bytes of text beside a large value'"
+_SCAN = "SELECT COUNT(*), SUM(k), BIT_XOR(CRC32(note)) FROM sbtest1"
+_INSERT_SCHEMA = "inserts"
+_PACKET_BYTES_MIN = 128 << 20  # a statement with the longest value
+_ONE_LOADER_BYTES = 1 << 20  # longer values are loaded by one client: each holds several copies of its value in the server's memory
+_SAMPLE_SECONDS = 0.05
+_ALIGNMENT_BYTES = 4096  # of direct I/O
+
+
+@dataclass(frozen=True)
+class Work:
+    """What sysbench does for an operation."""
+
+    script: str
+    range_bytes: int = 1
+
+
+WORK = {"cold-read": Work("read"), "range": Work("range", RANGE_BYTES), "memory-insert": Work("insert"), "memory-read": Work("read")}
+OPERATIONS = (*WORK, "columns")
+COLD_OPERATIONS = ("cold-read", "columns", "range")
+
+
+class PeakMemory:
+    """Samples a process's anonymous memory until the block ends; then `peak_bytes`."""
+
+    def __init__(self, pid: int):
+        self.pid, self.peak_bytes = pid, 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+
+    def _sample(self) -> None:
+        while not self._ended.wait(_SAMPLE_SECONDS) and (found := device.anonymous_bytes(self.pid)) is not None:
+            self.peak_bytes = max(self.peak_bytes, found)
+
+    def __enter__(self) -> PeakMemory:
+        self.peak_bytes = device.anonymous_bytes(self.pid) or 0
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+class ColdBench(Bench):
+    """Externally synchronised. Use as a context manager: what runs is ended on exit."""
+
+    def __init__(self, context: Context, payload_bytes: int):
+        """payload_bytes: the longest value."""
+        self.run, self.progress, self.request = context.run, context.progress, context.request
+        self._longest = payload_bytes
+        self._stack = ExitStack()
+        self._payload: Payload
+        self._cgroup: MemoryCgroup | None = None
+        self._server: LabServer | None = None
+
+    def __enter__(self) -> ColdBench:
+        kind = self.request.payload
+        self._payload = self._stack.enter_context(Payload(kind, max(DEFAULT_BYTES[kind], 2 * self._longest)))
+        if reason_against() is None:
+            self._cgroup = self._stack.enter_context(MemoryCgroup(self.request.options["memory_bytes"]))
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self._close_server()
+        self._stack.close()
+
+    def describe(self) -> dict:
+        limit = {"how": "memory cgroup", **self._cgroup.describe()} if self._cgroup else {"how": f"none ({reason_against()})"}
+        return {"payload": self._payload.describe(), "memory_limit": limit}
+
+    @property
+    def server(self) -> LabServer:
+        assert self._server
+        return self._server
+
+    # --- a server and its data for a block ---
+    def begin(self, block: Block) -> None:
+        point = block.points[0]
+        if any(p.operation == "cold-read" for p in block.points):
+            self._probe_device(block.round, point.size_bytes)
+        variant = ALL[point.variant]
+        self.progress.step(f"starting a server for {variant.label}")
+        self._server = self._start(variant)
+        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}), variant.key: self.server.describe()})
+        self._load_dataset(point, variant)
+
+    def _probe_device(self, round_number: int, size_bytes: int) -> None:
+        """What the device gives for random reads of a value's size, with as many of them at once as it likes; while no server runs."""
+        probes, seconds = self.run.run["sessions"][-1].get("read_probes", []), self.request.settings.device_probe_seconds
+        if not seconds or any((p["round"], p["size_bytes"]) == (round_number, size_bytes) for p in probes):
+            return
+        self.progress.step(f"measuring the device's own rate of random reads of {size_label(size_bytes)}")
+        blocks = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        rate = device.random_read_rate(DATA.parent, seconds, block_bytes=blocks)
+        self.run.update_session("read_probes", [*probes, {"round": round_number, "size_bytes": size_bytes, "bytes_per_second": rate}])
+
+    def end(self, block: Block) -> None:
+        self._close_server()
+
+    def _close_server(self) -> None:
+        if self._server:
+            self._server.close()
+            self._server = None
+
+    def _start(self, variant: Variant) -> LabServer:
+        server = LabServer("main", DATA / "main", plugin_of(variant, self.request), variant.engine == "ROCKSDB", server_options(variant.engine, self.request),
+                           cgroup=self._cgroup.path if self._cgroup else None)
+        try:
+            return server.start()
+        except BaseException:
+            server.close()
+            raise
+
+    def _rows(self, point: Point) -> int:
+        """As many as make the dataset at least as large as asked."""
+        return -(-self.request.options["dataset_bytes"] // point.size_bytes)
+
+    def _load_dataset(self, point: Point, variant: Variant) -> None:
+        self.progress.step(f"loading {variant.label} {size_label(point.size_bytes)}")
+        self.server.execute(create_table(variant, point.size_bytes, "sbtest1", OTHER_COLUMNS))
+        load = self._load(point, Work("read"), DATABASE, threads=1 if point.size_bytes > _ONE_LOADER_BYTES else 4)
+        sysbench.fill(load, self._payload)
+        ((rows, least, most),) = self.server.rows("SELECT COUNT(*), MIN(LENGTH(data)), MAX(LENGTH(data)) FROM sbtest1")
+        if [int(rows), int(least), int(most)] != [load.rows, point.size_bytes, point.size_bytes]:
+            raise LabError(f"the dataset of {variant.label} is wrong: {rows} rows of {least} to {most} bytes, expected {load.rows} of {point.size_bytes}")
+
+    def _load(self, point: Point, work: Work, database: str, threads: int) -> sysbench.Load:
+        settings, variant = self.request.settings, ALL[point.variant]
+        return sysbench.Load(work.script, database, point.size_bytes, threads, **self.server.login, rows=self._rows(point),
+                             warmup_seconds=settings.warmup_seconds, seconds=settings.seconds, session_sql=variant.session_sql,
+                             range_bytes=work.range_bytes)
+
+    # --- measuring ---
+    def measure(self, point: Point) -> dict:
+        self.progress.step(f"restarting for {ALL[point.variant].label} {size_label(point.size_bytes)}: {OPERATION_LABELS[point.operation]}")
+        self.server.restart_cold()
+        common = {"payload": self._payload.kind, "batch_rows": 1, "memory_free_before": device.memory_info(), "settle_before": self.server.settle(),
+                  "configuration": self.server.verify_pinned(),
+                  "memory_limit_bytes": self._cgroup.limit_bytes if self._cgroup else None,
+                  "dataset_bytes": self._rows(point) * point.size_bytes}
+        if point.operation == "columns":
+            return {**common, **self._scan(point)}
+        return {**common, **(self._memory(point) if point.operation.startswith("memory-") else self._run(point, DATABASE))}
+
+    def _run(self, point: Point, database: str) -> dict:
+        load = self._load(point, WORK[point.operation], database, point.threads)
+        before, sent = self.server.counters(), self._bytes_sent()
+        with noise.Meter({self.server.pid}) as meter:
+            result = self._sysbench(load)
+        during = self.server.counters()
+        settled = self.server.settle()
+        payload_bytes = result.total_rows_written * point.size_bytes
+        return {"settle_after": settled, "result": result.as_dict(), "cpu": meter.usage, "bytes_sent": self._bytes_sent() - sent,
+                "written": written(before, during, self.server.counters(), payload_bytes)}
+
+    def _sysbench(self, load: sysbench.Load) -> sysbench.LoadResult:
+        try:
+            return sysbench.run(load, self._payload)
+        except sysbench.SysbenchError as error:
+            if self.server.server and self.server.server.running():
+                raise
+            limit = stats.human_bytes(self.request.options["memory_bytes"])
+            raise LabError(f"the server ended during the load (memory limit {limit}; the kernel's log tells whether it was too small): {error}") from error
+
+    def _bytes_sent(self) -> int:
+        return int(self.server.status("Bytes_sent")["bytes_sent"])
+
+    def _memory(self, point: Point) -> dict:
+        """In a server whose buffer pool was used up, so that its size can be taken off what is resident."""
+        self.progress.step("filling the buffer pool")
+        condition(self.server, self._payload)
+        use_schema(self.server, DATABASE)
+        database = DATABASE
+        if point.operation == "memory-insert":
+            database = _INSERT_SCHEMA
+            use_schema(self.server, database)
+            self.server.execute(create_table(ALL[point.variant], point.size_bytes, "sbtest1"))
+        self.progress.step(f"{ALL[point.variant].label}: {OPERATION_LABELS[point.operation]} x {point.threads}")
+        idle = device.anonymous_bytes(self.server.pid)
+        with PeakMemory(self.server.pid) as memory:
+            record = self._run(point, database)
+        cache = int(self.server.status("Quarry_cache_bytes").get("quarry_cache_bytes", 0))
+        if point.operation == "memory-insert":
+            self.server.execute(f"DROP DATABASE {_INSERT_SCHEMA}")
+        return {**record, "server_memory": {"buffer_pool_bytes": int(self.server.variables()["innodb_buffer_pool_size"]), "idle_bytes": idle,
+                                            "peak_bytes": memory.peak_bytes, "value_cache_bytes": cache}}
+
+    def _scan(self, point: Point) -> dict:
+        """Cold scans, a restart before each, for as long as a point lasts; then what the caches hold after the last one."""
+        rows = self._rows(point)
+        started, before, seconds = time.monotonic(), self.server.counters(), []
+        with noise.Meter({self.server.pid}) as meter:
+            while not seconds or time.monotonic() - started < self.request.settings.seconds:
+                if seconds:
+                    self.server.restart_cold()
+                    meter.own_pids.add(self.server.pid)
+                    before = self.server.counters()
+                seconds.append(self._timed_scan(rows))
+        after, interval = self.server.counters(), time.monotonic() - started
+        result = {"events_per_second": rows / stats.summarize(seconds).median, "interval_seconds": interval, "events": rows * len(seconds), "writes": 0}
+        return {"settle_after": self.server.settle(), "result": result, "cpu": meter.usage, "written": written(before, after, after, 0),
+                "scan_seconds": seconds, "scanned_rows": rows,
+                "memory": {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached_bytes(self.server, ALL[point.variant], DATABASE)}}
+
+    def _timed_scan(self, rows: int) -> float:
+        """All columns but the value of every row, in the order of the primary key; nothing but three figures goes to the client."""
+        self.server.rows("SELECT id FROM sbtest1 LIMIT 0")  # opens the table
+        started = time.monotonic()
+        ((count, numbers, _texts),) = self.server.rows(_SCAN)
+        seconds = time.monotonic() - started
+        if [int(count), int(numbers)] != [rows, 7 * rows]:
+            raise LabError(f"the scan saw {count} rows with a sum of {numbers}, expected {rows} and {7 * rows}")
+        return seconds
+
+
+def plugin_of(variant: Variant, request: Request) -> Path | None:
+    """The build that serves a variant; None where none is needed."""
+    return {"main": request.plugin, "baseline": request.baseline_plugin}[variant.server] if variant.needs_plugin else None
+
+
+def server_options(engine: str, request: Request) -> dict[str, str]:
+    """The same for every engine, MyRocks' own caches apart; Quarry's caches are as large as they are by default."""
+    return {**cache_options(engine, request.options["memory_bytes"]), "max_allowed_packet": str(_PACKET_BYTES_MIN), **request.mycnf}
