@@ -389,8 +389,8 @@ class InstallationVerifier {
     // are the dead after a mark pass, and so bytes that are there need not be those that were counted. Of a poisoned
     // segment what was lost was counted too.
     const uint64_t counted_bytes = listed.live_bytes + listed.dead_bytes;
-    const bool holds_no_more = kSegmentHeaderSizeBytes + counted_bytes > size;
-    const bool is_lost = is_active || (listed.state == SegmentState::kSealed && holds_no_more);
+    const bool is_too_small = kSegmentHeaderSizeBytes + counted_bytes > size;
+    const bool is_lost = is_active || (listed.state == SegmentState::kSealed && is_too_small);
     const FindingKind kind = is_lost ? FindingKind::kMissing : FindingKind::kDoubtful;
     Finding finding = Of(kind, store, on_disk.path,
                          "the file has " + std::to_string(size) + " bytes, the manifest says " +
