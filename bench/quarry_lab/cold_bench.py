@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import device, noise, stats, sysbench
-from .disk_bench import cache_options
-from .experiments.base import Bench, Context
+from .experiments.base import Context
 from .lab_server import DATABASE, LabServer
-from .memory_cgroup import MemoryCgroup, reason_against
+from .limited_bench import LimitedBench, cache_options
+from .memory_cgroup import reason_against
 from .payload import DEFAULT_BYTES, Payload
 from .plan import OPERATION_LABELS, Block, Point
 from .request import DATA, LabError, Request
@@ -73,37 +72,22 @@ class PeakMemory:
         self._thread.join()
 
 
-class ColdBench(Bench):
-    """Externally synchronised. Use as a context manager: what runs is ended on exit."""
-
+class ColdBench(LimitedBench):
     def __init__(self, context: Context, payload_bytes: int):
         """payload_bytes: the longest value."""
-        self.run, self.progress, self.request = context.run, context.progress, context.request
+        super().__init__(context)
         self._longest = payload_bytes
-        self._stack = ExitStack()
         self._payload: Payload
-        self._cgroup: MemoryCgroup | None = None
-        self._server: LabServer | None = None
 
     def __enter__(self) -> ColdBench:
         kind = self.request.payload
         self._payload = self._stack.enter_context(Payload(kind, max(DEFAULT_BYTES[kind], 2 * self._longest)))
-        if reason_against() is None:
-            self._cgroup = self._stack.enter_context(MemoryCgroup(self.request.options["memory_bytes"]))
+        super().__enter__()
         return self
-
-    def __exit__(self, *_exc) -> None:
-        self._close_server()
-        self._stack.close()
 
     def describe(self) -> dict:
         limit = {"how": "memory cgroup", **self._cgroup.describe()} if self._cgroup else {"how": f"none ({reason_against()})"}
         return {"payload": self._payload.describe(), "memory_limit": limit}
-
-    @property
-    def server(self) -> LabServer:
-        assert self._server
-        return self._server
 
     # --- a server and its data for a block ---
     def begin(self, block: Block) -> None:
@@ -113,7 +97,7 @@ class ColdBench(Bench):
         variant = ALL[point.variant]
         self.progress.step(f"starting a server for {variant.label}")
         self._server = self._start(variant)
-        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}), variant.key: self.server.describe()})
+        self._note_server(variant.key)
         self._load_dataset(point, variant)
 
     def _probe_device(self, round_number: int, size_bytes: int) -> None:
@@ -126,22 +110,9 @@ class ColdBench(Bench):
         rate = device.random_read_rate(DATA.parent, seconds, block_bytes=blocks)
         self.run.update_session("read_probes", [*probes, {"round": round_number, "size_bytes": size_bytes, "bytes_per_second": rate}])
 
-    def end(self, block: Block) -> None:
-        self._close_server()
-
-    def _close_server(self) -> None:
-        if self._server:
-            self._server.close()
-            self._server = None
-
     def _start(self, variant: Variant) -> LabServer:
-        server = LabServer("main", DATA / "main", plugin_of(variant, self.request), variant.engine == "ROCKSDB", server_options(variant.engine, self.request),
-                           cgroup=self._cgroup.path if self._cgroup else None)
-        try:
-            return server.start()
-        except BaseException:
-            server.close()
-            raise
+        return LabServer("main", DATA / "main", plugin_of(variant, self.request), variant.engine == "ROCKSDB", server_options(variant.engine, self.request),
+                         cgroup=self._cgroup.path if self._cgroup else None).start()
 
     def _rows(self, point: Point) -> int:
         """As many as make the dataset at least as large as asked."""
@@ -178,21 +149,18 @@ class ColdBench(Bench):
         load = self._load(point, WORK[point.operation], database, point.threads)
         before, sent = self.server.counters(), self._bytes_sent()
         with noise.Meter({self.server.pid}) as meter:
-            result = self._sysbench(load)
+            result = self._sysbench(point, load)
         during = self.server.counters()
         settled = self.server.settle()
         payload_bytes = result.total_rows_written * point.size_bytes
         return {"settle_after": settled, "result": result.as_dict(), "cpu": meter.usage, "bytes_sent": self._bytes_sent() - sent,
                 "written": written(before, during, self.server.counters(), payload_bytes)}
 
-    def _sysbench(self, load: sysbench.Load) -> sysbench.LoadResult:
+    def _sysbench(self, point: Point, load: sysbench.Load) -> sysbench.LoadResult:
         try:
             return sysbench.run(load, self._payload)
         except sysbench.SysbenchError as error:
-            if self.server.server and self.server.server.running():
-                raise
-            limit = stats.human_bytes(self.request.options["memory_bytes"])
-            raise LabError(f"the server ended during the load (memory limit {limit}; the kernel's log tells whether it was too small): {error}") from error
+            raise self._failed(OPERATION_LABELS[point.operation], error) from error
 
     def _bytes_sent(self) -> int:
         return int(self.server.status("Bytes_sent")["bytes_sent"])

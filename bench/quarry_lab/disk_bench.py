@@ -7,15 +7,15 @@ which counts page cache, too; where none can be made, caches are small and InnoD
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import device, java, noise, stats, ycsb
-from .experiments.base import Bench, Context
+from . import device, java, noise, ycsb
+from .experiments.base import Context
 from .lab_server import LabServer
+from .limited_bench import BUFFER_POOL_SHARE, LimitedBench, cache_options
 from .links import LOOPBACK
-from .memory_cgroup import MemoryCgroup, reason_against
+from .memory_cgroup import reason_against
 from .plan import Block, Point
 from .request import DATA, LabError
 from .runner import written
@@ -24,9 +24,6 @@ from .ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
 
 _TABLE = "lab.usertable"
 _LENGTHS_CHECKED = 100
-# Parts of the memory limit. InnoDB's only cache is its buffer pool; MyRocks and QUARRY have the page cache beside their own.
-BUFFER_POOL_SHARE, BLOCK_CACHE_SHARE, MEMTABLES_SHARE = 1 / 2, 1 / 8, 1 / 16
-REDO_BYTES = 256 << 20
 # For every engine: with an arena per thread, MyRocks' heap outgrows its caches by some hundred MiB under values like these.
 ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 
@@ -80,41 +77,23 @@ def _existing(path: Path) -> Path:
     return path if path.exists() else _existing(path.parent)
 
 
-def cache_options(engine: str, memory_bytes: int) -> dict[str, str]:
-    """Caches and redo log of a server whose memory is limited."""
-    shares = {"innodb_buffer_pool_size": BUFFER_POOL_SHARE}
-    if engine == "ROCKSDB":
-        shares |= {"rocksdb_block_cache_size": BLOCK_CACHE_SHARE, "rocksdb_db_write_buffer_size": MEMTABLES_SHARE}
-    return {"innodb_log_file_size": str(REDO_BYTES), **{name: str(int(memory_bytes * share)) for name, share in shares.items()}}
-
-
 def paths_of(setting: str) -> int:
     """'2 paths' -> 2"""
     return int(setting.split()[0])
 
 
-class DiskBench(Bench):
-    """Externally synchronised. Use as a context manager: what runs is ended on exit."""
-
+class DiskBench(LimitedBench):
     def __init__(self, context: Context):
-        self.run, self.progress, self.request = context.run, context.progress, context.request
+        super().__init__(context)
         self.rows = max(1, self.request.settings.dataset_bytes // PAYLOAD_BYTES)
-        self._stack = ExitStack()
-        self._cgroup: MemoryCgroup | None = None
-        self._server: LabServer | None = None
         self._client: java.Client | None = None
         self._loaded = False
 
     def __enter__(self) -> DiskBench:
         self.progress.step("building the Java clients")
         java.build()
-        if reason_against() is None:
-            self._cgroup = self._stack.enter_context(MemoryCgroup(self.request.options["memory_bytes"]))
+        super().__enter__()
         return self
-
-    def __exit__(self, *_exc) -> None:
-        self._close_server()
-        self._stack.close()
 
     def describe(self) -> dict:
         layouts = {paths: Layout.of(self.request.options, paths).describe() for paths in self.request.options["paths"]}
@@ -137,11 +116,7 @@ class DiskBench(Bench):
         self._client = java.Client(endpoint, java.create_account(self._server))
         self._server.execute(engine.create_table())
         self._loaded = False
-        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}),
-                                            f"{engine.key} {block.points[0].setting}": self._server.describe()})
-
-    def end(self, block: Block) -> None:
-        self._close_server()
+        self._note_server(f"{engine.key} {block.points[0].setting}")
 
     def _start(self, engine: DiskEngine, paths: int, port: int) -> LabServer:
         layout = Layout.of(self.request.options, paths)
@@ -152,18 +127,8 @@ class DiskBench(Bench):
         if engine.engine == "QUARRY":
             extra = {"quarry_data_paths": ";".join(str(path) for path in layout.data), **extra}
         plugin = self.request.plugin if engine.engine == "QUARRY" else None
-        server = LabServer("main", DATA / "main", plugin, engine.engine == "ROCKSDB", extra, layout.directories(),
-                           self._cgroup.path if self._cgroup else None, ENVIRONMENT)
-        try:
-            return server.start()
-        except BaseException:
-            server.close()
-            raise
-
-    def _close_server(self) -> None:
-        if self._server:
-            self._server.close()
-            self._server = None
+        return LabServer("main", DATA / "main", plugin, engine.engine == "ROCKSDB", extra, layout.directories(),
+                         self._cgroup.path if self._cgroup else None, ENVIRONMENT).start()
 
     def _probe_device(self, round_number: int) -> None:
         """Once per round and session, while no server runs."""
@@ -178,42 +143,37 @@ class DiskBench(Bench):
     # --- measuring ---
     def measure(self, point: Point) -> dict:
         workload = WORKLOADS[point.operation]
-        assert self._server
         if not workload.is_load and not self._loaded:
             # An interrupted run has this load's figures already.
             self.progress.step("loading again for the points that are left")
             self._run(self._load_of(WORKLOADS["load"], point.threads))
             self._loaded = True
-        settled_before = self._server.settle()
-        memory, before = device.memory_info(), self._server.counters()
+        settled_before = self.server.settle()
+        memory, before = device.memory_info(), self.server.counters()
         self.progress.step(f"{ENGINES[point.variant].label}, {point.setting}: {workload.label}")
-        timeline = Timeline(self._server.socket, self._server.pid, self._server.directory)
-        with noise.Meter({self._server.pid}) as meter, timeline:
+        timeline = Timeline(self.server.socket, self.server.pid, self.server.directory)
+        with noise.Meter({self.server.pid}) as meter, timeline:
             report = self._run(self._load_of(workload, point.threads))
-        during = self._server.counters()
-        settled_after = self._server.settle()
+        during = self.server.counters()
+        settled_after = self.server.settle()
         if workload.is_load:
             self._check_load()
             self._loaded = True
         traffic = payload_traffic(report)
         written_bytes = sum(l.operations for name, l in report.latencies.items() if name in ("UPDATE", "INSERT")) * PAYLOAD_BYTES
         return {
-            "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, self._server.counters(), written_bytes),
+            "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, self.server.counters(), written_bytes),
             "latencies": {name: asdict(latency) for name, latency in report.latencies.items()},
             "timeline": timeline.samples, "timeline_started": timeline.started, "operations_timeline": report.timeline, "measured_until": report.measured_until,
             "memory_free_before": memory, "settle_before": settled_before, "settle_after": settled_after, "rows": self.rows,
         }
 
     def _run(self, load: YcsbRun) -> YcsbReport:
-        assert self._server and self._server.server and self._client
+        assert self._client
         try:
             return ycsb.run(load, self._client, self.run.path / "ycsb.json")
         except java.JavaError as error:
-            if self._server.server.running():
-                raise
-            limit = stats.human_bytes(self.request.options["memory_bytes"])
-            raise LabError(f"the server ended during '{load.workload.label}' (memory limit {limit}; the kernel's log tells whether it was too "
-                           f"small)\n{self._server.server.log_tail()}") from error
+            raise self._failed(load.workload.label, error) from error
 
     def _load_of(self, workload: ycsb.Workload, threads: int) -> YcsbRun:
         settings = self.request.settings
@@ -221,9 +181,8 @@ class DiskBench(Bench):
 
     def _check_load(self) -> None:
         """All rows are there, and a sample of them has whole payloads."""
-        assert self._server
-        ((rows,),) = self._server.rows(f"SELECT COUNT(*) FROM {_TABLE}")
-        ((least, most),) = self._server.rows(f"SELECT MIN(l), MAX(l) FROM (SELECT LENGTH(payload) l FROM {_TABLE} LIMIT {_LENGTHS_CHECKED}) s")
+        ((rows,),) = self.server.rows(f"SELECT COUNT(*) FROM {_TABLE}")
+        ((least, most),) = self.server.rows(f"SELECT MIN(l), MAX(l) FROM (SELECT LENGTH(payload) l FROM {_TABLE} LIMIT {_LENGTHS_CHECKED}) s")
         if [rows, least, most] != [self.rows, PAYLOAD_BYTES, PAYLOAD_BYTES]:
             raise LabError(f"the load is wrong: {rows} rows of {least} to {most} bytes, expected {self.rows} of {PAYLOAD_BYTES}")
 

@@ -115,7 +115,15 @@ class LabServer(ConnectedServer):
 
     # --- life ---
     def start(self) -> LabServer:
-        """Always on a fresh data directory. A server that a killed run left behind there is ended first."""
+        """Always on a fresh data directory. A server that a killed run left behind there is ended first. One that fails leaves nothing."""
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _start(self) -> None:
         self.server = PrivateServer(self.directory, options=self.options(), plugin=self.plugin, rocksdb=self.rocksdb,
                                     cgroup=self.cgroup, environment=self.environment)
         if self.server.adopt():
@@ -130,7 +138,6 @@ class LabServer(ConnectedServer):
         self.execute(f"CREATE DATABASE {DATABASE}")
         self.execute(f"USE {DATABASE}")
         self.verify_pinned()
-        return self
 
     def _connect(self) -> None:
         self._connection = pymysql.connect(unix_socket=self.socket, user="root", autocommit=True, charset="utf8mb4", read_timeout=900, write_timeout=900)

@@ -16,7 +16,7 @@ from rich.table import Table
 from .. import charts, memory_cgroup
 from ..cells import throughput
 from ..cold_bench import COLD_OPERATIONS, OPERATIONS, ColdBench, server_options
-from ..disk_bench import REDO_BYTES
+from ..limited_bench import REDO_BYTES
 from ..plan import OPERATION_LABELS, Cell, Point
 from ..request import LabError, Request
 from ..results import RunDirectory

@@ -17,7 +17,8 @@ from rich.table import Table
 
 from .. import stats
 from ..cells import CellKey
-from ..disk_bench import ENGINES, REDO_BYTES, DiskBench
+from ..disk_bench import ENGINES, DiskBench
+from ..limited_bench import REDO_BYTES
 from ..plan import Block, Cell, Point
 from ..request import LabError, Request, Settings
 from ..results import RunDirectory

@@ -1,0 +1,72 @@
+"""One private server at a time whose memory is limited, as E5 and `cold` measure it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from . import stats
+from .experiments.base import Bench, Context
+from .lab_server import LabServer
+from .memory_cgroup import MemoryCgroup, reason_against
+from .plan import Block
+from .request import LabError
+
+# Parts of the memory limit. InnoDB's only cache is its buffer pool; MyRocks and QUARRY have the page cache beside their own.
+BUFFER_POOL_SHARE, BLOCK_CACHE_SHARE, MEMTABLES_SHARE = 1 / 2, 1 / 8, 1 / 16
+REDO_BYTES = 256 << 20
+
+
+def cache_options(engine: str, memory_bytes: int) -> dict[str, str]:
+    """Caches and redo log of a server whose memory is limited."""
+    shares = {"innodb_buffer_pool_size": BUFFER_POOL_SHARE}
+    if engine == "ROCKSDB":
+        shares |= {"rocksdb_block_cache_size": BLOCK_CACHE_SHARE, "rocksdb_db_write_buffer_size": MEMTABLES_SHARE}
+    return {"innodb_log_file_size": str(REDO_BYTES), **{name: str(int(memory_bytes * share)) for name, share in shares.items()}}
+
+
+class LimitedBench(Bench):
+    """
+    Externally synchronised. Use as a context manager: what runs is ended on exit. A block has a server of its own, in a memory cgroup
+    of the request's `memory_bytes` where this user may make one (reason_against says why not).
+    """
+
+    def __init__(self, context: Context):
+        self.run, self.progress, self.request = context.run, context.progress, context.request
+        self._stack = ExitStack()
+        self._cgroup: MemoryCgroup | None = None
+        self._server: LabServer | None = None
+
+    def __enter__(self) -> LimitedBench:
+        if reason_against() is None:
+            self._cgroup = self._stack.enter_context(MemoryCgroup(self.request.options["memory_bytes"]))
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self._close_server()
+        self._stack.close()
+
+    @property
+    def server(self) -> LabServer:
+        assert self._server
+        return self._server
+
+    def end(self, block: Block) -> None:
+        self._close_server()
+
+    def _close_server(self) -> None:
+        if self._server:
+            self._server.close()
+            self._server = None
+
+    def _note_server(self, name: str) -> None:
+        """In run.json: how the server of this name runs."""
+        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}), name: self.server.describe()})
+
+    def _failed(self, what: str, error: Exception) -> Exception:
+        """What to raise for a client's error: the error, or that the server ended under it, and how."""
+        assert self.server.server
+        if self.server.server.running():
+            return error
+        limit = stats.human_bytes(self.request.options["memory_bytes"])
+        return LabError(f"the server ended during '{what}' (memory limit {limit}; the kernel's log tells whether it was too small): {error}\n"
+                        f"{self.server.server.log_tail()}")
