@@ -52,7 +52,7 @@ Status DumpManifest(std::span<const uint8_t> file, std::ostream& out) {
     out << "    segment " << segment.segment.value << ": path " << segment.path_number << ", "
         << SegmentStateName(segment.state) << ", size " << Size(segment.size_bytes) << ", " << segment.extents
         << " extents, live " << Size(segment.live_bytes) << ", dead " << Size(segment.dead_bytes) << ", checkpoint at "
-        << segment.checkpoint_position_bytes << "\n";
+        << segment.checkpoint_position_bytes << (segment.has_uncounted ? ", may hold uncounted extents" : "") << "\n";
   }
   return Status::Ok();
 }

@@ -16,6 +16,7 @@ struct Counters {
   uint64_t extents_released = 0;
   uint64_t value_bytes_appended = 0;   ///< uncompressed
   uint64_t stored_bytes_appended = 0;  ///< header + index + stored parts
+  uint64_t stored_bytes_released = 0;  ///< the same, of extents that were released
   uint64_t padding_bytes_written = 0;  ///< to reach a block boundary at a flush
   uint64_t zero_bytes_written = 0;     ///< by the pool of zeroed space
   uint64_t file_bytes_written = 0;     ///< everything given to write calls on segments

@@ -10,8 +10,9 @@
 //
 // What the files alone cannot tell is whether a row needs an extent. Crashes, failed writes and GC leave extents that
 // do not verify, with blocks or sectors of zeros in them or before them, which no row needs. What could be either is
-// kDoubtful, unless it is no part of a known extent, and as much is there and sound as the store's manifest counts:
-// then it is kLeftover. CHECK TABLE, which starts from the rows, tells about kDoubtful, and names rows.
+// kDoubtful, unless it is no part of a known extent, and the store's manifest counts every extent that was ever in the
+// segment, and as much is there and sound: then it is kLeftover. CHECK TABLE, which starts from the rows, tells about
+// kDoubtful, and names rows.
 //
 // Thread-safety: the functions may run beside anything that the store does; an observer is called on their thread.
 #pragma once

@@ -128,6 +128,12 @@ TEST(GoldenV1Test, SmallFiles) {
   EXPECT_EQ(EncodePathMarker(golden_v1::Path()), path);
 }
 
+TEST(GoldenV2Test, Manifest) {
+  const std::vector<uint8_t> manifest = ReadGolden("MANIFEST", "v2");
+  EXPECT_EQ(DecodeManifest(manifest, golden_v1::kStore).value(), golden_v2::StoreManifest());
+  EXPECT_EQ(EncodeManifest(golden_v2::StoreManifest()), manifest);
+}
+
 TEST(GoldenV2Test, EncryptedExtentsAndTheirHeads) {
   const std::vector<uint8_t> segment = ReadGolden("segment.qseg", "v2");
   size_t number = 0;

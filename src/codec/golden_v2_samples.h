@@ -1,7 +1,7 @@
-// What the golden files of format version 2 (tests/golden/v2) hold: encrypted extents and their heads. Version 2 is
-// written of nothing else. Shared by the test that opens them and by the generator that wrote them once. Never change a
-// sample: a later version gets files and samples of its own. Values and segment header are those of version 1.
-// Thread-safety: pure functions.
+// What the golden files of format version 2 (tests/golden/v2) hold: encrypted extents and their heads, and a MANIFEST.
+// Version 2 is written of nothing else. Shared by the test that opens them and by the generator that wrote them once.
+// Never change a sample: a later version gets files and samples of its own. Values and segment header are those of
+// version 1. Thread-safety: pure functions.
 #pragma once
 
 #include <vector>
@@ -30,6 +30,13 @@ inline CipherParameters ParametersOf(size_t number) {
   CipherParameters parameters{kCipherSchemeMariadb1, kKey, number == 1 ? 1U : 2U, {}};
   for (size_t i = 0; i < parameters.salt.size(); ++i) parameters.salt[i] = static_cast<uint8_t>(number * 16 + i + 1);
   return parameters;
+}
+
+/// That of version 1, with a segment whose counters leave something out.
+inline Manifest StoreManifest() {
+  Manifest manifest = golden_v1::StoreManifest();
+  manifest.segments.front().has_uncounted = true;
+  return manifest;
 }
 
 }  // namespace quarry::golden_v2

@@ -110,13 +110,15 @@ TEST(FilesTest, EveryCutOffLengthIsNoticed) {
 
 TEST(FilesTest, ANewerVersionIsNotCalledDamage) {
   for (const Kind& kind : AllKinds()) {
-    for (const uint16_t version : {uint16_t{0}, uint16_t{2}, uint16_t{0xffff}}) {
+    for (const uint16_t version : {uint16_t{0}, uint16_t{2}, uint16_t{3}, uint16_t{0xffff}}) {
       std::vector<uint8_t> bytes = kind.bytes;
       const std::span<uint8_t> all(bytes);
       StoreLittleEndian(all, 8, version);
       StoreLittleEndian(all, all.size() - 8, Checksum64(all.first(all.size() - 8)));
-      // Version 2 of a segment header is known: all zeros where it says how the segment was rewritten are not possible.
-      const bool is_known = version == 2 && std::string(kind.name) == "segment header";
+      // Version 2 of these is known: of a segment header all zeros where it says how the segment was rewritten are not
+      // possible, nor is a manifest without a flag.
+      const std::string name = kind.name;
+      const bool is_known = version == 2 && (name == "segment header" || name == "manifest");
       EXPECT_EQ(kind.decode(bytes), version == 0 || is_known ? StatusCode::kCorruption : StatusCode::kNotSupported)
           << kind.name << " version " << version;
     }
@@ -162,6 +164,25 @@ TEST(ManifestTest, ImpossibleContentIsRefusedThoughTheChecksumHolds) {
   EXPECT_EQ(patched(76, uint32_t{5}).code(), StatusCode::kCorruption) << "segments out of order";
   EXPECT_EQ(patched(84, uint32_t{3}).code(), StatusCode::kCorruption) << "unknown state";
   EXPECT_EQ(patched(120, uint64_t{(1 << 20) + 1}).code(), StatusCode::kCorruption) << "checkpoint beyond the file";
+}
+
+TEST(ManifestTest, AFlagOfASegmentMakesItVersion2) {
+  Manifest manifest = SomeManifest();
+  const size_t version_offset = 8;
+  EXPECT_EQ(EncodeManifest(manifest)[version_offset], 1) << "as an older Quarry reads it";
+  manifest.segments[0].has_uncounted = true;
+  EXPECT_EQ(EncodeManifest(manifest)[version_offset], 2);
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), StoreId{7}).value(), manifest);
+  EXPECT_TRUE(EncodeManifestVerified(manifest).ok());
+
+  const auto with_version = [version_offset](uint16_t version, bool flag) {
+    return DecodeBody([flag](Manifest* changed) { changed->segments[0].has_uncounted = flag; },
+                      [=](std::span<uint8_t> all) { StoreLittleEndian(all, version_offset, version); });
+  };
+  EXPECT_EQ(with_version(2, true).code(), StatusCode::kOk);
+  EXPECT_EQ(with_version(1, true).code(), StatusCode::kCorruption) << "version 1 has no such state";
+  EXPECT_EQ(with_version(2, false).code(), StatusCode::kCorruption) << "nothing of version 2 in it";
+  EXPECT_EQ(with_version(3, true).code(), StatusCode::kNotSupported);
 }
 
 TEST(FilesTest, WhatCouldNotBeReadAgainIsNotGivenOutForWriting) {

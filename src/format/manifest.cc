@@ -1,5 +1,6 @@
 #include "format/manifest.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/coding.h"
@@ -10,19 +11,25 @@ namespace quarry {
 
 namespace {
 
-constexpr uint16_t kManifestVersion = 1;
+/// Written when a segment has a flag, else 1: what an older Quarry can read it shall read.
+constexpr uint16_t kManifestVersion = 2;
+constexpr size_t kVersionOffset = 8;  ///< in the envelope
 constexpr uint32_t kRebindingFlag = 1;
 constexpr uint32_t kDiscardedFlag = 2;
 constexpr uint32_t kPrefixLimitFlag = 4;
 constexpr uint32_t kKnownFlags = kRebindingFlag | kDiscardedFlag | kPrefixLimitFlag;
 constexpr uint32_t kPrefixLimitShift = 16;  ///< the u16 behind the flags
 constexpr size_t kSegmentSize = 3 * 4 + 5 * 8;
+constexpr uint32_t kHasUncountedFlag = 256;  ///< beside a segment's state
 
-ManifestSegment ReadSegment(ByteReader* reader, uint32_t* state) {
+// `flags_max`: those that the file's version has.
+ManifestSegment ReadSegment(ByteReader* reader, uint32_t flags_max, uint32_t* state) {
   ManifestSegment segment;
   segment.segment = SegmentNumber{reader->U32()};
   segment.path_number = reader->U32();
   *state = reader->U32();
+  segment.has_uncounted = (*state & flags_max) != 0;
+  *state &= ~flags_max;
   segment.size_bytes = reader->U64();
   segment.extents = reader->U64();
   segment.live_bytes = reader->U64();
@@ -72,6 +79,12 @@ bool TakeFlags(uint32_t flags, Manifest* manifest) {
   return unknown == 0;
 }
 
+bool HasFlag(const ManifestSegment& segment) { return segment.has_uncounted; }
+
+uint16_t VersionOf(const Manifest& manifest) {
+  return std::any_of(manifest.segments.begin(), manifest.segments.end(), HasFlag) ? kManifestVersion : 1;
+}
+
 }  // namespace
 
 const char* SegmentStateName(SegmentState state) {
@@ -101,14 +114,14 @@ std::vector<uint8_t> EncodeManifest(const Manifest& manifest) {
   for (const ManifestSegment& segment : manifest.segments) {
     body.U32(segment.segment.value);
     body.U32(segment.path_number);
-    body.U32(static_cast<uint32_t>(segment.state));
+    body.U32(static_cast<uint32_t>(segment.state) | (segment.has_uncounted ? kHasUncountedFlag : 0));
     body.U64(segment.size_bytes);
     body.U64(segment.extents);
     body.U64(segment.live_bytes);
     body.U64(segment.dead_bytes);
     body.U64(segment.checkpoint_position_bytes);
   }
-  return WrapSmallFile(kManifestMagic, kManifestVersion, body.bytes());
+  return WrapSmallFile(kManifestMagic, VersionOf(manifest), body.bytes());
 }
 
 Result<std::vector<uint8_t>> EncodeManifestVerified(const Manifest& manifest) {
@@ -128,6 +141,8 @@ Result<Manifest> DecodeManifest(std::span<const uint8_t> file, StoreId expected)
   };
   QUARRY_TRY_ASSIGN(const std::span<const uint8_t> body,
                     UnwrapSmallFile(file, kManifestMagic, kManifestVersion, "MANIFEST", expected.value));
+  const uint16_t version = LoadLittleEndian<uint16_t>(file, kVersionOffset);
+  const uint32_t segment_flags = version < kManifestVersion ? 0 : kHasUncountedFlag;
   ByteReader reader(body);
   Manifest manifest;
   manifest.store = StoreId{reader.U64()};
@@ -144,12 +159,13 @@ Result<Manifest> DecodeManifest(std::span<const uint8_t> file, StoreId expected)
   manifest.segments.reserve(segment_count);
   for (uint32_t i = 0; i < segment_count; ++i) {
     uint32_t state = 0;
-    manifest.segments.push_back(ReadSegment(&reader, &state));
+    manifest.segments.push_back(ReadSegment(&reader, segment_flags, &state));
     if (state > static_cast<uint32_t>(SegmentState::kPoisoned)) return corruption("has a segment of unknown state");
     manifest.segments.back().state = static_cast<SegmentState>(state);
   }
   if (!reader.ok() || reader.remaining() != 0) return corruption("body has the wrong length");
   if (!flags_known) return corruption("has unknown flags");
+  if (version != VersionOf(manifest)) return corruption("has nothing of its version");
   if (const std::string fault = FindFault(manifest); !fault.empty()) return corruption(fault);
   if (expected.value != 0 && manifest.store != expected) {
     return corruption("belongs to store " + std::to_string(manifest.store.value));

@@ -4,8 +4,9 @@
 //            | flags u16 (1 rebinding, 2 discarded, 4 prefix limit stated) | prefix limit u16
 //            | table name (u32 size, bytes) | table count u32 | table id u64 ...
 //            | segment count u32 | segment ...
-//   segment: number u32 | path number u32 | state u32 | size u64 | extents u64 | live bytes u64 | dead bytes u64
-//            | checkpoint position u64
+//   segment: number u32 | path number u32 | state u32 (and flag 256 uncounted) | size u64 | extents u64 | live bytes
+//   u64
+//            | dead bytes u64 | checkpoint position u64
 //
 // Invariants: segment numbers rise strictly and stay below the next segment number; counters are hints; the checkpoint
 // position of a segment that is not active lies within its size.
@@ -41,6 +42,9 @@ struct ManifestSegment {
   uint64_t live_bytes = 0;  ///< a hint
   uint64_t dead_bytes = 0;  ///< a hint
   uint64_t checkpoint_position_bytes = 0;  ///< the counters cover everything below; recovery scans from here
+  /// It may hold extents that the counters leave out: dead ones, which a mark pass did not count, or what a scan could
+  /// not read.
+  bool has_uncounted = false;
   bool operator==(const ManifestSegment&) const = default;
 };
 

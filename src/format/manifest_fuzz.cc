@@ -25,5 +25,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const uint8_t> input(data, size);
   Check(input);
   Check(WrapSmallFile(kManifestMagic, 1, input));
+  Check(WrapSmallFile(kManifestMagic, 2, input));
   return 0;
 }

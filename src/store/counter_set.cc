@@ -21,6 +21,7 @@ Counters CounterSet::Snapshot() const {
   counters.extents_released = Get(Counter::kExtentsReleased);
   counters.value_bytes_appended = Get(Counter::kValueBytesAppended);
   counters.stored_bytes_appended = Get(Counter::kStoredBytesAppended);
+  counters.stored_bytes_released = Get(Counter::kStoredBytesReleased);
   counters.padding_bytes_written = Get(Counter::kPaddingBytesWritten);
   counters.zero_bytes_written = Get(Counter::kZeroBytesWritten);
   counters.file_bytes_written = Get(Counter::kFileBytesWritten);

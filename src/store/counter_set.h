@@ -19,6 +19,7 @@ enum class Counter : uint8_t {
   kExtentsReleased,
   kValueBytesAppended,
   kStoredBytesAppended,
+  kStoredBytesReleased,
   kPaddingBytesWritten,
   kZeroBytesWritten,
   kFileBytesWritten,

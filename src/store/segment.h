@@ -83,6 +83,10 @@ class Segment {
   /// A mark pass found these needed in its view, and gave back the rest. `before`: what had been released when the view
   /// was opened; what came after that is among the marked, and dead.
   void CountMarked(uint64_t extents, uint64_t bytes, const Released& before);
+  /// It may hold extents that the counters leave out: what is here cannot be compared with what was counted. To be
+  /// asked after the counters.
+  [[nodiscard]] bool has_uncounted() const { return has_uncounted_.load(std::memory_order_relaxed); }
+  void set_has_uncounted() { has_uncounted_.store(true, std::memory_order_relaxed); }
   /// State and counters of the one that this one was rewritten from.
   void TakeOver(const Segment& old, uint64_t size_bytes);
   /// Counters as a manifest (and what a scan found beyond it) left them.
@@ -106,6 +110,7 @@ class Segment {
   std::atomic<SegmentState> state_{SegmentState::kActive};
   std::atomic<bool> is_sealed_on_disk_{false};
   std::atomic<bool> is_being_rewritten_{false};
+  std::atomic<bool> has_uncounted_{false};
   std::atomic<uint64_t> appended_extents_{0};
   std::atomic<uint64_t> appended_bytes_{0};
   std::atomic<uint64_t> released_extents_{0};

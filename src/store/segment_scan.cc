@@ -58,6 +58,7 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
     const uint64_t next = at + rest.size();
     if (std::any_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte != 0; })) {
       scan.end_bytes = std::max(scan.end_bytes, std::min(next, file_size));
+      scan.passed_over = true;
     }
     at = next;
   }
@@ -76,7 +77,10 @@ Result<SegmentScan> ScanRewrittenSegment(ReadableFile* file, StoreId store, Segm
     for (uint64_t at = begin.place_bytes; at < end;) {
       const uint64_t offset = begin.original_bytes + (at - begin.place_bytes);
       QUARRY_TRY_ASSIGN(const std::optional<ExtentHeader> extent, ExtentAt(&window, store, segment, at, offset));
-      if (!extent) break;
+      if (!extent) {
+        scan.passed_over = true;
+        break;
+      }
       ++scan.extents;
       scan.bytes += ExtentSizeBytes(*extent);
       at += (ExtentSizeBytes(*extent) + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes * kExtentAlignmentBytes;

@@ -19,6 +19,7 @@ struct SegmentScan {
   uint64_t bytes = 0;  ///< header + index + parts of them
   /// Behind everything that is an extent or is not zero: what lies beyond was zeroed or allocated ahead.
   uint64_t end_bytes = 0;
+  bool passed_over = false;  ///< bytes that are no extent, and not zeros
 };
 
 /// Scans from `from_bytes` (where an extent or a block starts) to the end of the file.

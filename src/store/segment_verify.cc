@@ -301,8 +301,8 @@ class SegmentVerifier {
   void Judge() {
     if (verified_.stopped || !expected_.counted_bytes.has_value()) return;
     const uint64_t known_bytes = sound_bytes_ + damaged_bytes_;
-    // More than was counted: GC did not count the dead, whose bytes might make up for a live extent that is lost.
-    const bool is_exact = known_bytes == *expected_.counted_bytes;
+    // Else the dead that nobody counted might make up for a live extent that is lost.
+    const bool is_exact = known_bytes == *expected_.counted_bytes && !expected_.has_uncounted;
     const bool is_enough = known_bytes >= *expected_.counted_bytes;
     for (VerifiedSegment::Piece& piece : verified_.pieces) {
       if (is_exact && !piece.is_part && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;

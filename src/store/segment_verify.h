@@ -4,9 +4,10 @@
 //  - Of a torn or failed write a whole sector, at least, was never written; of a punched extent a whole block is gone.
 //    Both read as zeros. So a header or part that does not verify, and that holds no sector of zeros, is damage.
 //  - Zeros that the file system keeps no block for were punched by GC or never written: leftover.
-//  - Everything else may be either. It is leftover when the extents that verify are exactly as many bytes as the store
-//    counted, and no header that verifies says that it is a part: after a mark pass the dead are not counted, and one
-//    of them may be as long as a live one that is damaged. Else it is doubtful.
+//  - Everything else may be either. It is leftover when the store counted every extent that it ever appended here,
+//  those
+//    that verify are exactly as many bytes, and no header that verifies says that it is a part. Else it is doubtful:
+//    after a mark pass the dead are not counted, and one of them may be as long as a live one that is lost.
 // Thread-safety: a pure function of the file, which may be appended to and punched meanwhile.
 #pragma once
 
@@ -32,7 +33,8 @@ struct ExpectedSegment {
   uint64_t end_bytes = UINT64_MAX;             ///< not looked at from here on; the file may end before
   /// Bytes of extents (header, index, parts) that the store counted in it, those released included. None: not known.
   std::optional<uint64_t> counted_bytes;
-  bool gc_may_run = false;  ///< holes may come between the counting and the reading
+  bool has_uncounted = false;  ///< it may hold extents that were not counted
+  bool gc_may_run = false;     ///< holes may come between the counting and the reading
 };
 
 struct VerifiedSegment {

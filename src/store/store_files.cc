@@ -116,6 +116,7 @@ ManifestSegment StoreImpl::Describe(Segment* segment) const {
     described.extents = segment->extents();
     described.live_bytes = segment->live_bytes();
     described.dead_bytes = segment->dead_bytes();
+    described.has_uncounted = segment->has_uncounted();
   }
   described.checkpoint_position_bytes = snapshot.position_bytes;
   return described;
@@ -240,6 +241,7 @@ std::optional<ExpectedSegment> StoreImpl::ExpectOnDisk(const Segment& segment) {
     expected.counted_bytes = snapshot.tally.bytes;
   } else if (segment.state() == SegmentState::kSealed) {
     expected.counted_bytes = segment.live_bytes() + segment.dead_bytes();
+    expected.has_uncounted = segment.has_uncounted();
   }
   return expected;
 }

@@ -52,6 +52,7 @@ Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSeg
       QUARRY_TRY_ASSIGN(scan, ScanRewrittenSegment(file, store->id(), segment->number(), **map));
     }
     segment->RestoreCounters(scan.extents, scan.bytes, 0, size);
+    if (!map.ok() || scan.passed_over) segment->set_has_uncounted();
     segment->set_state(SegmentState::kSealed);
     return true;
   }
@@ -67,6 +68,7 @@ Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSeg
   }
   segment->RestoreCounters(known.extents + scan.extents, known.live_bytes + scan.bytes, known.dead_bytes,
                            store->has_manifest() ? std::min(end, size) : size);
+  if (scan.passed_over) segment->set_has_uncounted();
   segment->set_state(SegmentState::kSealed);
   return true;
 }
@@ -122,6 +124,7 @@ Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreConte
     // when it comes back, and counts for nothing until then.
     if (described.state != SegmentState::kActive) {
       segment->RestoreCounters(described.extents, described.live_bytes, described.dead_bytes, described.size_bytes);
+      if (described.has_uncounted) segment->set_has_uncounted();
     }
     bool keep = true;
     if (described.state == SegmentState::kActive && files.contains(number)) {

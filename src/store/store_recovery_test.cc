@@ -1,4 +1,5 @@
 // What recovery counts: each extent once, whatever state a crash or a missing file left its segment in.
+#include "format/extent.h"
 #include "io/path.h"
 #include "store/layout.h"
 #include "store/verify_test_util.h"
@@ -55,6 +56,25 @@ TEST_F(StoreRecoveryTest, AnActiveSegmentThatWasAwayCountsOnceWhenItIsBack) {
   EXPECT_EQ(ValueOf(ReadValue(directory_.get(), kept)), RandomValue(5000, 2));
   directory_.reset();
   EXPECT_EQ(VerifyAll(&memory_).seen.Text(), "");
+}
+
+// The scan cannot count it; so the counters must not say later that all that was ever there is there.
+TEST_F(StoreRecoveryTest, AnExtentWhoseHeaderIsLostBeforeTheScanStaysDoubtful) {
+  const Locator lost = Append(3000, 1);
+  const Locator kept = Append(5000, 2);
+  ASSERT_OK(directory_->Sync(unsynced_));
+  Crash();
+  auto bytes = ValueOf(memory_.ReadSmallFile(PathOf(lost), 1 << 20));
+  const auto header = std::span(bytes).subspan(lost.offset_bytes, kExtentHeaderSizeBytes);
+  std::fill(header.begin(), header.end(), uint8_t{0xff});
+  ASSERT_OK(memory_.ReplaceFile(PathOf(lost), bytes));
+  Open();
+  EXPECT_EQ(Stats().extents, 1U);
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), kept)), RandomValue(5000, 2));
+  directory_.reset();
+  const Verified verified = VerifyAll(&memory_);
+  ASSERT_EQ(verified.seen.findings.size(), 1U) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.findings[0].kind, FindingKind::kDoubtful) << verified.seen.Text();
 }
 
 TEST_F(StoreRecoveryTest, WhatWasReleasedBeforeItsSegmentWasFlushedCountsOnce) {

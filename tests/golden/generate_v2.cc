@@ -91,6 +91,7 @@ void Generate(const std::filesystem::path& directory) {
   }
   PadTo(&segment, kSegmentBlockSizeBytes);
   WriteFile(directory / "segment.qseg", segment);
+  WriteFile(directory / "MANIFEST", EncodeManifest(golden_v2::StoreManifest()));
 }
 
 }  // namespace
