@@ -8,7 +8,19 @@
 namespace quarry {
 
 namespace {
+
+constexpr double kRateWindowS = 1;
+
 uint64_t Growth(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
+
+/// What the last pass left (extents that share a block with live ones) only counts again when there is so much more.
+uint64_t EnoughChange(const GcMemory& last) { return std::max(kGcWorthMinBytes, last.after.real_bytes / 20); }
+
+uint64_t Change(const GcFigures& now, const GcMemory& last) {
+  return std::max({Growth(now.real_bytes, last.after.real_bytes), Growth(now.dead_bytes, last.after.dead_bytes),
+                   Growth(last.after.live_bytes, now.live_bytes)});
+}
+
 }  // namespace
 
 double RewriteAbove(const GcSettings& settings) {
@@ -27,12 +39,29 @@ GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, con
       static_cast<double>(now.real_bytes) > settings.space_amplification_max * static_cast<double>(now.live_bytes);
   if (!amplified) return GcVerdict::kNotYet;
   if (!last || last->left_some) return GcVerdict::kAmplified;
-  // What the last pass left (extents that share a block with live ones) only counts again when there is more.
-  const uint64_t changed =
-      std::max({Growth(now.real_bytes, last->after.real_bytes), Growth(now.dead_bytes, last->after.dead_bytes),
-                Growth(last->after.live_bytes, now.live_bytes)});
-  const uint64_t enough = std::max(kGcWorthMinBytes, last->after.real_bytes / 20);
-  return changed >= enough ? GcVerdict::kAmplified : GcVerdict::kNotYet;
+  return Change(now, *last) >= EnoughChange(*last) ? GcVerdict::kAmplified : GcVerdict::kNotYet;
+}
+
+uint64_t DeadUntilAmplified(const GcFigures& now, const std::optional<GcMemory>& last, const GcSettings& settings) {
+  // What dies is live no more; that nothing is written in its place is the least favourable.
+  const auto live_allowed =
+      static_cast<uint64_t>(static_cast<double>(now.real_bytes) / settings.space_amplification_max);
+  uint64_t missing =
+      std::max(Growth(now.live_bytes, live_allowed), Growth(now.live_bytes + kGcWorthMinBytes, now.real_bytes));
+  if (last && !last->left_some) missing = std::max(missing, Growth(EnoughChange(*last), Change(now, *last)));
+  return missing;
+}
+
+GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes) {
+  return {now.real_bytes + bytes, now.live_bytes, now.dead_bytes + bytes};
+}
+
+void ReleaseRate::Note(uint64_t released_bytes, double now_s) {
+  samples_.push_back({released_bytes, now_s});
+  while (samples_.size() > 2 && samples_[1].at_s <= now_s - kRateWindowS) samples_.pop_front();
+  const Sample& first = samples_.front();
+  const double passed_s = now_s - first.at_s;
+  bytes_per_second_ = passed_s > 0 ? static_cast<double>(released_bytes - first.released_bytes) / passed_s : 0;
 }
 
 }  // namespace quarry

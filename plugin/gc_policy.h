@@ -1,11 +1,16 @@
 // GcPolicy: when a mark pass over a table is worth it. Counters say so (how much of a store is probably dead); they may
 // be wrong, for cascades and detached transactions escape them, so every table has its turn at long intervals anyway.
 //
+// Looks at the counters are some time apart, for they ask the file system; so that a table that is overwritten fast
+// does not go far beyond its bound meanwhile, what was released since the last look says when the next one can't wait,
+// and a pass begins as early as what will be overwritten until it ends demands.
+//
 // Invariant: a pass that gave nothing back is not repeated until the table has changed.
 // Thread-safety: values; externally synchronised.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 namespace quarry {
@@ -38,6 +43,29 @@ enum class GcVerdict : uint8_t { kNotYet, kAmplified, kDue };
 
 /// Below so much dead space, a table is left alone until its turn comes.
 inline constexpr uint64_t kGcWorthMinBytes = 4ULL << 20;
+
+/// How many more bytes must at least die before JudgeGc can say kAmplified, while nothing is appended. 0: now.
+[[nodiscard]] uint64_t DeadUntilAmplified(const GcFigures& now, const std::optional<GcMemory>& last,
+                                          const GcSettings& settings);
+
+/// The figures when `bytes` more of what lives have been overwritten by as many.
+[[nodiscard]] GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes);
+
+/// How fast extents are released now: over about the last second.
+class ReleaseRate {
+ public:
+  /// `released_bytes`: of all time. `now_s`: never falls. A few times a second.
+  void Note(uint64_t released_bytes, double now_s);
+  [[nodiscard]] double bytes_per_second() const { return bytes_per_second_; }
+
+ private:
+  struct Sample {
+    uint64_t released_bytes = 0;
+    double at_s = 0;
+  };
+  std::deque<Sample> samples_;  ///< oldest first
+  double bytes_per_second_ = 0;
+};
 
 /// `known_since_s`: when the table was first seen by this server.
 [[nodiscard]] GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, const GcSettings& settings,

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace quarry {
 namespace {
 
@@ -48,6 +50,55 @@ TEST(GcPolicy, EveryTableHasItsTurn) {
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, kSettings, 1400, 0), GcVerdict::kNotYet);
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, kSettings, 1500, 0), GcVerdict::kDue);
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, {1.5, 0}, 1500, 0), GcVerdict::kNotYet);
+}
+
+TEST(GcPolicy, SoMuchMustDieBeforeAPassPays) {
+  EXPECT_EQ(DeadUntilAmplified(Figures(100, 100, 0), {}, {2.0, 0}), 50 * kMiB);
+  EXPECT_EQ(DeadUntilAmplified(Figures(151, 100, 51), {}, kSettings), 0U);
+  EXPECT_EQ(DeadUntilAmplified(Figures(4, 4, 0), {}, kSettings), kGcWorthMinBytes) << "little is left alone";
+  const GcMemory last = {Figures(200, 100, 0), 10, false};
+  EXPECT_EQ(DeadUntilAmplified(Figures(203, 100, 3), last, kSettings), 7 * kMiB)
+      << "nothing to give back, said the last pass";
+}
+
+TEST(GcPolicy, WhatMustDieIsNeverTooMuch) {
+  std::mt19937_64 random(1);
+  const auto any = [&random](uint64_t max_mib) { return random() % (max_mib * kMiB); };
+  for (int i = 0; i < 20000; ++i) {
+    const GcFigures now = {any(1000), any(1000), any(200)};
+    std::optional<GcMemory> last;
+    if (random() % 2 == 0) last = GcMemory{{any(1000), any(1000), any(200)}, 0, random() % 2 == 0};
+    const GcSettings settings = {1.05 + static_cast<double>(random() % 100) / 50, 0};
+    const uint64_t missing = DeadUntilAmplified(now, last, settings);
+    const auto judge = [&](uint64_t dies) {
+      const GcFigures then = {now.real_bytes, now.live_bytes - std::min(dies, now.live_bytes), now.dead_bytes + dies};
+      return JudgeGc(then, last, settings, 5, 0);
+    };
+    if (missing > 2) {
+      EXPECT_EQ(judge(random() % (missing - 1)), GcVerdict::kNotYet);
+    }
+    if (missing < now.live_bytes && (!last || last->left_some)) {
+      EXPECT_EQ(judge(missing + 2), GcVerdict::kAmplified) << "all that it takes";
+    }
+  }
+}
+
+TEST(GcPolicy, WhatIsOverwrittenIsThereTwice) {
+  const GcFigures then = WhenOverwritten(Figures(120, 100, 20), 30 * kMiB);
+  EXPECT_EQ(then.real_bytes, 150 * kMiB);
+  EXPECT_EQ(then.live_bytes, 100 * kMiB);
+  EXPECT_EQ(then.dead_bytes, 50 * kMiB);
+}
+
+TEST(ReleaseRate, IsThatOfTheLastSecond) {
+  ReleaseRate rate;
+  EXPECT_EQ(rate.bytes_per_second(), 0);
+  rate.Note(1000, 50);
+  EXPECT_EQ(rate.bytes_per_second(), 0) << "of what came before nothing is known";
+  for (int i = 1; i <= 8; ++i) rate.Note(1000 + static_cast<uint64_t>(i) * 250, 50 + i * 0.25);
+  EXPECT_DOUBLE_EQ(rate.bytes_per_second(), 1000);
+  for (int i = 9; i <= 12; ++i) rate.Note(3000, 50 + i * 0.25);
+  EXPECT_DOUBLE_EQ(rate.bytes_per_second(), 0) << "nothing for a second";
 }
 
 }  // namespace

@@ -9,7 +9,9 @@ namespace quarry {
 
 namespace {
 
+/// Between two looks of one wait; the first ones come sooner, for most transactions are short.
 constexpr std::chrono::milliseconds kBetweenLooks{1000};
+constexpr std::chrono::milliseconds kFirstBetweenLooks{150};
 constexpr std::chrono::milliseconds kGatePoll{50};
 /// Of one step: what others may have to wait for, and what a pause waits for.
 constexpr uint64_t kStepMaxBytes = 8ULL << 20;
@@ -146,6 +148,7 @@ Status GcTablePass::Reclaim() {
 
 Status GcTablePass::WaitUntilEnded(OpenTransactions* open, uint64_t lsn, const std::string& why) {
   const auto deadline = Deadline();
+  between_looks_ = kFirstBetweenLooks;
   Status doubt;
   uint64_t flushed = 0;
   while (!open->all_ended() || flushed < lsn) {
@@ -166,7 +169,8 @@ Status GcTablePass::WaitUntilEnded(OpenTransactions* open, uint64_t lsn, const s
 }
 
 Status GcTablePass::PaceLook() {
-  const auto next = last_look_ + kBetweenLooks;
+  const auto next = last_look_ + between_looks_;
+  between_looks_ = std::min(2 * between_looks_, kBetweenLooks);
   const auto now = std::chrono::steady_clock::now();
   if (next > now && !host_->Sleep(std::chrono::duration_cast<std::chrono::milliseconds>(next - now))) return Stopped();
   last_look_ = std::chrono::steady_clock::now();

@@ -85,7 +85,7 @@ class GcTablePass {
 
   /// Until every one of `open` has ended and InnoDB has flushed `lsn`.
   [[nodiscard]] Status WaitUntilEnded(OpenTransactions* open, uint64_t lsn, const std::string& why);
-  /// Not more often than once a second.
+  /// Not more often than once a second, after the first ones.
   [[nodiscard]] Status PaceLook();
   [[nodiscard]] Result<LookOutside> LookNow();
   [[nodiscard]] Result<LookOutside> LookInView();
@@ -103,6 +103,7 @@ class GcTablePass {
   OpenTransactions readers_;  ///< open when the view was made
   uint64_t view_lsn_ = 0;
   std::chrono::steady_clock::time_point last_look_;
+  std::chrono::milliseconds between_looks_{0};
 };
 
 }  // namespace quarry

@@ -1,6 +1,7 @@
 // See gc_thread.h.
 #include "gc_thread.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include <log.h>
@@ -18,6 +19,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::milliseconds kPausePoll{100};
+/// Until a pass has ended, for the forecast: before there was one, and at most. With it goes the time to the next look.
+constexpr double kPassSecondsGuess = 2, kPassSecondsMax = 60;
+constexpr double kLookSeconds = 2 * std::chrono::duration<double>(kTick).count();
+/// Looks that don't wait for the interval: they take one part in so many of the time.
+constexpr double kHurryShare = 10;
 
 /// The tables whose names begin so are an ALTER's, half made.
 constexpr std::string_view kUnfinishedMark = "/#sql";
@@ -28,10 +34,13 @@ void AddTo(GcFigures* figures, const StoreStats& stats) {
   figures->dead_bytes += stats.dead_bytes;
 }
 
-uint64_t NowSeconds() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+double PreciseSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+uint64_t NowSeconds() { return static_cast<uint64_t>(PreciseSeconds()); }
+
+uint64_t ReleasedBytes() { return Directory()->GetCounters().stored_bytes_released; }
 
 GcSettings SettingsNow() { return {SpaceAmplificationMax(), GcFullIntervalSeconds()}; }
 
@@ -57,13 +66,22 @@ class Gc final : private GcHost {
  private:
   struct Table {
     GcTarget target;
-    GcFigures figures;
+    GcFigures figures;      ///< as of the look at it, or the end of its pass
     bool in_doubt = false;  ///< a rebuild of it is under way, or was cut off
   };
   struct Known {
     uint64_t since_s = 0;
     std::optional<GcMemory> last;
+    uint64_t dead_bytes_seen = 0;
+    double pass_s = kPassSecondsGuess;  ///< until the next pass has ended, if it takes as long as the last one
+    bool waits = false;                 ///< its pass was dropped: not before the interval is over
   };
+  /// A table may be beyond its bound when so much more has been released, or what will be until a pass has ended.
+  struct Hurry {
+    uint64_t released_bytes = 0;  ///< 0: at once
+    double pass_s = 0;
+  };
+  using Tables = std::map<std::string, Table>;
 
   // GcHost
   [[nodiscard]] bool GoesOn() override;
@@ -74,13 +92,19 @@ class Gc final : private GcHost {
   void NoteLook() override;
 
   void Run();
+  /// It can't wait for the interval: some table may be beyond its bound, or will be before a pass has ended.
+  [[nodiscard]] bool IsHurried();
   /// One look at every table.
-  void Round(bool forced);
+  void Round(bool forced, bool hurried);
+  /// Its figures when a pass that begins now ends.
+  [[nodiscard]] GcFigures Forecast(const Table& table, const Known& known) const;
+  /// When not to wait for the next round.
+  void PlanHurries(const Tables& tables, const GcSettings& settings);
   /// `requests`: what it answers.
   void EndRound(uint64_t requests);
-  [[nodiscard]] Result<std::map<std::string, Table>> ListTables();
+  [[nodiscard]] Result<Tables> ListTables();
   [[nodiscard]] static GcFigures FiguresOf(const std::vector<StoreId>& stores);
-  void RunPass(const Table& table, Known* known);
+  void RunPass(Table* table, Known* known);
   void NotePass(const Table& table, const Status& status, const GcOutcome& outcome);
   void NoteDamage(const std::string& table, const GcReport& report);
   void NoteError(const std::string& error);
@@ -89,6 +113,12 @@ class Gc final : private GcHost {
   ServerLook look_;
   std::map<std::string, Known> known_;
   bool forced_ = false;
+  ReleaseRate rate_;
+  // As of the last round.
+  uint64_t released_seen_ = 0;
+  uint64_t released_between_ = 0;  ///< the two last rounds
+  std::vector<Hurry> hurries_;
+  double next_hurry_s_ = 0;
 
   std::mutex mutex_;  // guards the next two
   GcStatus status_;
@@ -147,11 +177,12 @@ void Gc::Run() {
   while (thread_.Wait(kTick)) {
     const GcStatus before = status();
     forced_ = before.requests != before.requests_done;
+    rate_.Note(ReleasedBytes(), PreciseSeconds());
     // Asked at each tick: another quarry_gc_interval counts at once.
     const bool is_due = !last_round_s.has_value() || NowSeconds() >= *last_round_s + GcIntervalSeconds();
-    if (!forced_ && (!GcIsOn() || !is_due)) continue;
-    last_round_s = NowSeconds();
-    Round(forced_);
+    if (!forced_ && (!GcIsOn() || (!is_due && !IsHurried()))) continue;
+    if (is_due) last_round_s = NowSeconds();
+    Round(forced_, !is_due);
     EndRound(before.requests);
   }
   look_.Close();
@@ -164,33 +195,69 @@ void Gc::EndRound(uint64_t requests) {
   if (!ended_early) status_.requests_done = requests;
 }
 
-void Gc::Round(bool forced) {
+bool Gc::IsHurried() {
+  if (PreciseSeconds() < next_hurry_s_) return false;
+  const auto released = static_cast<double>(ReleasedBytes() - released_seen_);
+  return std::any_of(hurries_.begin(), hurries_.end(), [this, released](const Hurry& hurry) {
+    const double expected = released > 0 ? rate_.bytes_per_second() * hurry.pass_s : 0;
+    return released + expected >= static_cast<double>(hurry.released_bytes);
+  });
+}
+
+void Gc::PlanHurries(const Tables& tables, const GcSettings& settings) {
+  for (const auto& [inner_name, table] : tables) {
+    const Known& known = known_.at(inner_name);
+    if (table.in_doubt || known.waits) continue;
+    const bool is_amplified =
+        JudgeGc(table.figures, known.last, settings, NowSeconds(), known.since_s) == GcVerdict::kAmplified;
+    const uint64_t missing = DeadUntilAmplified(table.figures, known.last, settings);
+    hurries_.push_back({is_amplified ? 0 : std::max<uint64_t>(missing, 1), known.pass_s});
+  }
+}
+
+GcFigures Gc::Forecast(const Table& table, const Known& known) const {
+  if (released_between_ == 0 || table.figures.dead_bytes <= known.dead_bytes_seen) return table.figures;
+  const double died = static_cast<double>(table.figures.dead_bytes - known.dead_bytes_seen);
+  const double share = std::min(1.0, died / static_cast<double>(released_between_));
+  return WhenOverwritten(table.figures, static_cast<uint64_t>(share * rate_.bytes_per_second() * known.pass_s));
+}
+
+void Gc::Round(bool forced, bool hurried) {
+  hurries_.clear();
   if (Directory()->ListStores().empty()) return;
   SetState("looking");
-  const Result<std::map<std::string, Table>> tables = ListTables();
+  const double began_s = PreciseSeconds();
+  const uint64_t released = ReleasedBytes();
+  released_between_ = released - std::exchange(released_seen_, released);
+  Result<Tables> tables = ListTables();
   if (!tables.ok()) {
     NoteError(tables.status().ToString());
     return;
   }
+  next_hurry_s_ = PreciseSeconds() + kHurryShare * (PreciseSeconds() - began_s);
   std::erase_if(known_, [&tables](const auto& known) { return tables->count(known.first) == 0; });
   const GcSettings settings = SettingsNow();
-  for (const auto& [inner_name, table] : *tables) {
+  for (auto& [inner_name, table] : *tables) {
     if (!GoesOn()) return;
-    const auto known = known_.try_emplace(inner_name, Known{NowSeconds(), std::nullopt}).first;
+    Known& known = known_.try_emplace(inner_name, Known{.since_s = NowSeconds(), .last = {}}).first->second;
     if (table.in_doubt) {
       if (forced) NoteError(Quoted(SplitInnerName(inner_name)) + ": a rebuild of it is under way or was cut off");
       continue;
     }
-    const GcVerdict verdict = JudgeGc(table.figures, known->second.last, settings, NowSeconds(), known->second.since_s);
-    if (forced || verdict != GcVerdict::kNotYet) RunPass(table, &known->second);
+    if (hurried && !forced && known.waits) continue;
+    const GcFigures figures = Forecast(table, known);
+    known.dead_bytes_seen = table.figures.dead_bytes;
+    const GcVerdict verdict = JudgeGc(figures, known.last, settings, NowSeconds(), known.since_s);
+    if (forced || verdict != GcVerdict::kNotYet) RunPass(&table, &known);
   }
+  PlanHurries(*tables, settings);
 }
 
-Result<std::map<std::string, Gc::Table>> Gc::ListTables() {
+Result<Gc::Tables> Gc::ListTables() {
   if (!look_.is_open()) QUARRY_TRY(look_.Open());
   QUARRY_TRY(look_.CheckServerIsWhole());
   QUARRY_TRY_ASSIGN(const auto inner_tables, look_.Tables());
-  std::map<std::string, Table> tables;
+  Tables tables;
   for (const auto& [id, inner_name] : inner_tables) {
     if (inner_name.find(kUnfinishedMark) != std::string::npos) continue;
     const std::string name = WithoutPartition(inner_name);
@@ -218,22 +285,27 @@ GcFigures Gc::FiguresOf(const std::vector<StoreId>& stores) {
   return figures;
 }
 
-void Gc::RunPass(const Table& table, Known* known) {
+void Gc::RunPass(Table* table, Known* known) {
+  const double began_s = PreciseSeconds();
   GcManner manner = {std::chrono::seconds(GcTimeoutSeconds()), GcRateBytesPerSecond(), {}};
   manner.options.rewrite_above = RewriteAbove(SettingsNow());
-  GcTablePass pass(table.target, Directory(), &look_, this, manner);
+  GcTablePass pass(table->target, Directory(), &look_, this, manner);
   GcOutcome outcome;
-  const GcFigures before = FiguresOf(table.target.stores);
+  const GcFigures before = FiguresOf(table->target.stores);
   const Status status = pass.Run(&outcome);
   const GcReport& report = outcome.report;
-  NotePass(table, status, outcome);
-  const std::string name = Quoted(SplitInnerName(table.target.inner_name));
+  NotePass(*table, status, outcome);
+  known->waits = !status.ok();
+  const std::string name = Quoted(SplitInnerName(table->target.inner_name));
   if (report.segments_damaged > 0) NoteDamage(name, report);
   if (!status.ok()) {
     NoteError(name + ": " + status.ToString());
     return;
   }
-  GcFigures after = FiguresOf(table.target.stores);
+  table->figures = FiguresOf(table->target.stores);
+  known->dead_bytes_seen = table->figures.dead_bytes;
+  known->pass_s = std::min(PreciseSeconds() - began_s + kLookSeconds, kPassSecondsMax);
+  GcFigures after = table->figures;
   const bool left_some = report.reclaimed_bytes > 0 && after.dead_bytes >= kGcWorthMinBytes;
   after.dead_bytes = std::min(after.dead_bytes, before.dead_bytes);  // what died meanwhile is for the next pass
   known->last = GcMemory{after, NowSeconds(), left_some};

@@ -90,6 +90,7 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(segments_poisoned),
     QUARRY_CORE(staging_bytes),
     QUARRY_CORE(stored_bytes_appended),
+    QUARRY_CORE(stored_bytes_released),
     {"table_id_check", offsetof(Snapshot, table_id_check), Kind::kText},
     QUARRY_CORE(value_bytes_appended),
     QUARRY_CORE(value_bytes_read),

@@ -115,8 +115,7 @@ class Demo:
         pool = min(BUFFER_POOL_BYTES, device.memory_info()["MemTotal"] // 4 >> 20 << 20)
         self.server = LabServer("demo", WORK / "server", plugin, False, {"innodb_buffer_pool_size": pool})
         self.crash_server = PrivateServer(WORK / "crash", self.server.options(), plugin=plugin)
-        options = [*self.server.options(), *overwrite.OPTIONS]
-        self.overwrite_server = PrivateServer(WORK / "overwrite", options, plugin=plugin)
+        self.overwrite_server = PrivateServer(WORK / "overwrite", self.server.options(), plugin=plugin)
         self.result: dict = {}
 
     def run(self) -> int:
@@ -289,15 +288,16 @@ class Demo:
         screen.title(f"Live data overwritten {times} times over, with GC ({quarry.label})")
         items = overwrite.sample(corpus, self.options.seed)
         run = overwrite.Overwrite(self.overwrite_server, items, quarry, twin, times)
-        with screen.phase("overwrite, until GC has caught up", times * run.payload_bytes) as on_progress:
+        with screen.phase("overwrite at a pace, with GC at work", times * run.payload_bytes) as on_progress:
             self.result["overwrite"] = found = run.run(on_progress)
         self.overwrite_server.stop()
         self.result["verified_rows"] += found["verified_rows"]
         self.result["verified_bytes"] += found["payload_bytes"] * len(run.variants)
         live = found["live_bytes"]
         screen.line(
-            f"{found['rows']:,} rows, {live / 1e6:,.0f} MB: on disk {max(found['settled_bytes']) / live:.2f} times that"
-            f" at the most when GC had caught up (bound {found['bound']:g}), {found['gc']['passes']} passes gave"
+            f"{found['rows']:,} rows, {live / 1e6:,.0f} MB, overwritten at {found['written_bytes_per_second'] / 1e6:.0f} MB/s:"
+            f" on disk {max(found['peak_bytes']) / live:.2f} times that at the most (bound {found['bound']:g}),"
+            f" {found['settled_bytes'] / live:.2f} in the end; {found['gc']['passes']} passes gave"
             f" {found['gc']['reclaimed_bytes'] / 1e6:,.0f} MB back; {found['seconds']:.0f} s"
         )
 

@@ -1,9 +1,9 @@
 """
 Live data overwritten 20 times over, with GC at work by itself: what the table takes on disk meanwhile.
 
-One client gives every row the content of the next one, as fast as it can, in transactions of a few rows; then the same
-is done to a twin in InnoDB, and the next overwrite begins when GC has brought Quarry's files within the bound. Rows
-only pass their contents on, so what lives has the same size at any time.
+One client gives every row the content of the next one, again and again without a pause, in transactions of a few rows
+and at a pace: everything once in OVERWRITE_SECONDS. Then a twin in InnoDB gets the same, as fast as it can. Rows only
+pass their contents on, so what lives has the same size at any time.
 
 Invariants: GC is asked for nothing; every row of both tables is compared with its SHA-256 at the end.
 """
@@ -22,8 +22,8 @@ from .corpus import Corpus, Item
 from .tables import Variant
 
 DATABASE = "overwrite"
-OPTIONS = ("--quarry-gc-interval=1", "--quarry-gc-full-interval=0")
-LIVE_BYTES = 24 << 20
+LIVE_BYTES = 96 << 20
+OVERWRITE_SECONDS = 4.0
 VALUE_BYTES_MIN, VALUE_BYTES_MAX = 5 << 10, 1 << 20  # above what Quarry keeps in the row by default
 ROWS_PER_COMMIT = 8
 SAMPLE_SECONDS, SETTLE_SECONDS_MAX = 0.05, 30.0
@@ -47,10 +47,12 @@ class Course:
     """What was seen. A sample is (overwrites done, with the fraction of the one under way; bytes on disk)."""
 
     samples: list[tuple[float, int]] = field(default_factory=list)
-    settled: list[int] = field(default_factory=list)  # after each overwrite, when GC had brought it within the bound
+    peaks: list[int] = field(default_factory=list)  # bytes on disk at the most, of each overwrite
+    settled: int = 0  # after the last one, when GC had brought it within the bound
+    written_seconds: float = 0.0
     innodb: list[int] = field(default_factory=list)  # after the load, and after each overwrite
     wrong: list[str] = field(default_factory=list)  # values
-    late: list[str] = field(default_factory=list)  # overwrites after which GC did not catch up
+    late: list[str] = field(default_factory=list)  # GC did not catch up after the last overwrite
 
 
 class Overwrite:
@@ -62,7 +64,7 @@ class Overwrite:
         self.payload_bytes = sum(item.size for item in items)
         self.live_bytes = 0  # what the loaded values take in their extents: contents only change places afterwards
         self.course = Course()
-        self._sampled = 0.0
+        self._sampled = self._began = 0.0
 
     def run(self, on_progress: Callable[[int, int], None]) -> dict:
         started = time.monotonic()
@@ -75,14 +77,15 @@ class Overwrite:
                 self.server.sql(variant.create_table(variant.key), DATABASE)
                 self._write(connection, variant, 0)
             self.live_bytes = self._stored_bytes()
-            self._note_innodb()
-            self._sample(0)
-            for number in range(1, self.times + 1):
-                for variant in self.variants:
+            done = 0
+            for variant in self.variants:
+                self._begin(variant)
+                for number in range(1, self.times + 1):
+                    before = len(self.course.samples)
                     self._write(connection, variant, number)
-                self._note_innodb()
-                self._settle(number, bound)
-                on_progress(number * len(self.items), number * self.payload_bytes)
+                    self._end(variant, number, before, bound)
+                    done += len(self.items)
+                    on_progress(done, number * self.payload_bytes)
             for variant in self.variants:
                 self._compare(connection, variant)
         finally:
@@ -101,7 +104,9 @@ class Overwrite:
             "bound": bound,
             "seconds": round(seconds, 1),
             "samples": self.course.samples,
+            "peak_bytes": self.course.peaks,
             "settled_bytes": self.course.settled,
+            "written_bytes_per_second": self.times * self.payload_bytes / self.course.written_seconds,
             "innodb_bytes": self.course.innodb,
             "gc": {name: gc[f"quarry_gc_{name}"] for name in names},
             "verified_rows": len(self.items) * len(self.variants),
@@ -119,6 +124,7 @@ class Overwrite:
         if number:
             statement = f"UPDATE {variant.key} SET sha256 = ?, data = ? WHERE id = ?"
         plain, cursor = connection.cursor(), connection.cursor(prepared=True)
+        written = 0
         for row in range(1, len(self.items) + 1):
             if row % ROWS_PER_COMMIT == 1:
                 plain.execute("BEGIN")
@@ -127,8 +133,35 @@ class Overwrite:
             cursor.execute(statement, (*values, row) if number else (row, *values))
             if row % ROWS_PER_COMMIT == 0 or row == len(self.items):
                 plain.execute("COMMIT")
-                if number:
-                    self._sample(number - 1 + row / len(self.items) if variant.is_quarry else number)
+                written += item.size
+                if number and variant.is_quarry:
+                    self._keep_pace(number - 1 + written / self.payload_bytes)
+
+    def _begin(self, variant: Variant) -> None:
+        if variant.is_quarry:
+            self._sample(0, now=True)
+            self._began = time.monotonic()
+        else:
+            self.course.innodb.append(self._ibd_bytes(variant))
+
+    def _end(self, variant: Variant, number: int, samples_before: int, bound: float) -> None:
+        if not variant.is_quarry:
+            self.course.innodb.append(self._ibd_bytes(variant))
+            return
+        self._sample(number, now=True)
+        self.course.peaks.append(max(taken for _at, taken in self.course.samples[samples_before:]))
+        if number == self.times:
+            self.course.written_seconds = time.monotonic() - self._began
+            self._settle(number, bound)
+
+    def _keep_pace(self, overwrites: float) -> None:
+        """Samples, and waits until so many overwrites may have been written."""
+        while True:
+            self._sample(overwrites)
+            early = self._began + overwrites * OVERWRITE_SECONDS - time.monotonic()
+            if early <= 0:
+                return
+            time.sleep(min(early, SAMPLE_SECONDS))
 
     def _sample(self, overwrites: float, now: bool = False) -> int:
         """Notes what the segments of Quarry's table take on disk."""
@@ -140,19 +173,16 @@ class Overwrite:
         return taken
 
     def _settle(self, number: int, bound: float) -> None:
-        """Until GC has brought the table within the bound."""
+        """Until GC has brought the table within the bound: after the last overwrite."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while (taken := self._sample(number, now=True)) > bound * self.live_bytes:
             if time.monotonic() > deadline:
                 self.course.late.append(
-                    f"overwrite {number}: {taken:,} bytes on disk after {SETTLE_SECONDS_MAX:g} s, {self.live_bytes:,} live"
+                    f"{taken:,} bytes on disk {SETTLE_SECONDS_MAX:g} s after the last overwrite, {self.live_bytes:,} live"
                 )
                 break
             time.sleep(SAMPLE_SECONDS)
-        self.course.settled.append(taken)
-
-    def _note_innodb(self) -> None:
-        self.course.innodb += [self._ibd_bytes(variant) for variant in self.variants[1:]]
+        self.course.settled = taken
 
     def _stored_bytes(self) -> int:
         return int(self.server.value("SELECT SUM(live_bytes) FROM information_schema.QUARRY_TABLES"))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from html import escape
 
 from . import svg
-from .overwrite import OPTIONS, VALUE_BYTES_MAX, VALUE_BYTES_MIN
+from .overwrite import VALUE_BYTES_MAX, VALUE_BYTES_MIN
 
 
 def section(overwrite: dict) -> str:
     live, bound = overwrite["live_bytes"], overwrite["bound"]
-    peak = max(taken for _at, taken in overwrite["samples"]) / live
-    settled = [taken / live for taken in overwrite["settled_bytes"]]
+    peaks = [taken / live for taken in overwrite["peak_bytes"]]
     chart = svg.sawtooth(
         f"Megabytes on disk while {live / 1e6:.0f} MB are overwritten {overwrite['times']} times",
         overwrite["samples"],
@@ -21,29 +20,32 @@ def section(overwrite: dict) -> str:
         ],
         [svg.Steps("innodb", "InnoDB", overwrite["innodb_bytes"])] if overwrite["innodb_bytes"] else [],
         "Quarry",
-        [f"{taken:.2f}" for taken in settled],
+        [f"{taken:.2f}" for taken in peaks],
     )
     late = "".join(f'<p class="bad strong">{escape(line)}</p>' for line in overwrite["late"])
     return (
         "<section><h2>Overwritten again and again</h2>"
         f"<p>{overwrite['rows']:,} of the files, {VALUE_BYTES_MIN >> 10} KB to {VALUE_BYTES_MAX >> 20} MB each and"
-        f" {overwrite['payload_bytes'] / 1e6:.1f} MB in all, overwritten {overwrite['times']} times over as fast as one client can, with GC at"
-        " work by itself. A pass begins when a table takes more than <code>quarry_space_amplification_max</code>"
-        f" ({bound:g}) times what lives in it; it waits for transactions that may still need an old value, so what is"
-        f" overwritten meanwhile comes on top: {peak:.2f} times at the most here. {_settled(settled, bound)}"
+        f" {overwrite['payload_bytes'] / 1e6:.1f} MB in all, overwritten {overwrite['times']} times over without a pause, at"
+        f" {overwrite['written_bytes_per_second'] / 1e6:.0f} MB/s, with GC at work by itself. A pass begins when a table would"
+        " else take more than <code>quarry_space_amplification_max</code>"
+        f" ({bound:g}) times what lives in it before the pass has ended: a pass waits for transactions that may still need an old"
+        f" value, and what is overwritten meanwhile is there beside the new one. {_peaks(peaks, bound)} When writing had ended it"
+        f" came to {overwrite['settled_bytes'] / live:.2f} times."
         f" {_work(overwrite['gc'])}{_innodb(overwrite)}</p>{late}"
         f'<figure class="card wide"><h3>Megabytes on disk, over overwrites of everything</h3>{chart}</figure>'
         '<p class="note">On disk: the blocks that the file system has allocated to segments; the rows with the locators are'
         f" in a file of InnoDB's beside them ({overwrite['rows_file_bytes'] / 1e6:.1f} MB). Live: the values with the headers"
-        " and checksums of their extents. Where the line falls, nothing is written: the next overwrite begins when the table is within the bound."
-        f" GC looks once a second here (<code>{escape(' '.join(OPTIONS))}</code>; by default once a minute).</p></section>"
+        " and checksums of their extents. GC runs with its default options. A table of which more than about a quarter is"
+        " overwritten in a second outruns it: docs/operations.md, 'Space'.</p></section>"
     )
 
 
-def _settled(settled: list[float], bound: float) -> str:
-    if max(settled) > bound:
-        return f'<span class="bad strong">After {sum(s > bound for s in settled)} overwrites it stayed above the bound.</span>'
-    return f"After each overwrite it came back within the bound, to between {min(settled):.2f} and {max(settled):.2f} times."
+def _peaks(peaks: list[float], bound: float) -> str:
+    text = f"It took {max(peaks):.2f} times at the most"
+    if max(peaks) <= bound:
+        return f"{text}, within the bound all the time."
+    return f'{text}: <span class="strong">in {sum(p > bound for p in peaks)} of {len(peaks)} overwrites more than the bound.</span>'
 
 
 def _work(gc: dict) -> str:

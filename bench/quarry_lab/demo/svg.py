@@ -197,7 +197,7 @@ def sawtooth(
 ) -> str:
     """
     Bytes over overwrites: the samples as a filled line, which falls straight down where nothing was written, with
-    levels to compare with. `notes` stand below the overwrites, from the first on.
+    levels to compare with. `notes` stand below the overwrites that they end, from the first on.
     """
     width, height, left, right, top, bottom = 960.0, 350.0, 46.0, 172.0, 14.0, 48.0
     highest = max([taken for _at, taken in samples] + [v for line in steps for v in line.values])
@@ -220,7 +220,7 @@ def sawtooth(
     for number, note in enumerate(notes, 1):
         body.append(_text(x_of(number), height - bottom + 33, note, "s-quarry label", "middle", 10))
     body.append(_text(width - right + 24, height - bottom + 17, "times overwritten", "muted", size=11))
-    body.append(_text(width - right + 24, height - bottom + 33, "on disk ÷ live, after GC", "s-quarry label", size=11))
+    body.append(_text(width - right + 24, height - bottom + 33, "on disk ÷ live, at most", "s-quarry label", size=11))
     line = " ".join(f"{'L' if i else 'M'}{x_of(at):.1f} {y_of(taken):.1f}" for i, (at, taken) in enumerate(samples))
     body.append(f'<path d="{line} V{y_of(0):.1f} H{x_of(samples[0][0]):.1f} Z" class="area s-quarry"/>')
     body.append(f'<path d="{line}" class="line s-quarry"/>')
