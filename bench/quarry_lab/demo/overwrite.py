@@ -23,7 +23,7 @@ from .tables import Variant
 
 DATABASE = "overwrite"
 LIVE_BYTES = 96 << 20
-OVERWRITE_SECONDS = 4.0
+OVERWRITE_SECONDS = 5.0
 VALUE_BYTES_MIN, VALUE_BYTES_MAX = 5 << 10, 1 << 20  # above what Quarry keeps in the row by default
 ROWS_PER_COMMIT = 8
 SAMPLE_SECONDS, SETTLE_SECONDS_MAX = 0.05, 30.0
