@@ -297,6 +297,7 @@ Status RowRewriter::EncodeUpdate(const uchar* old_data, const uchar* new_data, A
       if (EndsLikeHead(encoded.span())) plugin_counters.heads_kept.fetch_add(1, std::memory_order_relaxed);
     } else if (!new_null) {
       QUARRY_TRY_ASSIGN(encoded, EncodeValue(&column, new_value, target, write_batch_bytes, transaction));
+      if (old_known) CarryInCache(column.raw, encoded, new_value);
     }
     if (!new_null && encoded != new_value) PatchField(column, new_data, encoded);
     if (old_null) continue;
@@ -308,6 +309,16 @@ Status RowRewriter::EncodeUpdate(const uchar* old_data, const uchar* new_data, A
     }
   }
   return Status::Ok();
+}
+
+// Else each update of a value that is read again and again would cost a read of the device: appends leave nothing in
+// the page cache.
+void RowRewriter::CarryInCache(const Bytes& old_raw, const Bytes& new_raw, const Bytes& value) {
+  if (old_raw.size < kTrailerSizeBytes || new_raw.size < kTrailerSizeBytes) return;
+  const Result<DecodedField> replaced = DecodeField(old_raw.span());
+  if (!replaced.ok() || !replaced->is_head) return;
+  const Result<DecodedField> by = DecodeField(new_raw.span());
+  if (by.ok() && by->is_head) Directory()->CarryInCache(replaced->locator, by->locator, value.span());
 }
 
 void RowRewriter::NoteReplaced(const uchar* old_data, const uchar* new_data, Transaction* transaction) {

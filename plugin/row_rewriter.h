@@ -126,6 +126,7 @@ class RowRewriter {
   void PatchField(const Column& column, const uchar* record, const Bytes& bytes);
   static bool SameValue(const Column& column, const Bytes& value);
   static bool SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options);
+  static void CarryInCache(const Bytes& old_raw, const Bytes& new_raw, const Bytes& value);
   void NoteHead(const Bytes& raw, Transaction* transaction);
 
   TABLE* table_ = nullptr;

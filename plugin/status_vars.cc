@@ -50,8 +50,10 @@ struct Entry {
 constexpr Entry kEntries[] = {
     QUARRY_OWN(autoincrement_reservations),
     QUARRY_OWN(autoincrement_reserved_ids),
+    QUARRY_CORE(buffer_bytes),
     QUARRY_CORE(cache_admissions),
     QUARRY_CORE(cache_bytes),
+    QUARRY_CORE(cache_carried),
     QUARRY_CORE(cache_evictions),
     QUARRY_CORE(cache_hits),
     QUARRY_CORE(cache_misses),

@@ -33,8 +33,9 @@ inline constexpr uint32_t kBatchMaxBytes = 1U << 30;
 inline constexpr uint32_t kWriteBatchDefaultBytes = 512U << 10;
 inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
 
-/// Modest: half of InnoDB's default buffer pool. Where values are read again and again, give it what they need.
-inline constexpr uint64_t kValueCacheDefaultBytes = 64ULL << 20;
+/// Small, so that a server whose memory was cut out for InnoDB stands the engine, too (docs/operations.md, 'Memory').
+/// Where values are read again and again, give it what they need.
+inline constexpr uint64_t kValueCacheDefaultBytes = 16ULL << 20;
 inline constexpr uint64_t kValueCacheMaxBytes = 1ULL << 44;
 
 /// How one value is written.

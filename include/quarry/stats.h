@@ -36,8 +36,10 @@ struct Counters {
   uint64_t cache_misses = 0;        ///< reads of whole values that it had not; none are counted while it is off
   uint64_t cache_admissions = 0;    ///< values that it took in
   uint64_t cache_evictions = 0;     ///< values that it let go to make room
+  uint64_t cache_carried = 0;       ///< of the admissions: values written in the place of one that it held
   uint64_t cache_bytes = 0;         ///< gauge: its memory, with what left it and is still being read
   uint64_t staging_bytes = 0;       ///< gauge: write buffers in use
+  uint64_t buffer_bytes = 0;        ///< gauge: memory of all buffers of reads and writes, in use or kept for the next
   uint64_t corruptions = 0;         ///< reads refused by a checksum
   uint64_t checkpoints = 0;
   uint64_t parts_stored_raw = 0;  ///< parts for which compressing did not pay

@@ -133,6 +133,10 @@ class StoreDirectory {
   /// other readers, and nobody may write to it.
   [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) = 0;
 
+  /// `value`, just appended as `by`, is written in the place of `replaced`. When readers found that one in the value
+  /// cache they will find this one there. To be undone by Release(by) when it comes to nothing.
+  virtual void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) = 0;
+
   /// Reads out.size() bytes of the value from `offset_bytes`, touching only the index and the parts that hold them.
   [[nodiscard]] virtual Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                          std::span<uint8_t> out) = 0;
@@ -146,7 +150,7 @@ class StoreDirectory {
   /// the same segments. Does not clear `unsynced`. Errors: kPoisoned, kIoError, kNoSpace: the caller must roll back.
   [[nodiscard]] virtual Status Sync(const UnsyncedExtents& unsynced) = 0;
 
-  /// Counts the extent behind `locator` as probably dead, whichever store it is in.
+  /// Counts the extent behind `locator` as probably dead, whichever store it is in. The value cache forgets it.
   virtual void Release(const Locator& locator) = 0;
 
   /// Writes every store's manifest. Called at intervals and at shutdown.

@@ -17,13 +17,13 @@ size_t SizeClass(size_t size_bytes) {
 }  // namespace
 
 void PooledBuffer::Uncount() {
-  if (pool_ == nullptr || !counted_) return;
+  if (pool_ == nullptr || counts_as_ != Counts::kOnBudget) return;
   pool_->Uncount(buffer_.size());
-  counted_ = false;
+  counts_as_ = Counts::kNot;
 }
 
 void PooledBuffer::Release() {
-  if (BufferPool* pool = std::exchange(pool_, nullptr); pool != nullptr) pool->GiveBack(std::move(buffer_), counted_);
+  if (BufferPool* pool = std::exchange(pool_, nullptr); pool != nullptr) pool->GiveBack(std::move(buffer_), counts_as_);
   buffer_ = AlignedBuffer();
 }
 
@@ -36,9 +36,9 @@ AlignedBuffer BufferPool::TakeFree(size_t size_bytes) {
   return buffer;
 }
 
-void BufferPool::DropFree(uint64_t down_to_bytes, std::vector<AlignedBuffer>* dropped) {
+void BufferPool::DropFree(std::vector<AlignedBuffer>* dropped) {
   for (auto& [size_bytes, buffers] : free_) {
-    while (free_bytes_ > down_to_bytes && !buffers.empty()) {
+    while (HeldBytes() > budget_bytes_ && !buffers.empty()) {
       dropped->push_back(std::move(buffers.back()));
       buffers.pop_back();
       free_bytes_ -= size_bytes;
@@ -55,36 +55,44 @@ PooledBuffer BufferPool::Acquire(size_t size_bytes) {
     while (!HasRoom(size)) room_.Wait(mutex_);
     counted_bytes_ += size;
     buffer = TakeFree(size);
-    if (counted_bytes_ + free_bytes_ > budget_bytes_) {
-      DropFree(budget_bytes_ > counted_bytes_ ? budget_bytes_ - counted_bytes_ : 0, &dropped);
-    }
+    DropFree(&dropped);
   }
   if (buffer.empty()) buffer = AlignedBuffer(size);
-  return {this, std::move(buffer), true};
+  return {this, std::move(buffer), PooledBuffer::Counts::kOnBudget};
 }
 
 std::optional<PooledBuffer> BufferPool::TryAcquire(size_t size_bytes) {
   const size_t size = SizeClass(size_bytes);
+  std::vector<AlignedBuffer> dropped;
   AlignedBuffer buffer;
   {
     MutexLock lock(mutex_);
     if (!HasRoom(size)) return std::nullopt;
     counted_bytes_ += size;
     buffer = TakeFree(size);
+    DropFree(&dropped);
   }
   if (buffer.empty()) buffer = AlignedBuffer(size);
-  return PooledBuffer(this, std::move(buffer), true);
+  return PooledBuffer(this, std::move(buffer), PooledBuffer::Counts::kOnBudget);
 }
 
 PooledBuffer BufferPool::Take(size_t size_bytes) {
   const size_t size = SizeClass(size_bytes);
+  std::vector<AlignedBuffer> dropped;
   AlignedBuffer buffer;
   {
     MutexLock lock(mutex_);
     buffer = TakeFree(size);
+    if (!buffer.empty()) taken_bytes_ += size;
   }
-  if (buffer.empty()) buffer = AlignedBuffer(size);
-  return {this, std::move(buffer), false};
+  if (!buffer.empty()) return {this, std::move(buffer), PooledBuffer::Counts::kTaken};
+  buffer = AlignedBuffer(size);  // throws where there is no memory: counted when it is there
+  {
+    MutexLock lock(mutex_);
+    taken_bytes_ += size;
+    DropFree(&dropped);
+  }
+  return {this, std::move(buffer), PooledBuffer::Counts::kTaken};
 }
 
 void BufferPool::WaitForRoomBriefly() {
@@ -106,17 +114,24 @@ void BufferPool::Uncount(size_t size_bytes) {
   room_.NotifyAll();
 }
 
-void BufferPool::GiveBack(AlignedBuffer buffer, bool counted) {
+uint64_t BufferPool::held_bytes() const {
+  MutexLock lock(mutex_);
+  return HeldBytes();
+}
+
+void BufferPool::GiveBack(AlignedBuffer buffer, PooledBuffer::Counts counts_as) {
   const size_t size = buffer.size();
+  const bool on_budget = counts_as == PooledBuffer::Counts::kOnBudget;
   {
     MutexLock lock(mutex_);
-    if (counted) counted_bytes_ -= size;
-    if (size != 0 && counted_bytes_ + free_bytes_ + size <= budget_bytes_) {
+    if (on_budget) counted_bytes_ -= size;
+    if (counts_as == PooledBuffer::Counts::kTaken) taken_bytes_ -= size;
+    if (size != 0 && HeldBytes() + size <= budget_bytes_) {
       free_[size].push_back(std::move(buffer));
       free_bytes_ += size;
     }
   }
-  if (counted) room_.NotifyAll();
+  if (on_budget) room_.NotifyAll();
 }
 
 }  // namespace quarry

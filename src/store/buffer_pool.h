@@ -2,7 +2,8 @@
 //
 // Invariants:
 //  - Counted buffers together never exceed the budget, unless a single one does (it is then alone).
-//  - Free buffers are kept only while they and the counted ones fit in the budget.
+//  - Free buffers are kept only while they and all that are out fit in the budget, but for those that their users took
+//    off it (Uncount): so a pool holds at most its budget, or what is out.
 //  - Whoever waits in Acquire holds nothing of this pool, so a wait always ends (see docs/concurrency.md).
 // Thread-safety: internally synchronised. A PooledBuffer is a value, and must not outlive its pool.
 #pragma once
@@ -26,13 +27,13 @@ class PooledBuffer {
  public:
   PooledBuffer() = default;
   PooledBuffer(PooledBuffer&& other) noexcept
-      : pool_(std::exchange(other.pool_, nullptr)), buffer_(std::move(other.buffer_)), counted_(other.counted_) {}
+      : pool_(std::exchange(other.pool_, nullptr)), buffer_(std::move(other.buffer_)), counts_as_(other.counts_as_) {}
   PooledBuffer& operator=(PooledBuffer&& other) noexcept {
     if (this != &other) {
       Release();
       pool_ = std::exchange(other.pool_, nullptr);
       buffer_ = std::move(other.buffer_);
-      counted_ = other.counted_;
+      counts_as_ = other.counts_as_;
     }
     return *this;
   }
@@ -48,12 +49,15 @@ class PooledBuffer {
 
  private:
   friend class BufferPool;
-  PooledBuffer(BufferPool* pool, AlignedBuffer buffer, bool counted)
-      : pool_(pool), buffer_(std::move(buffer)), counted_(counted) {}
+  /// How a buffer that is out counts: on the budget, as taken for a read, or not at all (any more).
+  enum class Counts : uint8_t { kOnBudget, kTaken, kNot };
+
+  PooledBuffer(BufferPool* pool, AlignedBuffer buffer, Counts counts_as)
+      : pool_(pool), buffer_(std::move(buffer)), counts_as_(counts_as) {}
 
   BufferPool* pool_ = nullptr;
   AlignedBuffer buffer_;
-  bool counted_ = false;
+  Counts counts_as_ = Counts::kNot;
 };
 
 class BufferPool {
@@ -64,27 +68,33 @@ class BufferPool {
   [[nodiscard]] PooledBuffer Acquire(size_t size_bytes);
   /// Nothing when there is no room now.
   [[nodiscard]] std::optional<PooledBuffer> TryAcquire(size_t size_bytes);
-  /// Never waits and is not counted: for reads, whose number their threads bound.
+  /// Never waits for the budget: for reads, whose number their threads bound.
   [[nodiscard]] PooledBuffer Take(size_t size_bytes);
   /// Returns after room was made, or a little later: callers loop.
   void WaitForRoomBriefly();
 
   [[nodiscard]] uint64_t counted_bytes() const;
+  /// All memory that it stands for: buffers that are out (but for those that were taken off its budget), and free ones.
+  [[nodiscard]] uint64_t held_bytes() const;
 
  private:
   friend class PooledBuffer;
-  void GiveBack(AlignedBuffer buffer, bool counted);
+  void GiveBack(AlignedBuffer buffer, PooledBuffer::Counts counts_as);
   void Uncount(size_t size_bytes);
   bool HasRoom(size_t size_bytes) const QUARRY_REQUIRES(mutex_) {
     return counted_bytes_ == 0 || counted_bytes_ + size_bytes <= budget_bytes_;
   }
+  /// What is out, plus the free ones.
+  uint64_t HeldBytes() const QUARRY_REQUIRES(mutex_) { return counted_bytes_ + taken_bytes_ + free_bytes_; }
   AlignedBuffer TakeFree(size_t size_bytes) QUARRY_REQUIRES(mutex_);
-  void DropFree(uint64_t down_to_bytes, std::vector<AlignedBuffer>* dropped) QUARRY_REQUIRES(mutex_);
+  /// Until all that is held fits the budget, or none is left.
+  void DropFree(std::vector<AlignedBuffer>* dropped) QUARRY_REQUIRES(mutex_);
 
   const uint64_t budget_bytes_;
   mutable Mutex mutex_;
   CondVar room_;
   uint64_t counted_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
+  uint64_t taken_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< by Take
   uint64_t free_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
   std::map<size_t, std::vector<AlignedBuffer>> free_ QUARRY_GUARDED_BY(mutex_);  ///< by size
 };

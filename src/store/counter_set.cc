@@ -40,6 +40,7 @@ Counters CounterSet::Snapshot() const {
   counters.cache_misses = Get(Counter::kCacheMisses);
   counters.cache_admissions = Get(Counter::kCacheAdmissions);
   counters.cache_evictions = Get(Counter::kCacheEvictions);
+  counters.cache_carried = Get(Counter::kCacheCarried);
   counters.corruptions = Get(Counter::kCorruptions);
   counters.checkpoints = Get(Counter::kCheckpoints);
   counters.parts_stored_raw = Get(Counter::kPartsStoredRaw);

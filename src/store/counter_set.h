@@ -38,6 +38,7 @@ enum class Counter : uint8_t {
   kCacheMisses,
   kCacheAdmissions,
   kCacheEvictions,
+  kCacheCarried,
   kCorruptions,
   kCheckpoints,
   kPartsStoredRaw,

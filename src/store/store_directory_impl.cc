@@ -333,6 +333,12 @@ Status StoreDirectoryImpl::Sync(const UnsyncedExtents& unsynced) {
   return Status::Ok();
 }
 
+void StoreDirectoryImpl::CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
+  if (const std::shared_ptr<StoreImpl> store = FindStore(by.store); store != nullptr) {
+    store->CarryInCache(replaced, by, value);
+  }
+}
+
 void StoreDirectoryImpl::Release(const Locator& locator) {
   if (const std::shared_ptr<StoreImpl> store = FindStore(locator.store); store != nullptr) store->Release(locator);
 }
@@ -351,6 +357,8 @@ Counters StoreDirectoryImpl::GetCounters() const {
   counters.cache_bytes = context_->values.used_bytes();
   counters.segment_map_bytes = context_->maps.kept_bytes();
   counters.staging_bytes = context_->chunk_buffers.counted_bytes() + context_->write_buffers.counted_bytes();
+  counters.buffer_bytes =
+      context_->chunk_buffers.held_bytes() + context_->write_buffers.held_bytes() + context_->read_buffers.held_bytes();
   return counters;
 }
 

@@ -49,6 +49,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
                                  std::span<uint8_t> out) override;
   [[nodiscard]] Status SetValueCacheBytes(uint64_t bytes) override;
   [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;
+  void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) override;
   void Release(const Locator& locator) override;
   [[nodiscard]] Status Checkpoint() override;
   void PauseMaintenance() override { context_->maintenance.Pause(); }

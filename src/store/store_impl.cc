@@ -215,6 +215,7 @@ Status StoreImpl::ReadSegment(Segment* segment, const Locator& locator, uint64_t
 void StoreImpl::Release(const Locator& locator) {
   context_->counters.Add(Counter::kExtentsReleased);
   context_->counters.Add(Counter::kStoredBytesReleased, locator.extent_size_bytes);
+  context_->values.Forget(locator);
   if (const auto segment = FindSegment(locator.segment); segment != nullptr) {
     segment->CountReleased(locator.extent_size_bytes);
   }

@@ -48,6 +48,9 @@ class StoreImpl final : public Store,
                             std::span<uint8_t> out, bool whole);
   /// From the value cache, or into memory of it when the value is worth being kept, or else into a read buffer.
   [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options);
+  void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
+    context_->values.Carry(replaced, by, value, cached_bytes_);
+  }
   [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t flush_ticket);
   /// Rewrites the manifest with what is true now.
   [[nodiscard]] Status Checkpoint() QUARRY_EXCLUDES(manifest_mutex_);

@@ -2,13 +2,15 @@
 //
 // What it takes in: a value that is asked for a second time while values of not more than the cache's own size were
 // asked for and missed in between (GhostKeys), and is no longer than an eighth of the cache. So a scan over a large
-// table leaves nothing behind but keys. What it lets go: the oldest first, unless it was used since (up to three
-// rounds), a CLOCK. (Together the ghost and main queues of S3-FIFO; its small queue is the operating system's page
-// cache, from which the first two reads come.)
+// table leaves nothing behind but keys. And a value that was written in the place of one that is in it and was read
+// since (Carry). What it lets go: the oldest first, unless it was used since (up to three rounds), a CLOCK. (Together
+// the ghost and main queues of S3-FIFO; its small queue is the operating system's page cache, from which the first two
+// reads come.)
 //
 // Invariants:
 //  - A value stands under its whole locator: a row whose locator differs in anything is not served by it. Extents never
-//    change and locators are never given out twice, so no entry is ever wrong, and none needs to be invalidated.
+//    change and locators are never given out twice, so no entry is ever wrong, and none needs to be invalidated. (What
+//    is probably dead is forgotten all the same: nobody will ask for it, and its memory goes first.)
 //  - used_bytes_ counts the memory of every entry, also of one that left the index while somebody still reads it, and
 //    never exceeds the limit but for what was pinned when the limit was lowered.
 //  - The bytes of an entry are written before it is in the index and never again (a QUARRY_GUARDED_CACHE build has them
@@ -72,6 +74,11 @@ class ValueCache {
   [[nodiscard]] Filling Begin(const Locator& locator, const Tally& tally);
   /// The bytes of `filling` are the value's, verified.
   [[nodiscard]] ValueBuffer Publish(Filling filling);
+  /// `value` was appended as `by`, in the place of `replaced`: it is taken in when that one is here and was used. It
+  /// begins with one use less, so that what is written again and again, and not read, does not stay.
+  void Carry(const Locator& replaced, const Locator& by, std::span<const uint8_t> value, const Tally& tally);
+  /// Is not found any more. Its memory is the next to be used again.
+  void Forget(const Locator& locator);
 
   /// At any time, 0 included. Returns when what is not pinned is within the new limit. False: there is no memory even
   /// for the keys (a 500th of the limit); the limit is 0 then.
@@ -105,21 +112,28 @@ class ValueCache {
   struct alignas(64) Shard {
     Mutex mutex;
     std::unordered_set<Entry*, Hash, Same> index QUARRY_GUARDED_BY(mutex);
+    // A chain of all that is in the index, and of what was forgotten.
     Entry* oldest QUARRY_GUARDED_BY(mutex) = nullptr;
     Entry* newest QUARRY_GUARDED_BY(mutex) = nullptr;
+    size_t entries QUARRY_GUARDED_BY(mutex) = 0;
     uint64_t bytes QUARRY_GUARDED_BY(mutex) = 0;
   };
 
   [[nodiscard]] Shard& ShardOf(uint64_t hash) { return shards_[hash % kShards]; }
   [[nodiscard]] Entry* FindPinned(Shard& shard, const Locator& locator) QUARRY_REQUIRES(shard.mutex);
   [[nodiscard]] bool ReserveBytes(uint64_t bytes);
-  /// Frees one entry, or returns false.
-  [[nodiscard]] bool EvictOne();
+  /// An entry with the memory of one that made room; null: none did, or its memory has another size.
+  [[nodiscard]] Entry* ReuseEntry(const Locator& locator, uint64_t charged_bytes, const Tally& tally);
+  [[nodiscard]] Entry* MakeEntry(const Locator& locator, uint64_t capacity_bytes, uint64_t charged_bytes,
+                                 const Tally& tally);
+  /// Takes one entry out of chain and index, whose reference, the only one, is the caller's now; or null.
+  [[nodiscard]] Entry* EvictOne();
   /// Moves the hand over a shard, once round at most. The first entry that neither was used nor is pinned, or null.
   [[nodiscard]] Entry* TakeVictim(Shard& shard);
   static void Append(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
+  static void Prepend(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
   static void Unchain(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
-  /// Out of the index, whose reference is the caller's now.
+  /// Out of chain and index, whose reference is the caller's now.
   static void Remove(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
   void ShrinkShard(Shard& shard, uint64_t target_bytes);
   void Unreference(Entry* entry);

@@ -129,6 +129,43 @@ TEST_F(CachedStoreTest, WhatLeftTheTrashIsGone) {
   EXPECT_EQ(held.bytes()[0], RandomValue(60000, 6)[0]);
 }
 
+TEST_F(CachedStoreTest, WhatReplacesACachedValueIsReadFromMemory) {
+  const Locator old = Append(RandomValue(60000, 8));
+  for (int read = 0; read < 3; ++read) (void)Read(old);
+  for (const Codec codec : {Codec::kNone, Codec::kLz4}) {
+    const std::vector<uint8_t> value = TextValue(50000, static_cast<uint64_t>(codec));
+    const Locator by = Append(value, codec);
+    directory_->CarryInCache(old, by, value);
+    const Counters before = counters();
+    EXPECT_EQ(Read(by), value);
+    EXPECT_EQ(counters().file_bytes_read, before.file_bytes_read);
+    EXPECT_EQ(counters().cache_hits, before.cache_hits + 1);
+    EXPECT_EQ(directory_->ListStores().at(0).cached_bytes, counters().cache_bytes);
+    ReadOptions from_segment;
+    from_segment.skip_cache = true;
+    const ValueBuffer stored = ValueOf(directory_->ReadValue(by, from_segment));
+    EXPECT_TRUE(std::equal(value.begin(), value.end(), stored.bytes().begin(), stored.bytes().end()));
+  }
+}
+
+TEST_F(CachedStoreTest, WhatIsReleasedIsReadFromTheSegment) {
+  const std::vector<uint8_t> value = RandomValue(60000, 9);
+  const Locator old = Append(RandomValue(60000, 10));
+  for (int read = 0; read < 3; ++read) (void)Read(old);
+  const Locator by = Append(value);
+  directory_->CarryInCache(old, by, value);
+  ASSERT_EQ(counters().cache_carried, 1U);
+  directory_->Release(by);  // the transaction rolled back
+  const uint64_t hits = counters().cache_hits;
+  EXPECT_EQ(Read(by), value) << "a hint, nothing else";
+  EXPECT_EQ(counters().cache_hits, hits);
+  EXPECT_EQ(Read(old), RandomValue(60000, 10)) << "that one is needed, and was left where it is";
+  EXPECT_EQ(counters().cache_hits, hits + 1);
+  directory_->Release(old);
+  EXPECT_EQ(Read(old), RandomValue(60000, 10));
+  EXPECT_EQ(counters().cache_hits, hits + 1);
+}
+
 TEST_F(CachedStoreTest, TheSizeMovesWhileValuesAreRead) {
   const std::vector<uint8_t> value = RandomValue(60000, 7);
   const Locator locator = Append(value);

@@ -2,10 +2,12 @@
 #include "store/value_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -35,6 +37,27 @@ bool IsValueOf(const Locator& locator, std::span<const uint8_t> bytes) {
     if (bytes[i] != ByteOf(locator, i)) return false;
   }
   return true;
+}
+
+std::vector<uint8_t> BytesOf(const Locator& locator) {
+  std::vector<uint8_t> bytes(locator.value_size_bytes);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteOf(locator, i);
+  return bytes;
+}
+
+/// How many pages, of those that lie whole in these ranges, belong to the process.
+size_t MappedPages(const std::vector<std::pair<void*, size_t>>& ranges) {
+  constexpr uintptr_t kPageBytes = 4096;
+  size_t pages = 0;
+  for (const auto& [begin, size_bytes] : ranges) {
+    const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + kPageBytes - 1) / kPageBytes * kPageBytes;
+    for (uintptr_t page = first; page + kPageBytes <= reinterpret_cast<uintptr_t>(begin) + size_bytes;
+         page += kPageBytes) {
+      unsigned char resident = 0;
+      if (::mincore(reinterpret_cast<void*>(page), kPageBytes, &resident) == 0) ++pages;
+    }
+  }
+  return pages;
 }
 
 class ValueCacheTest : public testing::Test {
@@ -252,6 +275,104 @@ TEST_F(ValueCacheTest, TheIndexOfAHugeCacheIsCountedAndOffIsOff) {
   EXPECT_EQ(counters_.Snapshot().cache_misses, 0U);
 }
 
+TEST_F(ValueCacheTest, WhatIsWrittenInThePlaceOfAUsedValueIsThere) {
+  Limit(8 * kMiB);
+  const Locator old = MakeLocator(1, 64 << 10);
+  const Locator by = MakeLocator(2, 50 << 10);
+  const std::vector<uint8_t> value = BytesOf(by);
+  cache_.Carry(old, by, value, tally_);
+  EXPECT_FALSE(IsCached(by)) << "the old one is not there";
+  (void)Take(old);
+  cache_.Carry(old, by, value, tally_);
+  EXPECT_FALSE(IsCached(by)) << "nobody has read the old one here";
+  ASSERT_TRUE(IsCached(old));
+  cache_.Carry(old, by, value, tally_);
+  bool worthwhile = false;
+  const ValueBuffer found = cache_.Find(by, &worthwhile);
+  EXPECT_TRUE(IsValueOf(by, found.bytes()));
+  EXPECT_EQ(found.bytes().data()[value.size()], 0);
+  EXPECT_TRUE(IsCached(old)) << "the transaction may roll back";
+  EXPECT_EQ(counters_.Snapshot().cache_carried, 1U);
+  EXPECT_EQ(tally_->load(), cache_.used_bytes());
+}
+
+TEST_F(ValueCacheTest, WhatIsWrittenAndNotReadDoesNotStay) {
+  Limit(8 * kMiB);
+  (void)Take(MakeLocator(0, 64 << 10));
+  for (int read = 0; read < 10; ++read) ASSERT_TRUE(IsCached(MakeLocator(0, 64 << 10)));
+  for (uint64_t i = 0; i < 10; ++i) {
+    const Locator by = MakeLocator(i + 1, 64 << 10);
+    cache_.Carry(MakeLocator(i, 64 << 10), by, BytesOf(by), tally_);
+  }
+  EXPECT_EQ(counters_.Snapshot().cache_carried, 3U);
+}
+
+TEST_F(ValueCacheTest, OnlyTheVeryBytesAreCarried) {
+  Limit(8 * kMiB);
+  const Locator old = MakeLocator(1, 64 << 10);
+  (void)Take(old);
+  ASSERT_TRUE(IsCached(old));
+  cache_.Carry(old, MakeLocator(2, 64 << 10), BytesOf(MakeLocator(3, 63 << 10)), tally_);
+  EXPECT_FALSE(IsCached(MakeLocator(2, 64 << 10))) << "another length";
+  const Locator large = MakeLocator(4, kMiB + 1);
+  cache_.Carry(old, large, BytesOf(large), tally_);
+  EXPECT_FALSE(IsCached(large)) << "as long as no reader would take in";
+  Limit(0);
+  cache_.Carry(old, MakeLocator(5, 100), BytesOf(MakeLocator(5, 100)), tally_);
+  EXPECT_EQ(cache_.used_bytes(), 0U);
+}
+
+TEST_F(ValueCacheTest, WhatIsForgottenIsNotFoundAndGoesFirst) {
+  Limit(4 * kMiB);
+  std::vector<Locator> taken;
+  while (counters_.Snapshot().cache_evictions == 0) {
+    taken.push_back(MakeLocator(taken.size(), 100 << 10));
+    (void)Take(taken.back());
+  }
+  std::vector<Locator> kept;
+  std::vector<Locator> forgotten;
+  for (const Locator& locator : taken) {
+    if (!IsCached(locator)) continue;
+    (kept.size() < forgotten.size() ? kept : forgotten).push_back(locator);
+  }
+  bool worthwhile = false;
+  const ValueBuffer held = cache_.Find(forgotten[0], &worthwhile);
+  for (const Locator& locator : forgotten) cache_.Forget(locator);
+  for (const Locator& locator : forgotten) EXPECT_FALSE(IsCached(locator));
+  EXPECT_TRUE(IsValueOf(forgotten[0], held.bytes())) << "somebody still reads it";
+  (void)Take(forgotten[1]);
+  EXPECT_TRUE(IsCached(forgotten[1])) << "it may come back";
+  for (uint64_t i = 0; i + 3 < forgotten.size(); ++i) (void)Take(MakeLocator(1000 + i, 100 << 10));
+  EXPECT_LE(cache_.used_bytes(), cache_.limit_bytes());
+  size_t still = 0;
+  for (const Locator& locator : kept) still += IsCached(locator) ? 1 : 0;
+  EXPECT_GE(still + 1, kept.size()) << "the memory of what nobody will ask for was there";
+}
+
+#ifndef QUARRY_GUARDED_CACHE
+TEST_F(ValueCacheTest, WhatMakesRoomLeavesItsMemoryToTheNext) {
+  Limit(4 * kMiB);
+  std::set<const uint8_t*> places;
+  for (uint64_t i = 0; i < 200; ++i) places.insert(Take(MakeLocator(i, 100 << 10)).bytes().data());
+  EXPECT_LE(places.size(), 40U);
+}
+#endif
+
+// Freed to malloc, it would stay with the process: other threads' buffers lie between.
+TEST_F(ValueCacheTest, TheMemoryOfLargeValuesGoesBackToTheSystem) {
+  Limit(64 * kMiB);
+  std::vector<std::pair<void*, size_t>> places;
+  std::vector<std::unique_ptr<uint8_t[]>> between;
+  for (uint64_t i = 0; i < 50; ++i) {
+    const ValueBuffer value = Take(MakeLocator(i, 100 << 10));
+    places.emplace_back(const_cast<uint8_t*>(value.bytes().data()), value.bytes().size());
+    between.push_back(std::make_unique<uint8_t[]>(1000));
+  }
+  EXPECT_EQ(MappedPages(places), 50 * 25U);
+  Limit(0);
+  EXPECT_EQ(MappedPages(places), 0U);
+}
+
 #ifdef QUARRY_GUARDED_CACHE
 TEST_F(ValueCacheTest, WhoWritesToACachedValueDies) {
   Limit(4 * kMiB);
@@ -295,6 +416,18 @@ TEST_F(ValueCacheTest, RandomHistoriesHoldTheLimitAndTheBytes) {
           ASSERT_TRUE(taken[number]);
           ASSERT_EQ(piece.back(), ByteOf(locator, offset + piece.size() - 1));
         }
+      } else if (dice < 85) {
+        const uint64_t carried = counters_.Snapshot().cache_carried;
+        const Locator by = MakeLocator(random() % 4000 + 100000, locator.value_size_bytes, 1);
+        cache_.Carry(locator, by, BytesOf(by), tally_);
+        ASSERT_TRUE(taken[number] || counters_.Snapshot().cache_carried == carried);
+        if (IsCached(by)) {
+          const ValueBuffer value = Read(by);
+          ASSERT_TRUE(IsValueOf(by, value.bytes())) << "seed " << seed;
+        }
+      } else if (dice < 88) {
+        cache_.Forget(locator);
+        ASSERT_FALSE(IsCached(locator));
       } else if (!pins.empty()) {
         const size_t which = random() % pins.size();
         ASSERT_TRUE(IsValueOf(pins[which].first, pins[which].second.bytes())) << "seed " << seed;
@@ -329,6 +462,11 @@ TEST_F(ValueCacheTest, ThreadsReadWhileTheLimitMoves) {
         ValueBuffer value = Read(locator);
         if (!value.empty() && !IsValueOf(locator, value.bytes())) ++wrong;
         if (cache_.used_bytes() > 8 * kMiB) ++over;
+        if (step % 17 == 0) {
+          const Locator by = MakeLocator(random() % 200, locator.value_size_bytes, locator.store.value);
+          cache_.Carry(locator, by, BytesOf(by), tally_);
+        }
+        if (step % 23 == 0) cache_.Forget(locator);
         if (!value.empty() && step % 3 == 0) pins.emplace_back(locator, std::move(value));
         if (pins.size() > 5) {
           if (!IsValueOf(pins.front().first, pins.front().second.bytes())) ++wrong;

@@ -13,7 +13,7 @@ from harness.values import payload, text
 pytestmark = pytest.mark.quarry_only
 
 MIB = 1 << 20
-DEFAULT_BYTES = 64 * MIB
+DEFAULT_BYTES = 16 * MIB
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +115,46 @@ def test_a_scan_washes_nothing_out(lab):
         _, calls = segment_reads(lab, f"SELECT b FROM hot WHERE id = {row}")
         assert not calls
     lab.query("SET GLOBAL quarry_cache_size = DEFAULT")
+
+
+def test_an_update_leaves_a_hot_value_hot(lab):
+    make(lab, "updated", 2, 50_000, "CODEC=lz4")
+    for _ in range(3):
+        read(lab, "updated", 0)
+    for row in (0, 1):
+        lab.query("UPDATE k.updated SET b = %s WHERE id = %s", (value("updated", 10 + row, 60_000), row))
+    assert counts(lab)["carried"] == 1, "the other row's value was read by nobody"
+    rows, calls = segment_reads(lab, "SELECT b FROM updated WHERE id = 0")
+    assert rows[0][0] == value("updated", 10, 60_000) and not calls
+    assert read(lab, "updated", 1) == value("updated", 11, 60_000)
+    lab.query("SET GLOBAL quarry_cache_size = 0")
+    assert read(lab, "updated", 0) == value("updated", 10, 60_000), "in the segment it is the same"
+    lab.query("SET GLOBAL quarry_cache_size = DEFAULT")
+
+
+def test_a_rollback_leaves_the_old_value_hot(lab):
+    lab.query("CREATE OR REPLACE TABLE k.undone (id INT PRIMARY KEY, u INT UNIQUE, b LONGBLOB) ENGINE=QUARRY")
+    for row in (0, 1):
+        lab.query("INSERT INTO k.undone VALUES (%s, %s, %s)", (row, row, value("undone", row, 50_000)))
+    lab.restart()
+    for _ in range(4):
+        read(lab, "undone", 0)
+    other = value("undone", 2, 50_000)
+    connection = lab.connect("k")
+    with connection.cursor() as cursor:
+        with pytest.raises(pymysql.err.IntegrityError):
+            cursor.execute("UPDATE undone SET u = 1, b = %s WHERE id = 0", (other,))
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE undone SET b = %s WHERE id = 0", (other,))
+        before = counts(lab)["hits"]
+        cursor.execute("SELECT b FROM undone WHERE id = 0")
+        assert cursor.fetchall() == ((other,),) and counts(lab)["hits"] == before + 1
+        assert read(lab, "undone", 0) == value("undone", 0, 50_000), "nobody else sees it"
+        cursor.execute("ROLLBACK")
+    connection.close()
+    assert counts(lab)["carried"] == 2
+    rows, calls = segment_reads(lab, "SELECT b FROM undone WHERE id = 0")
+    assert rows[0][0] == value("undone", 0, 50_000) and not calls, "what was there before is there still"
 
 
 def test_check_table_sees_the_segment_behind_a_cached_value(lab):
