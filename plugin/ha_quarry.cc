@@ -89,6 +89,7 @@ void QuarryHandler::BeginStatement(THD* thd) {
   ht = QuarryHandlerton();
   gc_scan_ = GcScan::Current();
   if (!rewriter_.active()) return;
+  rewriter_.ForgetStatement();
   read_options_.read_batch_bytes = ReadBatchBytes(thd);
   write_batch_bytes_ = WriteBatchBytes(thd);
 }

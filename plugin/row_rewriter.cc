@@ -4,6 +4,7 @@
 #include "hton.h"
 #include "status_vars.h"
 #include "transaction.h"
+#include "wanted_ranges.h"
 
 namespace quarry {
 
@@ -114,8 +115,14 @@ void RowRewriter::ForgetRow() {
 void RowRewriter::ReleaseValues() {
   for (Column& column : columns_) {
     column.known = false;
+    column.wanted = Wanted::kUnknown;
     column.decoded.Release();
+    column.pieces.EndUse();
   }
+}
+
+void RowRewriter::ForgetStatement() {
+  for (Column& column : columns_) column.wanted = Wanted::kUnknown;
 }
 
 Status RowRewriter::DecodeRow(uchar* buf, bool decode_all, bool whole_row, const ReadOptions& options) {
@@ -128,7 +135,8 @@ Status RowRewriter::DecodeRow(uchar* buf, bool decode_all, bool whole_row, const
     if (!column.known) continue;
     column.raw = column.Get(buf);
     column.handed = column.raw;
-    if (wanted) QUARRY_TRY(DecodeColumn(&column, buf, options));
+    // A whole row may be changed, and then all of it is written again.
+    if (wanted) QUARRY_TRY(DecodeColumn(&column, buf, !decode_all && !whole_row, options));
   }
   return Status::Ok();
 }
@@ -164,22 +172,61 @@ Status RowRewriter::MarkRow(uchar* buf, GcScan* scan) {
   return Status::Ok();
 }
 
-Status RowRewriter::DecodeColumn(Column* column, uchar* buf, const ReadOptions& options) {
+Status RowRewriter::DecodeColumn(Column* column, uchar* buf, bool ranges_allowed, const ReadOptions& options) {
   if (column->raw.size < kTrailerSizeBytes) return Status::Ok();
   QUARRY_TRY_ASSIGN(const DecodedField field, DecodeField(column->raw.span()));
   if (!field.is_head) return Status::Ok();
   const Locator& locator = field.locator;
   QUARRY_TRY(CheckClaimedSize(locator, column->value_size_max));
   column->decoded.Release();  // its memory is the next one's
-  Result<ValueBuffer> value = Directory()->ReadValue(locator, options);
-  if (!value.ok()) {
+  const Status status = ReadColumn(column, field, ranges_allowed, options);
+  if (!status.ok()) {
     // Corruption says where by itself.
-    const Status& status = value.status();
     return status.code() == StatusCode::kCorruption ? status : status.WithContext(WhereIs(locator));
   }
-  column->decoded = std::move(value).value();
-  column->handed = {column->decoded.bytes().data(), static_cast<uint32_t>(column->decoded.bytes().size())};
+  const uchar* const data = column->decoded.empty() ? column->pieces.data() : column->decoded.bytes().data();
+  column->handed = {data, static_cast<uint32_t>(locator.value_size_bytes)};
   column->Set(buf, column->handed);
+  return Status::Ok();
+}
+
+// Into `decoded`, or else into `pieces`.
+Status RowRewriter::ReadColumn(Column* column, const DecodedField& field, bool ranges_allowed,
+                               const ReadOptions& options) {
+  const Locator& locator = field.locator;
+  if (ranges_allowed && WantsPieces(column, field)) {
+    if (!ranges_.empty() && locator.value_size_bytes <= kCachedForRangeMaxBytes) {
+      QUARRY_TRY_ASSIGN(column->decoded, Directory()->ReadIfCached(locator, options));
+      if (!column->decoded.empty()) return Status::Ok();
+    }
+    if (column->pieces.Prepare(locator.value_size_bytes)) return ReadPieces(column, field, options);
+  }
+  QUARRY_TRY_ASSIGN(column->decoded, Directory()->ReadValue(locator, options));
+  return Status::Ok();
+}
+
+bool RowRewriter::WantsPieces(Column* column, const DecodedField& field) {
+  if (field.locator.value_size_bytes < kRangeValueMinBytes) return false;
+  const Field* const server_field = table_->field[column->plan->field_index];
+  if (column->wanted == Wanted::kUnknown || column->wanted_by != table_->in_use->query_id) {
+    const bool found = FindWantedRanges(table_, server_field, &column->requests);
+    column->wanted = found ? Wanted::kRanges : Wanted::kWhole;
+    column->wanted_by = table_->in_use->query_id;
+  }
+  if (column->wanted != Wanted::kRanges) return false;
+  const ValueShape shape = {field.locator.value_size_bytes, field.prefix.size(), server_field->charset()->mbmaxlen,
+                            column->plan->part_size_bytes};
+  return ChooseRanges(column->requests, shape, &ranges_);
+}
+
+// The prefix too, whatever is wanted: InnoDB takes the key of a row from it, and the server compares by it.
+Status RowRewriter::ReadPieces(Column* column, const DecodedField& field, const ReadOptions& options) {
+  const auto prefix = field.prefix.first(std::min<uint64_t>(field.prefix.size(), field.locator.value_size_bytes));
+  std::copy(prefix.begin(), prefix.end(), column->pieces.Fill({0, prefix.size()}).begin());
+  for (const ByteRange& range : ranges_) {
+    QUARRY_TRY(Directory()->ReadRange(field.locator, range.begin, options, column->pieces.Fill(range)));
+  }
+  plugin_counters.range_reads.fetch_add(1, std::memory_order_relaxed);
   return Status::Ok();
 }
 

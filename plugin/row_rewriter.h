@@ -9,6 +9,9 @@
 //    or by its bytes, the old one keeps the old head: no extent is written, and InnoDB sees no change.
 //  - Only columns in the read set are decoded. Under a write lock InnoDB fills in the others as well; their raw
 //    fields are remembered, never decoded.
+//  - Of a column that a SELECT looks at only in pieces (wanted_ranges.h) the field has the value's length, and its
+//  bytes
+//    where they are looked at and where the head has them; the others are not read.
 //  - Out of line goes a value longer than inline_size, and one of 64 bytes or more that ends like a head.
 // Thread-safety: as the handler it belongs to: externally synchronised.
 #pragma once
@@ -16,6 +19,8 @@
 #include "column_options.h"
 #include "mariadb_compat.h"
 #include "quarry/store.h"
+#include "sparse_buffer.h"
+#include "value_range.h"
 
 namespace quarry {
 
@@ -55,6 +60,8 @@ class RowRewriter {
   void AbandonRead() { Restore(); }
   /// The child is about to free what it handed out.
   void ForgetRow();
+  /// A statement begins: what the last one looked at says nothing about it.
+  void ForgetStatement();
   /// The statement ended: gives the buffers of the values it read back.
   void ReleaseValues();
 
@@ -91,6 +98,9 @@ class RowRewriter {
     [[nodiscard]] std::span<const uint8_t> span() const { return {data, size}; }
   };
 
+  /// What the statement looks at of a column; found out at its first long value.
+  enum class Wanted : uint8_t { kUnknown, kWhole, kRanges };
+
   struct Column {
     const ColumnPlan* plan = nullptr;
     size_t offset = 0;  ///< of the field in the record
@@ -103,9 +113,13 @@ class RowRewriter {
 
     bool known = false;  ///< raw is what InnoDB holds of the last row read, which was not NULL
     Bytes raw;
-    Bytes handed;                     ///< what the server sees of it
-    ValueBuffer decoded;              ///< the value when it came from a segment
-    std::unique_ptr<uint8_t[]> head;  ///< the head being written
+    Bytes handed;         ///< what the server sees of it
+    ValueBuffer decoded;  ///< the value when it came from a segment
+    SparseBuffer pieces;  ///< instead of `decoded`: the ranges of it that the statement wants
+    Wanted wanted = Wanted::kUnknown;
+    query_id_t wanted_by = 0;            ///< the statement of which `wanted` is true
+    std::vector<RangeRequest> requests;  ///< kRanges: which
+    std::unique_ptr<uint8_t[]> head;     ///< the head being written
     size_t head_capacity = 0;
 
     [[nodiscard]] bool IsNull(const uchar* record) const {
@@ -120,7 +134,10 @@ class RowRewriter {
     Bytes original;
   };
 
-  Status DecodeColumn(Column* column, uchar* buf, const ReadOptions& options);
+  Status DecodeColumn(Column* column, uchar* buf, bool ranges_allowed, const ReadOptions& options);
+  Status ReadColumn(Column* column, const DecodedField& field, bool ranges_allowed, const ReadOptions& options);
+  Status ReadPieces(Column* column, const DecodedField& field, const ReadOptions& options);
+  bool WantsPieces(Column* column, const DecodedField& field);
   Result<Bytes> EncodeValue(Column* column, const Bytes& value, AppendTarget* target, uint32_t write_batch_bytes,
                             Transaction* transaction);
   void PatchField(const Column& column, const uchar* record, const Bytes& bytes);
@@ -132,6 +149,7 @@ class RowRewriter {
   TABLE* table_ = nullptr;
   std::vector<Column> columns_;
   std::vector<Patch> patches_;
+  std::vector<ByteRange> ranges_;  ///< of the value being read
 };
 
 }  // namespace quarry

@@ -21,6 +21,7 @@ struct Snapshot {
   uint64_t values_inline;
   uint64_t values_out_of_line;
   uint64_t heads_kept;
+  uint64_t range_reads;
   uint64_t commit_syncs;
   uint64_t ddl_syncs;
   uint64_t scrub_bytes;
@@ -77,6 +78,7 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(parts_encrypted),
     QUARRY_CORE(parts_decrypted),
     QUARRY_CORE(parts_stored_raw),
+    QUARRY_OWN(range_reads),
     QUARRY_CORE(read_submissions),
     QUARRY_CORE(recent_cache_bytes),
     QUARRY_CORE(recent_cache_hits),
@@ -104,7 +106,7 @@ constexpr Entry kEntries[] = {
 constexpr size_t kEntryCount = std::size(kEntries);
 
 // A counter added to the core and forgotten here would be invisible.
-constexpr size_t kOwnEntryCount = 15;
+constexpr size_t kOwnEntryCount = 16;
 static_assert(sizeof(Counters) == (kEntryCount - kOwnEntryCount) * sizeof(uint64_t));
 
 struct Buffer {
@@ -148,6 +150,7 @@ Snapshot TakeSnapshot(THD* thd) {
   snapshot.values_inline = Get(plugin_counters.values_inline);
   snapshot.values_out_of_line = Get(plugin_counters.values_out_of_line);
   snapshot.heads_kept = Get(plugin_counters.heads_kept);
+  snapshot.range_reads = Get(plugin_counters.range_reads);
   snapshot.commit_syncs = Get(plugin_counters.commit_syncs);
   snapshot.ddl_syncs = Get(plugin_counters.ddl_syncs);
   snprintf(snapshot.table_id_check, sizeof(snapshot.table_id_check), "%s", StateName(GetSelfCheckState()));

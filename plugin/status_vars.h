@@ -17,6 +17,7 @@ struct PluginCounters {
   std::atomic<uint64_t> values_inline{0};               ///< values of managed columns written whole into the row
   std::atomic<uint64_t> values_out_of_line{0};          ///< values of managed columns sent to a segment
   std::atomic<uint64_t> heads_kept{0};                  ///< updated rows' values whose old head was kept, unread
+  std::atomic<uint64_t> range_reads{0};                 ///< values of which only what the statement looks at was read
   std::atomic<uint64_t> commit_syncs{0};                ///< transactions whose appends were made durable by the hook
   std::atomic<uint64_t> ddl_syncs{0};                   ///< syncs outside of the hook (ALTER, XA, commit by id)
 };

@@ -68,6 +68,10 @@ MYSQL_THDVAR_UINT(read_batch_bytes, PLUGIN_VAR_RQCMDARG,
 MYSQL_THDVAR_UINT(write_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "Bytes of one write call, and of the buffer behind it, when a value is written", nullptr, nullptr,
                   kWriteBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);
+MYSQL_THDVAR_BOOL(range_pushdown, PLUGIN_VAR_OPCMDARG,
+                  "A SELECT that looks at a column only by SUBSTRING, MID, LEFT and LENGTH reads the parts it needs. "
+                  "OFF: whole values",
+                  nullptr, nullptr, true);
 MYSQL_THDVAR_UINT(autoincrement_prefetch_sz, PLUGIN_VAR_RQCMDARG,
                   "AUTO_INCREMENT values that are reserved at once; what a connection does not use becomes a gap",
                   nullptr, nullptr, 1, 1, kAutoincrementPrefetchMax, 0);
@@ -202,6 +206,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(part_size),
                                         MYSQL_SYSVAR(codec),
                                         MYSQL_SYSVAR(read_batch_bytes),
+                                        MYSQL_SYSVAR(range_pushdown),
                                         MYSQL_SYSVAR(write_batch_bytes),
                                         MYSQL_SYSVAR(backup_lock),
                                         MYSQL_SYSVAR(replica_write_batch_bytes),
@@ -233,6 +238,8 @@ uint32_t WriteBatchBytes(THD* thd) {
 }
 
 uint32_t ReadBatchBytes(THD* thd) { return THDVAR(thd, read_batch_bytes); }
+
+bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 
 uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
 

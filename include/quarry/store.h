@@ -133,6 +133,11 @@ class StoreDirectory {
   /// other readers, and nobody may write to it.
   [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) = 0;
 
+  /// For a reader of ranges who can do with the whole: the value when the value cache has it, or takes it in now
+  /// because it was asked for again, as ReadValue would. Otherwise an empty buffer; then nothing was read. Errors:
+  /// those of Read.
+  [[nodiscard]] virtual Result<ValueBuffer> ReadIfCached(const Locator& locator, const ReadOptions& options) = 0;
+
   /// `value`, just appended as `by`, is written in the place of `replaced`. When readers found that one in the value
   /// cache they will find this one there. To be undone by Release(by) when it comes to nothing.
   virtual void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) = 0;

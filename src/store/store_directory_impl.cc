@@ -306,6 +306,12 @@ Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Locator& locator, const 
   return store->ReadValue(locator, options);
 }
 
+Result<ValueBuffer> StoreDirectoryImpl::ReadIfCached(const Locator& locator, const ReadOptions& options) {
+  const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
+  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
+  return store->ReadIfCached(locator, options);
+}
+
 Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
   if (bytes > kValueCacheMaxBytes) {
     return Status::InvalidArgument("a value cache of " + std::to_string(bytes) + " bytes (allowed: up to " +

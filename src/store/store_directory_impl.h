@@ -45,6 +45,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) override;
   [[nodiscard]] Status Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) override;
   [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) override;
+  [[nodiscard]] Result<ValueBuffer> ReadIfCached(const Locator& locator, const ReadOptions& options) override;
   [[nodiscard]] Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                  std::span<uint8_t> out) override;
   [[nodiscard]] Status SetValueCacheBytes(uint64_t bytes) override;

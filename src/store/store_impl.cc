@@ -159,19 +159,8 @@ Status StoreImpl::NotFound(SegmentNumber segment) const {
 Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
   const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
   if (segment == nullptr) return NotFound(locator.segment);
-  if (!options.skip_cache) {
-    bool worthwhile = false;
-    if (ValueBuffer cached = context_->values.Find(locator, &worthwhile); !cached.empty()) {
-      CountRead(locator.value_size_bytes);
-      return cached;
-    }
-    if (worthwhile) {
-      if (ValueCache::Filling filling = context_->values.Begin(locator, cached_bytes_); !filling.empty()) {
-        QUARRY_TRY(ReadSegment(segment.get(), locator, 0, options, filling.bytes(), true));
-        return context_->values.Publish(std::move(filling));
-      }
-    }
-  }
+  QUARRY_TRY_ASSIGN(ValueBuffer cached, ReadThroughCache(segment.get(), locator, options));
+  if (!cached.empty()) return cached;
   PooledBuffer buffer;
   try {
     buffer = context_->read_buffers.Take(static_cast<size_t>(locator.value_size_bytes));
@@ -181,6 +170,27 @@ Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptio
   const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
   QUARRY_TRY(ReadSegment(segment.get(), locator, 0, options, bytes, true));
   return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
+}
+
+Result<ValueBuffer> StoreImpl::ReadIfCached(const Locator& locator, const ReadOptions& options) {
+  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
+  if (segment == nullptr) return NotFound(locator.segment);
+  return ReadThroughCache(segment.get(), locator, options);
+}
+
+// Empty: the cache has not got it and will not take it in; nothing was read.
+Result<ValueBuffer> StoreImpl::ReadThroughCache(Segment* segment, const Locator& locator, const ReadOptions& options) {
+  if (options.skip_cache) return ValueBuffer();
+  bool worthwhile = false;
+  if (ValueBuffer cached = context_->values.Find(locator, &worthwhile); !cached.empty()) {
+    CountRead(locator.value_size_bytes);
+    return cached;
+  }
+  if (!worthwhile) return ValueBuffer();
+  ValueCache::Filling filling = context_->values.Begin(locator, cached_bytes_);
+  if (filling.empty()) return ValueBuffer();
+  QUARRY_TRY(ReadSegment(segment, locator, 0, options, filling.bytes(), true));
+  return context_->values.Publish(std::move(filling));
 }
 
 Status StoreImpl::Read(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,

@@ -48,6 +48,7 @@ class StoreImpl final : public Store,
                             std::span<uint8_t> out, bool whole);
   /// From the value cache, or into memory of it when the value is worth being kept, or else into a read buffer.
   [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options);
+  [[nodiscard]] Result<ValueBuffer> ReadIfCached(const Locator& locator, const ReadOptions& options);
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
     context_->values.Carry(replaced, by, value, cached_bytes_);
   }
@@ -151,6 +152,8 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status WriteManifest(const Binding& binding) QUARRY_REQUIRES(manifest_mutex_);
   [[nodiscard]] ManifestSegment Describe(Segment* segment) const;
   void CheckpointWhenDue(uint64_t appended_bytes);
+  [[nodiscard]] Result<ValueBuffer> ReadThroughCache(Segment* segment, const Locator& locator,
+                                                     const ReadOptions& options);
   [[nodiscard]] Status ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
                                    const ReadOptions& options, std::span<uint8_t> out, bool whole);
   void CountRead(uint64_t bytes);

@@ -68,7 +68,7 @@ class ValueCache {
 
   /// The value, pinned, or an empty buffer; then `worthwhile` says whether it should be taken in by Begin and Publish.
   [[nodiscard]] ValueBuffer Find(const Locator& locator, bool* worthwhile);
-  /// Copies the bytes from `offset_bytes` on when the value is there. A range of a value is no reason to take it in.
+  /// Copies the bytes from `offset_bytes` on when the value is there. Never a reason to take it in.
   [[nodiscard]] bool Copy(const Locator& locator, uint64_t offset_bytes, std::span<uint8_t> out);
   /// Makes room. Empty when there is none to be made, for too much of it is pinned or in use, or there is no memory.
   [[nodiscard]] Filling Begin(const Locator& locator, const Tally& tally);

@@ -81,6 +81,22 @@ TEST_F(CachedStoreTest, ARangeOfACachedValueTouchesNoSegment) {
   EXPECT_EQ(counters().file_bytes_read, before);
 }
 
+TEST_F(CachedStoreTest, AReaderOfRangesGetsTheWholeOnlyFromTheCache) {
+  const std::vector<uint8_t> value = RandomValue(60000, 6);
+  const Locator locator = Append(value);
+  const uint64_t before = counters().file_bytes_read;
+  EXPECT_TRUE(ValueOf(directory_->ReadIfCached(locator, {})).empty());
+  EXPECT_EQ(counters().file_bytes_read, before) << "nothing is read at the first time";
+  for (int again = 0; again < 2; ++again) {
+    const ValueBuffer whole = ValueOf(directory_->ReadIfCached(locator, {}));
+    EXPECT_TRUE(std::ranges::equal(whole.bytes(), value));
+  }
+  EXPECT_EQ(counters().cache_admissions, 1U);
+  EXPECT_EQ(counters().cache_hits, 1U);
+  ASSERT_OK(directory_->SetValueCacheBytes(0));
+  for (int read = 0; read < 3; ++read) EXPECT_TRUE(ValueOf(directory_->ReadIfCached(locator, {})).empty());
+}
+
 TEST_F(CachedStoreTest, WhoSkipsTheCacheSeesWhatTheSegmentHolds) {
   const std::vector<uint8_t> value = RandomValue(60000, 3);
   const Locator locator = Append(value);
