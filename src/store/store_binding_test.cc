@@ -155,6 +155,29 @@ TEST_F(StoreBindingTest, EveryStepOfATrashCycleSurvivesAFailureAtAnyCall) {
   EXPECT_TRUE(ValueOf(memory_.ListDirectory("/home/trash")).empty());
 }
 
+// Nobody can undo that drop any more; a store whose folder is gone must not be what the table gets.
+TEST_F(StoreBindingTest, ATableIsServedThoughTheEndOfItsOldStoreCouldNotBeFlushed) {
+  const Locator old_rows = AppendTo(kTable, 1);
+  ASSERT_OK(directory_->Discard(kTable, 1));
+  env_.SetHook([](const Call& call) {
+    const bool is_last = call.kind == CallKind::kSyncDirectory && call.path == "/home/trash";
+    return is_last ? Status::FromErrno(EIO, "fsync directory", call.path) : Status::Ok();
+  });
+  ASSERT_FALSE(directory_->EmptyTrash(1).ok());
+  env_.SetHook(nullptr);
+  const Locator new_rows = AppendTo(kTable, 2);
+  EXPECT_NE(new_rows.store, old_rows.store);
+  for (const bool crash : {false, true}) {
+    if (crash) CrashAndOpen();
+    ExpectReadable(new_rows, 2);
+    EXPECT_EQ(ValueOf(directory_->Find(kTable))->id(), new_rows.store);
+  }
+  (void)ValueOf(directory_->EmptyTrash(1));
+  ASSERT_EQ(directory_->ListStores().size(), 1U);
+  ExpectReadable(new_rows, 2);
+  EXPECT_FALSE(ReadValue(directory_.get(), old_rows).ok());
+}
+
 TEST_F(StoreBindingTest, ASuccessAfterAFailureIsOnDiskEvenWhenNothingChanges) {
   AppendTo(kTable, 1);
   ASSERT_OK(directory_->Discard(kTable, 1));

@@ -117,6 +117,7 @@ std::shared_ptr<StoreImpl> StoreDirectoryImpl::FindLive(TableId table) const {
 Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::Restore(TableId table) {
   std::shared_ptr<StoreImpl> newest;
   for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
+    if (store->unlinked()) continue;  // listed until that is durable
     StoreImpl::Binding binding = store->GetBinding();
     binding.discarded = false;
     binding.discarded_at_lsn = 0;

@@ -165,6 +165,11 @@ Status StoreImpl::Checkpoint() {
   return Status::Ok();
 }
 
+bool StoreImpl::unlinked() const {
+  MutexLock lock(manifest_mutex_);
+  return unlinked_;
+}
+
 Status StoreImpl::SetBinding(const Binding& binding) {
   MutexLock lock(manifest_mutex_);
   if (!manifest_in_doubt_ && binding == GetBinding()) return Status::Ok();

@@ -122,6 +122,8 @@ class StoreImpl final : public Store,
     friend bool operator==(const Binding&, const Binding&) = default;
   };
   [[nodiscard]] Binding GetBinding() const;
+  /// Its files are gone by name: only a crash could bring it back, as one that is discarded.
+  [[nodiscard]] bool unlinked() const QUARRY_EXCLUDES(manifest_mutex_);
   /// GetBinding().discarded, without a lock.
   [[nodiscard]] bool discarded() const { return discarded_.load(std::memory_order_acquire); }
   [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(manifest_mutex_);
@@ -169,7 +171,7 @@ class StoreImpl final : public Store,
   std::atomic<uint32_t> next_segment_;
   std::atomic<uint64_t> appended_since_checkpoint_{0};
 
-  Mutex manifest_mutex_;  ///< held while the manifest is written
+  mutable Mutex manifest_mutex_;  ///< held while the manifest is written
   uint64_t sequence_ QUARRY_GUARDED_BY(manifest_mutex_);
   bool manifest_in_doubt_ QUARRY_GUARDED_BY(manifest_mutex_);  ///< none was ever written, or the last writing failed
   bool unlinked_ QUARRY_GUARDED_BY(manifest_mutex_) = false;   ///< by name, though perhaps not durably

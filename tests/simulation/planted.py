@@ -50,10 +50,10 @@ BUGS = [
     Bug(
         "the value cache looks at offsets alone",
         "src/store/value_cache.cc",
-        "const auto found = shard.index.find(locator);",
+        "const auto found = shard.index.find(locator);\n  if (found == shard.index.end()) return nullptr;",
         "const auto found = std::find_if(shard.index.begin(), shard.index.end(), [&locator](const Entry* entry) {\n"
         "    return locator.offset_bytes == entry->locator.offset_bytes;\n"
-        "  });",
+        "  });\n  if (found == shard.index.end()) return nullptr;",
         ["never-other-bytes"],
     ),
     Bug(

@@ -138,6 +138,7 @@ class World {
   void UndoDrop();
   void EmptyTrash();
   void RebuildTable();
+  [[nodiscard]] bool IsUnlinkedByName(const StoreModel& store);
   [[nodiscard]] Result<std::shared_ptr<Store>> OpenStore(TableId table);
   void CommitTransaction(Transaction* transaction);
   void EndTransaction(Transaction* transaction, Value::State state);

@@ -1,7 +1,9 @@
 // The operations of World on values, transactions and stores.
 #include <algorithm>
 
+#include "io/path.h"
 #include "simulation/world.h"
+#include "store/layout.h"
 
 namespace quarry::simulation {
 
@@ -176,6 +178,14 @@ void World::Succeeded(StoreModel* store, const Shape& shape) {
   store->others.clear();
 }
 
+// EmptyTrash has unlinked all of it, but could not flush that: listed, and no table can have it any more.
+bool World::IsUnlinkedByName(const StoreModel& store) {
+  if (!store.may_vanish) return false;
+  const std::string trash = JoinPath(options_.home_path, kTrashDirectoryName);
+  const auto names = disk_.memory()->ListDirectory(JoinPath(trash, StoreDirectoryName(store.id)));
+  return names.status().code() == StatusCode::kNotFound;
+}
+
 Result<std::shared_ptr<Store>> World::OpenStore(TableId table) {
   const std::vector<StoreModel*> stores = StoresOf(table);
   const bool has_live =
@@ -194,7 +204,7 @@ Result<std::shared_ptr<Store>> World::OpenStore(TableId table) {
   const StoreId id = (*opened)->id();
   uint64_t expected = 0;
   for (StoreModel* const store : stores) {
-    if (!has_live) Succeeded(store, live);
+    if (!has_live && !IsUnlinkedByName(*store)) Succeeded(store, live);
     if (!store->now.is_discarded) expected = std::max(expected, store->id.value);
   }
   if (expected != 0) {

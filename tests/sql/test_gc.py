@@ -509,9 +509,14 @@ def delete_unflushed(table, flush_setting):
     saved = {path: path.read_bytes() for path in server.datadir.glob("ib_logfile*")}
     with session(server, "START TRANSACTION", "DELETE FROM t WHERE id < 12", "COMMIT"):
         pass
-    table.gc.request()
-    table.gc.wait_state("waiting for readers")
-    table.gc.wait_held()
+    request, looks = table.gc.request(), table.gc.status()["looks"]
+
+    def is_held_or_done():
+        status = table.gc.status()
+        is_held = status["state"].startswith("waiting for readers") and status["looks"] >= looks + 4
+        return is_held or status["requests_done"] >= request
+
+    wait_for(lambda: f"a pass that waits, or has ended: {table.gc.status()}", is_held_or_done)
     return saved if server.status("innodb_lsn_flushed") == flushed else None
 
 
