@@ -1,5 +1,6 @@
 // The operations of World on values, transactions and stores.
 #include <algorithm>
+#include <set>
 
 #include "io/path.h"
 #include "simulation/world.h"
@@ -181,9 +182,11 @@ void World::Succeeded(StoreModel* store, const Shape& shape) {
 // EmptyTrash has unlinked all of it, but could not flush that: listed, and no table can have it any more.
 bool World::IsUnlinkedByName(const StoreModel& store) {
   if (!store.may_vanish) return false;
-  const std::string trash = JoinPath(options_.home_path, kTrashDirectoryName);
-  const auto names = disk_.memory()->ListDirectory(JoinPath(trash, StoreDirectoryName(store.id)));
-  return names.status().code() == StatusCode::kNotFound;
+  const auto is_in = [&](const char* parent) {
+    const std::string directory = JoinPath(JoinPath(options_.home_path, parent), StoreDirectoryName(store.id));
+    return disk_.memory()->ListDirectory(directory).ok();
+  };
+  return !is_in(kTrashDirectoryName) && !is_in(kStoresDirectoryName);
 }
 
 Result<std::shared_ptr<Store>> World::OpenStore(TableId table) {
@@ -191,8 +194,10 @@ Result<std::shared_ptr<Store>> World::OpenStore(TableId table) {
   const bool has_live =
       std::any_of(stores.begin(), stores.end(), [](const StoreModel* store) { return !store->now.is_discarded; });
   const Shape live{table, false, false, 0};
+  std::set<const StoreModel*> gone;
   for (StoreModel* const store : stores) {
     if (!has_live) Attempt(store, live);
+    if (IsUnlinkedByName(*store)) gone.insert(store);
   }
   const uint64_t failures_before = disk_.failures();
   Result<std::shared_ptr<Store>> opened = directory_->OpenForAppend(table, "db/t" + std::to_string(table.value));
@@ -204,7 +209,7 @@ Result<std::shared_ptr<Store>> World::OpenStore(TableId table) {
   const StoreId id = (*opened)->id();
   uint64_t expected = 0;
   for (StoreModel* const store : stores) {
-    if (!has_live && !IsUnlinkedByName(*store)) Succeeded(store, live);
+    if (!has_live && !gone.contains(store)) Succeeded(store, live);
     if (!store->now.is_discarded) expected = std::max(expected, store->id.value);
   }
   if (expected != 0) {
