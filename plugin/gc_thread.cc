@@ -223,12 +223,14 @@ GcFigures Gc::Forecast(const Table& table, const Known& known) const {
 }
 
 void Gc::Round(bool forced, bool hurried) {
-  hurries_.clear();
-  if (Directory()->ListStores().empty()) return;
-  SetState("looking");
   const double began_s = PreciseSeconds();
   const uint64_t released = ReleasedBytes();
   released_between_ = released - std::exchange(released_seen_, released);
+  hurries_ = {{kGcWorthMinBytes, 0}};  // for tables that are made from now on
+  next_hurry_s_ = 0;
+  if (Directory()->ListStores().empty()) return;
+  SetState("looking");
+  next_hurry_s_ = began_s + GcIntervalSeconds();  // should this look fail
   Result<Tables> tables = ListTables();
   if (!tables.ok()) {
     NoteError(tables.status().ToString());
