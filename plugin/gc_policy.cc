@@ -52,7 +52,9 @@ uint64_t DeadUntilAmplified(const GcFigures& now, const std::optional<GcMemory>&
   return missing;
 }
 
-GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes) {
+GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes, const GcSettings& settings) {
+  const double half = (settings.space_amplification_max - 1) / 2 * static_cast<double>(now.live_bytes);
+  bytes = std::min(bytes, static_cast<uint64_t>(half));
   return {now.real_bytes + bytes, now.live_bytes, now.dead_bytes + bytes};
 }
 

@@ -48,8 +48,10 @@ inline constexpr uint64_t kGcWorthMinBytes = 4ULL << 20;
 [[nodiscard]] uint64_t DeadUntilAmplified(const GcFigures& now, const std::optional<GcMemory>& last,
                                           const GcSettings& settings);
 
-/// The figures when `bytes` more of what lives have been overwritten by as many.
-[[nodiscard]] GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes);
+/// The figures when `bytes` more of what lives have been overwritten by as many. Not more than half of what the bound
+/// allows: where that is overwritten while a pass runs, passes that begin still earlier would find little to give back,
+/// and copy the more.
+[[nodiscard]] GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes, const GcSettings& settings);
 
 /// How fast extents are released now: over about the last second.
 class ReleaseRate {

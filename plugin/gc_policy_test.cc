@@ -84,10 +84,12 @@ TEST(GcPolicy, WhatMustDieIsNeverTooMuch) {
 }
 
 TEST(GcPolicy, WhatIsOverwrittenIsThereTwice) {
-  const GcFigures then = WhenOverwritten(Figures(120, 100, 20), 30 * kMiB);
-  EXPECT_EQ(then.real_bytes, 150 * kMiB);
+  const GcFigures then = WhenOverwritten(Figures(120, 100, 20), 20 * kMiB, kSettings);
+  EXPECT_EQ(then.real_bytes, 140 * kMiB);
   EXPECT_EQ(then.live_bytes, 100 * kMiB);
-  EXPECT_EQ(then.dead_bytes, 50 * kMiB);
+  EXPECT_EQ(then.dead_bytes, 40 * kMiB);
+  EXPECT_EQ(WhenOverwritten(Figures(120, 100, 20), 300 * kMiB, kSettings).real_bytes, 145 * kMiB)
+      << "half of what 1.5 allows is left for the time until a pass begins";
 }
 
 TEST(ReleaseRate, IsThatOfTheLastSecond) {

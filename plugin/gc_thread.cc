@@ -97,7 +97,7 @@ class Gc final : private GcHost {
   /// One look at every table.
   void Round(bool forced, bool hurried);
   /// Its figures when a pass that begins now ends.
-  [[nodiscard]] GcFigures Forecast(const Table& table, const Known& known) const;
+  [[nodiscard]] GcFigures Forecast(const Table& table, const Known& known, const GcSettings& settings) const;
   /// When not to wait for the next round.
   void PlanHurries(const Tables& tables, const GcSettings& settings);
   /// `requests`: what it answers.
@@ -215,11 +215,12 @@ void Gc::PlanHurries(const Tables& tables, const GcSettings& settings) {
   }
 }
 
-GcFigures Gc::Forecast(const Table& table, const Known& known) const {
+GcFigures Gc::Forecast(const Table& table, const Known& known, const GcSettings& settings) const {
   if (released_between_ == 0 || table.figures.dead_bytes <= known.dead_bytes_seen) return table.figures;
   const double died = static_cast<double>(table.figures.dead_bytes - known.dead_bytes_seen);
   const double share = std::min(1.0, died / static_cast<double>(released_between_));
-  return WhenOverwritten(table.figures, static_cast<uint64_t>(share * rate_.bytes_per_second() * known.pass_s));
+  return WhenOverwritten(table.figures, static_cast<uint64_t>(share * rate_.bytes_per_second() * known.pass_s),
+                         settings);
 }
 
 void Gc::Round(bool forced, bool hurried) {
@@ -247,7 +248,7 @@ void Gc::Round(bool forced, bool hurried) {
       continue;
     }
     if (hurried && !forced && known.waits) continue;
-    const GcFigures figures = Forecast(table, known);
+    const GcFigures figures = Forecast(table, known, settings);
     known.dead_bytes_seen = table.figures.dead_bytes;
     const GcVerdict verdict = JudgeGc(figures, known.last, settings, NowSeconds(), known.since_s);
     if (forced || verdict != GcVerdict::kNotYet) RunPass(&table, &known);

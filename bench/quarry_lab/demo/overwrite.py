@@ -131,9 +131,9 @@ class Overwrite:
             item = self._item(row, number)
             values = (item.sha256, item.data)
             cursor.execute(statement, (*values, row) if number else (row, *values))
+            written += item.size
             if row % ROWS_PER_COMMIT == 0 or row == len(self.items):
                 plain.execute("COMMIT")
-                written += item.size
                 if number and variant.is_quarry:
                     self._keep_pace(number - 1 + written / self.payload_bytes)
 

@@ -223,4 +223,5 @@ def updates_are_steady_gc_is_counted_and_the_payload_is_the_settings(bench, lab)
     assert lab.variables()["quarry_gc_interval"] == interval != "1"
     # About 3:1, and a compressed value takes whole blocks.
     assert record["payload"] == TEXT3 and 0.3 < status["quarry_stored_bytes_appended"] / written < 0.5
-    assert status["quarry_stored_bytes_appended"] < record["written"]["server_bytes"] < written
+    # How much GC copies, beside what was appended, depends on how many passes find time.
+    assert status["quarry_stored_bytes_appended"] < record["written"]["server_bytes"] < 3 * written
