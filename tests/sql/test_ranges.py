@@ -120,7 +120,8 @@ def test_random_selects_are_the_twins(lab, pair):
     pair.check(*TABLES)
     assert refused < executed / 10
     if is_quarry():
-        assert counter(lab, "quarry_range_reads") - reads > STATEMENTS
+        # How many are pushed is chance: about as many as there are statements.
+        assert counter(lab, "quarry_range_reads") - reads > STATEMENTS / 4
 
 
 # Each with the most that it may read of one 4 MiB value in parts of 64 KiB.
