@@ -93,7 +93,7 @@ class Gc final : private GcHost {
 
   void Run();
   /// It can't wait for the interval: some table may be beyond its bound, or will be before a pass has ended.
-  [[nodiscard]] bool IsHurried();
+  [[nodiscard]] bool IsHurried(uint64_t released_bytes) const;
   /// One look at every table.
   void Round(bool forced, bool hurried);
   /// Its figures when a pass that begins now ends.
@@ -177,10 +177,11 @@ void Gc::Run() {
   while (thread_.Wait(kTick)) {
     const GcStatus before = status();
     forced_ = before.requests != before.requests_done;
-    rate_.Note(ReleasedBytes(), PreciseSeconds());
+    const uint64_t released = ReleasedBytes();
+    rate_.Note(released, PreciseSeconds());
     // Asked at each tick: another quarry_gc_interval counts at once.
     const bool is_due = !last_round_s.has_value() || NowSeconds() >= *last_round_s + GcIntervalSeconds();
-    if (!forced_ && (!GcIsOn() || (!is_due && !IsHurried()))) continue;
+    if (!forced_ && (!GcIsOn() || (!is_due && !IsHurried(released)))) continue;
     if (is_due) last_round_s = NowSeconds();
     Round(forced_, !is_due);
     EndRound(before.requests);
@@ -195,9 +196,9 @@ void Gc::EndRound(uint64_t requests) {
   if (!ended_early) status_.requests_done = requests;
 }
 
-bool Gc::IsHurried() {
+bool Gc::IsHurried(uint64_t released_bytes) const {
   if (PreciseSeconds() < next_hurry_s_) return false;
-  const auto released = static_cast<double>(ReleasedBytes() - released_seen_);
+  const auto released = static_cast<double>(released_bytes - released_seen_);
   return std::any_of(hurries_.begin(), hurries_.end(), [this, released](const Hurry& hurry) {
     const double expected = released > 0 ? rate_.bytes_per_second() * hurry.pass_s : 0;
     return released + expected >= static_cast<double>(hurry.released_bytes);

@@ -9,9 +9,8 @@
 //    or by its bytes, the old one keeps the old head: no extent is written, and InnoDB sees no change.
 //  - Only columns in the read set are decoded. Under a write lock InnoDB fills in the others as well; their raw
 //    fields are remembered, never decoded.
-//  - Of a column that a SELECT looks at only in pieces (wanted_ranges.h) the field has the value's length, and its
-//  bytes
-//    where they are looked at and where the head has them; the others are not read.
+//  - Of a column that a SELECT looks at only in pieces (wanted_ranges.h) the field has the value's length, and
+//    its bytes where they are looked at and where the head has them; the others are not read.
 //  - Out of line goes a value longer than inline_size, and one of 64 bytes or more that ends like a head.
 // Thread-safety: as the handler it belongs to: externally synchronised.
 #pragma once

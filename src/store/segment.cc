@@ -63,8 +63,7 @@ void Segment::set_of_this_life() {
 void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
   set_state(old.state());
   if (old.is_sealed_on_disk()) set_sealed_on_disk();
-  RestoreCounters(old.extents(), old.live_bytes(), old.dead_bytes(), size_bytes);
-  if (old.has_uncounted()) set_has_uncounted();
+  RestoreCounters(old.extents(), old.live_bytes(), old.dead_bytes(), size_bytes, old.has_uncounted());
 }
 
 void Segment::CountAppended(uint64_t stored_bytes) {
@@ -81,14 +80,16 @@ void Segment::CountMarked(uint64_t extents, uint64_t bytes, const Released& befo
   // Nothing is appended to a segment that a pass looks at, so only releases can come between; they are hints anyway.
   const uint64_t released_since = Minus(released_extents(), before.extents);
   const uint64_t dead_since = Minus(dead_bytes(), before.bytes);
-  if (bytes != appended_bytes_.load(std::memory_order_relaxed)) set_has_uncounted();
+  if (bytes != appended_bytes_.load(std::memory_order_relaxed)) has_uncounted_.store(true, std::memory_order_relaxed);
   appended_extents_.store(extents, std::memory_order_relaxed);
   appended_bytes_.store(bytes, std::memory_order_release);  // who sees it sees the flag
   released_extents_.store(released_since, std::memory_order_relaxed);
   dead_bytes_.store(dead_since, std::memory_order_relaxed);
 }
 
-void Segment::RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes) {
+void Segment::RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes,
+                              bool has_uncounted) {
+  has_uncounted_.store(has_uncounted, std::memory_order_relaxed);
   appended_extents_.store(extents, std::memory_order_relaxed);
   appended_bytes_.store(live_bytes + dead_bytes, std::memory_order_relaxed);
   released_extents_.store(0, std::memory_order_relaxed);

@@ -86,11 +86,11 @@ class Segment {
   /// It may hold extents that the counters leave out: what is here cannot be compared with what was counted. To be
   /// asked after the counters.
   [[nodiscard]] bool has_uncounted() const { return has_uncounted_.load(std::memory_order_relaxed); }
-  void set_has_uncounted() { has_uncounted_.store(true, std::memory_order_relaxed); }
   /// State and counters of the one that this one was rewritten from.
   void TakeOver(const Segment& old, uint64_t size_bytes);
   /// Counters as a manifest (and what a scan found beyond it) left them.
-  void RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes);
+  void RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes,
+                       bool has_uncounted);
 
   [[nodiscard]] uint64_t extents() const;
   [[nodiscard]] uint64_t live_bytes() const;

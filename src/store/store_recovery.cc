@@ -51,8 +51,7 @@ Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSeg
     if (map.ok()) {
       QUARRY_TRY_ASSIGN(scan, ScanRewrittenSegment(file, store->id(), segment->number(), **map));
     }
-    segment->RestoreCounters(scan.extents, scan.bytes, 0, size);
-    if (!map.ok() || scan.passed_over) segment->set_has_uncounted();
+    segment->RestoreCounters(scan.extents, scan.bytes, 0, size, !map.ok() || scan.passed_over);
     segment->set_state(SegmentState::kSealed);
     return true;
   }
@@ -67,8 +66,7 @@ Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSeg
     QUARRY_TRY(writable->Sync());
   }
   segment->RestoreCounters(known.extents + scan.extents, known.live_bytes + scan.bytes, known.dead_bytes,
-                           store->has_manifest() ? std::min(end, size) : size);
-  if (scan.passed_over) segment->set_has_uncounted();
+                           store->has_manifest() ? std::min(end, size) : size, scan.passed_over);
   segment->set_state(SegmentState::kSealed);
   return true;
 }
@@ -123,8 +121,8 @@ Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreConte
     // A file that is away keeps its place: only reads of it fail. One that was active is scanned from its beginning
     // when it comes back, and counts for nothing until then.
     if (described.state != SegmentState::kActive) {
-      segment->RestoreCounters(described.extents, described.live_bytes, described.dead_bytes, described.size_bytes);
-      if (described.has_uncounted) segment->set_has_uncounted();
+      segment->RestoreCounters(described.extents, described.live_bytes, described.dead_bytes, described.size_bytes,
+                               described.has_uncounted);
     }
     bool keep = true;
     if (described.state == SegmentState::kActive && files.contains(number)) {
