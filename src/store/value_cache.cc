@@ -107,6 +107,7 @@ struct ValueCache::Entry {
 
   // Guarded by the shard's mutex.
   uint32_t uses = 0;
+  bool forgotten = false;
   Entry* older = nullptr;
   Entry* newer = nullptr;
 };
@@ -207,10 +208,11 @@ bool ValueCache::ReserveBytes(uint64_t bytes) {
 }
 
 // The memory of what makes room is used again where it suits: the kernel would have to fill every page of it with
-// zeros first.
+// zeros first. What was forgotten need not wait for that: nobody will find it.
 ValueCache::Entry* ValueCache::ReuseEntry(const Locator& locator, uint64_t charged_bytes, const Tally& tally) {
-  if (!kReusable || used_bytes() + charged_bytes <= limit_bytes()) return nullptr;
-  Entry* const victim = EvictOne();
+  if (!kReusable) return nullptr;
+  const bool has_room = used_bytes() + charged_bytes <= limit_bytes();
+  Entry* const victim = has_room ? TakeForgotten(charged_bytes) : EvictOne();
   if (victim == nullptr) return nullptr;
   if (victim->charged_bytes != charged_bytes || used_bytes() > limit_bytes()) {
     Unreference(victim);
@@ -296,8 +298,7 @@ void ValueCache::Append(Shard& shard, Entry* entry) {
   entry->newer = nullptr;
   (shard.newest != nullptr ? shard.newest->newer : shard.oldest) = entry;
   shard.newest = entry;
-  ++shard.entries;
-  shard.bytes += entry->charged_bytes;
+  Count(shard, *entry);
 }
 
 void ValueCache::Prepend(Shard& shard, Entry* entry) {
@@ -305,8 +306,13 @@ void ValueCache::Prepend(Shard& shard, Entry* entry) {
   entry->newer = shard.oldest;
   (shard.oldest != nullptr ? shard.oldest->older : shard.newest) = entry;
   shard.oldest = entry;
+  Count(shard, *entry);
+}
+
+void ValueCache::Count(Shard& shard, const Entry& entry) {
   ++shard.entries;
-  shard.bytes += entry->charged_bytes;
+  shard.bytes += entry.charged_bytes;
+  if (entry.forgotten) shard.forgotten.fetch_add(1, std::memory_order_relaxed);
 }
 
 void ValueCache::Unchain(Shard& shard, Entry* entry) {
@@ -314,6 +320,7 @@ void ValueCache::Unchain(Shard& shard, Entry* entry) {
   (entry->newer != nullptr ? entry->newer->older : shard.newest) = entry->older;
   --shard.entries;
   shard.bytes -= entry->charged_bytes;
+  if (entry->forgotten) shard.forgotten.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void ValueCache::Remove(Shard& shard, Entry* entry) {
@@ -331,6 +338,7 @@ void ValueCache::Forget(const Locator& locator) {
   shard.index.erase(found);
   entry->uses = 0;
   Unchain(shard, entry);
+  entry->forgotten = true;
   Prepend(shard, entry);
 }
 
@@ -369,6 +377,22 @@ ValueCache::Entry* ValueCache::EvictOne() {
     if (victim == nullptr) continue;
     counters_->Add(Counter::kCacheEvictions);
     return victim;
+  }
+  return nullptr;
+}
+
+ValueCache::Entry* ValueCache::TakeForgotten(uint64_t charged_bytes) {
+  constexpr int kLooksMax = 4;  // at the next to go; one that is pinned or of another size may stand before it
+  for (Shard& shard : shards_) {
+    if (shard.forgotten.load(std::memory_order_relaxed) == 0) continue;
+    MutexLock lock(shard.mutex);
+    Entry* entry = shard.oldest;
+    for (int look = 0; look < kLooksMax && entry != nullptr; ++look, entry = entry->newer) {
+      if (!entry->forgotten || entry->charged_bytes != charged_bytes) continue;
+      if (entry->references.load(std::memory_order_acquire) > 1) continue;
+      Remove(shard, entry);
+      return entry;
+    }
   }
   return nullptr;
 }

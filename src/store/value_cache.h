@@ -117,21 +117,26 @@ class ValueCache {
     Entry* newest QUARRY_GUARDED_BY(mutex) = nullptr;
     size_t entries QUARRY_GUARDED_BY(mutex) = 0;
     uint64_t bytes QUARRY_GUARDED_BY(mutex) = 0;
+    std::atomic<uint32_t> forgotten{0};  ///< of the chain; changed under the mutex, read without it as a hint
   };
 
   [[nodiscard]] Shard& ShardOf(uint64_t hash) { return shards_[hash % kShards]; }
   [[nodiscard]] Entry* FindPinned(Shard& shard, const Locator& locator) QUARRY_REQUIRES(shard.mutex);
   [[nodiscard]] bool ReserveBytes(uint64_t bytes);
-  /// An entry with the memory of one that made room; null: none did, or its memory has another size.
+  /// An entry with the memory of one that was forgotten or made room; null: there is none, or its memory has another
+  /// size.
   [[nodiscard]] Entry* ReuseEntry(const Locator& locator, uint64_t charged_bytes, const Tally& tally);
   [[nodiscard]] Entry* MakeEntry(const Locator& locator, uint64_t capacity_bytes, uint64_t charged_bytes,
                                  const Tally& tally);
   /// Takes one entry out of chain and index, whose reference, the only one, is the caller's now; or null.
   [[nodiscard]] Entry* EvictOne();
+  /// The same, of those that were forgotten and have just this size.
+  [[nodiscard]] Entry* TakeForgotten(uint64_t charged_bytes);
   /// Moves the hand over a shard, once round at most. The first entry that neither was used nor is pinned, or null.
   [[nodiscard]] Entry* TakeVictim(Shard& shard);
   static void Append(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
   static void Prepend(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
+  static void Count(Shard& shard, const Entry& entry) QUARRY_REQUIRES(shard.mutex);
   static void Unchain(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);
   /// Out of chain and index, whose reference is the caller's now.
   static void Remove(Shard& shard, Entry* entry) QUARRY_REQUIRES(shard.mutex);

@@ -356,6 +356,39 @@ TEST_F(ValueCacheTest, WhatMakesRoomLeavesItsMemoryToTheNext) {
   for (uint64_t i = 0; i < 200; ++i) places.insert(Take(MakeLocator(i, 100 << 10)).bytes().data());
   EXPECT_LE(places.size(), 40U);
 }
+
+TEST_F(ValueCacheTest, WhatIsForgottenLeavesItsMemoryToTheNextBeforeTheCacheIsFull) {
+  Limit(64 * kMiB);
+  std::set<const uint8_t*> places;
+  for (uint64_t i = 0; i < 20; ++i) places.insert(Take(MakeLocator(i, 100 << 10)).bytes().data());
+  ASSERT_EQ(places.size(), 20U);
+  const uint64_t used = cache_.used_bytes();
+  for (uint64_t i = 0; i < 200; ++i) {  // as updates do: a value comes, and the one that it replaces is released
+    places.insert(Take(MakeLocator(20 + i, 100 << 10)).bytes().data());
+    cache_.Forget(MakeLocator(i, 100 << 10));
+  }
+  EXPECT_EQ(places.size(), 21U);
+  EXPECT_LE(cache_.used_bytes(), used + used / 20);
+  EXPECT_EQ(counters_.Snapshot().cache_evictions, 0U) << "nothing that could be found went";
+  for (uint64_t i = 200; i < 220; ++i) EXPECT_TRUE(IsCached(MakeLocator(i, 100 << 10)));
+}
+
+TEST_F(ValueCacheTest, WhatIsForgottenAndStillReadOrOfAnotherSizeKeepsItsMemory) {
+  Limit(64 * kMiB);
+  const Locator read = MakeLocator(1, 100 << 10);
+  const Locator shorter = MakeLocator(2, 50 << 10);
+  ValueBuffer held = Take(read);
+  (void)Take(shorter);
+  cache_.Forget(read);
+  cache_.Forget(shorter);
+  const uint8_t* const place = held.bytes().data();
+  EXPECT_NE(Take(MakeLocator(3, 100 << 10)).bytes().data(), place);
+  EXPECT_TRUE(IsValueOf(read, held.bytes()));
+  held.Release();
+  EXPECT_EQ(Take(MakeLocator(4, 100 << 10)).bytes().data(), place) << "nobody reads it any more";
+  EXPECT_TRUE(IsCached(MakeLocator(3, 100 << 10)));
+  EXPECT_TRUE(IsCached(MakeLocator(4, 100 << 10)));
+}
 #endif
 
 // Freed to malloc, it would stay with the process: other threads' buffers lie between.
