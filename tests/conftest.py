@@ -67,14 +67,17 @@ def pytest_collection_modifyitems(items):
     if ENGINE.upper() == "QUARRY":
         return
     for item in items:
-        if item.get_closest_marker("quarry_only"):
+        marker = item.get_closest_marker("quarry_only")
+        if marker and marker.args != (False,):
             item.add_marker(
                 pytest.mark.skip(reason=f"the engine under test is {ENGINE}, this tests what only Quarry has")
             )
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "quarry_only: tests something that only Quarry has")
+    config.addinivalue_line(
+        "markers", "quarry_only: tests something that only Quarry has; (False): not this one of a file that is marked"
+    )
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -27,8 +27,7 @@ from quarry_cluster.galera import why_no_galera  # noqa: E402
 from harness.cluster import Galera, GaleraLoad  # noqa: E402
 from harness.cycles import run_cycles  # noqa: E402
 from harness.server import ENGINE  # noqa: E402
-from harness.waiting import wait_for  # noqa: E402
-from harness.workload import CONFLICTS, GONE, create_tables  # noqa: E402
+from harness.workload import CONFLICTS, create_tables, is_between_groups  # noqa: E402
 
 # An option of the table that is changed without a copy.
 OPTION = "PART_SIZE" if ENGINE.upper() == "QUARRY" else "STATS_SAMPLE_PAGES"
@@ -69,7 +68,7 @@ class Alterer(threading.Thread):
                 self.done += 1
                 return
             except pymysql.err.OperationalError as failure:
-                if failure.args[0] not in (*CONFLICTS, *GONE[1:2]):
+                if failure.args[0] not in CONFLICTS and not is_between_groups(failure):
                     raise
 
     def end(self):
@@ -104,7 +103,7 @@ def cycle(cluster, _number, choices):
     try:
         time.sleep(0.5 + choices.random() * 3)
         leave(cluster, victim, way)
-        wait_for("the others to agree", lambda: size_seen_by(stays) == "2")
+        cluster.wait_for_size(stays, 2)
         time.sleep(choices.random() * 3)
         began = time.monotonic()
         come_back(cluster, victim, way)
@@ -116,10 +115,6 @@ def cycle(cluster, _number, choices):
     load.check()
     counts = {**load.counts(), "DDL": alterer.done}
     return f"node {victim}, {way}: back in {seconds:.1f} s; {rows} rows equal; {counts}"
-
-
-def size_seen_by(node):
-    return node.query("SHOW STATUS LIKE 'wsrep_cluster_size'")[0][1]
 
 
 def start(cluster):

@@ -24,13 +24,12 @@ import pymysql  # noqa: E402
 
 from quarry_cluster.galera import why_no_galera  # noqa: E402
 
-from harness.cluster import Galera  # noqa: E402
+from harness.cluster import LOST_STATE_UUID, Galera  # noqa: E402
 from harness.server import ENGINE  # noqa: E402
 from harness.waiting import wait_for  # noqa: E402
 
 STALL_S = 30  # a node that is gone is given up after 5 s (evs.suspect_timeout)
 GOES_ON_S = 60
-FAILURE = "Temporary failure in sending state UUID"
 
 
 class Client(threading.Thread):
@@ -89,7 +88,7 @@ def one_round(cluster, clients):
     def are_two():
         return all(node.status("wsrep_%")["wsrep_cluster_size"] == "2" for node in stay)
 
-    failures = sum(node.error_log().count(FAILURE) for node in stay)
+    failures = sum(node.error_log().count(LOST_STATE_UUID) for node in stay)
     wait_for("commits", lambda: all(client.commits > 2 for client in clients))
     lost.kill()
     began, before = time.monotonic(), commits()
@@ -97,7 +96,7 @@ def one_round(cluster, clients):
         seconds = time.monotonic() - began
         cluster.restart_killed(2)
         return f"went on {seconds:.1f} s after the loss", False
-    said = sum(node.error_log().count(FAILURE) for node in stay) - failures
+    said = sum(node.error_log().count(LOST_STATE_UUID) for node in stay) - failures
     status = stay[0].status("wsrep_%")
     seen = {name: status[f"wsrep_{name}"] for name in ("cluster_size", "cluster_status", "evs_state", "ready")}
     for node in stay:
@@ -107,7 +106,7 @@ def one_round(cluster, clients):
     stuck = commits()
     wait_for("commits after the node's return", lambda: commits() > stuck, GOES_ON_S)
     return (
-        f"stood still for {STALL_S} s, {seen}; {said} x '{FAILURE}'; pc.bootstrap {'ended' if bootstrapped else 'changed'} "
+        f"stood still for {STALL_S} s, {seen}; {said} x '{LOST_STATE_UUID}'; pc.bootstrap {'ended' if bootstrapped else 'changed'} "
         f"{'it' if bootstrapped else 'nothing'}; the return of the lost node ended it"
     ), True
 

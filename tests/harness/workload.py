@@ -56,7 +56,13 @@ def is_gone(failure):
     """The server went, or is going: a Galera node that is being stopped says so in error 1180."""
     if isinstance(failure, pymysql.err.InterfaceError) or not failure.args:
         return True
-    return failure.args[0] in GONE or (failure.args[0] == 1180 and "Primary Component" in failure.args[1])
+    return failure.args[0] in GONE or is_between_groups(failure)
+
+
+def is_between_groups(failure):
+    """A Galera node refused a statement because members come or go just now, or because it is being stopped."""
+    number, message, *_ = (*failure.args, "", "")
+    return number == 1047 or (number == 1180 and "Primary Component" in message)
 
 
 class Worker:
@@ -413,6 +419,12 @@ def check_models(server, schema, workers, hot_before=0):
     assert least <= total <= most, (
         f"{server.name}: {total} updates of hot rows, acknowledged {least}, in flight {most - least}"
     )
+    # What was in flight is decided now, once and for all: the next look must see the same.
+    made = total - least
+    for worker in workers:
+        worker.hot_acknowledged += min(made, worker.hot_in_doubt)
+        made -= min(made, worker.hot_in_doubt)
+        worker.hot_in_doubt = 0
 
 
 def show(row):
