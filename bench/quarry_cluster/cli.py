@@ -54,6 +54,14 @@ def drop(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def alter(arguments: argparse.Namespace, console: Console) -> int:
+    with locked(arguments.directory):
+        tables = ShardedTables(Cluster(arguments.directory))
+        (tables.take_back if arguments.take_back else tables.alter)(arguments.database, arguments.table, arguments.clauses)
+    console.print(f"{'taken back' if arguments.take_back else 'altered'} on every shard, replica and front", highlight=False)
+    return 0
+
+
 def rebuild_replica(arguments: argparse.Namespace, console: Console) -> int:
     with locked(arguments.directory):
         cluster = Cluster(arguments.directory)
@@ -83,6 +91,12 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("statement", help="CREATE TABLE name (...) ENGINE=QUARRY ...")
     command.add_argument("--key", required=True, help="the column whose hash chooses the shard; part of every unique key")
     command.set_defaults(function=create)
+    command = commands.add_parser("alter", help="alters a sharded table: rehearsed on empty copies, then on every node")
+    command.add_argument("database")
+    command.add_argument("table")
+    command.add_argument("clauses", help="what stands behind ALTER TABLE name, e.g. 'ADD COLUMN note TEXT'")
+    command.add_argument("--take-back", action="store_true", help="the clauses undo, where it was done, an ALTER that stopped half way")
+    command.set_defaults(function=alter)
     command = commands.add_parser("drop", help="drops a sharded table everywhere")
     command.add_argument("database")
     command.add_argument("table")

@@ -147,6 +147,13 @@ class Cluster:
             and self.states()[shard] == ShardState(primary.name, in_sync=True)
         )
 
+    def fits_promotion(self, shard: str) -> bool:
+        """is_in_sync, where a server that does not answer is one more reason against it."""
+        try:
+            return self.is_in_sync(shard)
+        except (pymysql.err.Error, OSError):
+            return False
+
     def wait_in_sync(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Until every shard has a writable primary, and a replica that may be promoted."""
 

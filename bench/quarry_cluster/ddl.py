@@ -3,7 +3,13 @@
 MariaDB has no DDL that spans servers, so: everything that can be known is checked before anything is created, on every
 node; what goes wrong later is undone. The table's name is written down first (ddl.json), so that an undoing that could
 not reach a node, or a command that was killed, is made good by the next command.
-Invariant: a table named in ddl.json must be nowhere; it is dropped from every node before anything else is done.
+
+An ALTER cannot be undone in general, so it is rehearsed on an empty copy of the table on every node, then written down
+(alter.json) with the definition that it leads to, and carried out node by node. What stops it half way (a node that is
+lost, rows of one shard that do not allow it) leaves alter.json: until the same ALTER is repeated and ends, or is taken
+back, no other DDL is done.
+Invariants: a table named in ddl.json must be nowhere; it is dropped from every node before anything else is done. While
+there is alter.json, each shard's table has either of the two definitions in it.
 Thread-safety: externally synchronised (cluster.locked).
 """
 
@@ -25,7 +31,14 @@ from .plan import ClusterError, write_durably
 STATEMENT = re.compile(r"\s*CREATE\s+TABLE\s+(`[^`]+`|\w+)\s*\(", re.IGNORECASE)
 # Fronts do not know QUARRY's column options, and the server refuses unknown ones in a table with partitions.
 COLUMN_OPTION = re.compile(r" `(?:INLINE_SIZE|PREFIX_SIZE|PART_SIZE|CODEC)`=(?:'[^']*'|\w+)")
+NEXT_ID = re.compile(r"(?<=\) ENGINE=)(\w+) AUTO_INCREMENT=\d+")
+CHARSET = re.compile(r"DEFAULT CHARSET=\w+(?: COLLATE=\w+)?")
+SHARDING = re.compile(r"ENGINE=SPIDER.*\bPARTITION BY ((?:HASH|KEY) \(`[^`]+`\))", re.DOTALL)
+# The table's own name is not an alteration's to change: fronts find it on the shards by it.
+RENAMING = re.compile(r"(?:^|,)\s*RENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)", re.IGNORECASE)
 APPLY_TIMEOUT_S = 30
+ALTER_TIMEOUT_S = 24 * 3600  # a replica copies a large table as long as its primary did
+REHEARSAL = "quarry_cluster_rehearsal"  # the name of an altered table's empty copy, beside it
 EXISTS = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 
 
@@ -41,6 +54,21 @@ class TableName:
         return f"{quoted(self.database)}.{quoted(self.table)}"
 
 
+@dataclass(frozen=True)
+class Alteration:
+    """An ALTER TABLE of a sharded table; definitions as SHOW CREATE TABLE has them on the shards."""
+
+    database: str
+    table: str
+    clauses: str
+    before: str
+    after: str
+
+    @property
+    def name(self) -> TableName:
+        return TableName(self.database, self.table, False)
+
+
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
@@ -53,12 +81,13 @@ class ShardedTables:
             raise ClusterError("only a cluster with shards has sharded tables; on Galera use CREATE TABLE on any node")
         self.cluster = cluster
         self.intent = cluster.directory / "ddl.json"
+        self.alteration = cluster.directory / "alter.json"
 
     def create(self, database: str, statement: str, key: str) -> None:
         match = STATEMENT.match(statement)
         if not match:
             raise ClusterError("the statement must be CREATE TABLE name (...) with no database, IF NOT EXISTS, LIKE or AS")
-        self.finish_undoing()
+        self._begin()
         table = match[1].strip("`")
         self._refuse_unless_ready(lambda member: self._problem_with_new_table(member, database, table))
         fresh = not any(self._has_database(member, database) for member in self.cluster.members.values())
@@ -72,11 +101,127 @@ class ShardedTables:
         self.intent.unlink()
 
     def drop(self, database: str, table: str) -> None:
-        self.finish_undoing()
+        self._begin()
         self._refuse_unless_ready(lambda member: self._problem_with_old_table(member, database, table))
         write_durably(self.intent, asdict(TableName(database, table, False)))
         self.finish_undoing()
 
+    def _begin(self) -> None:
+        """What every command does first."""
+        if unfinished := self.unfinished_alteration():
+            raise ClusterError(
+                f"refused, nothing was changed: ALTER TABLE {unfinished.name} {unfinished.clauses} is not done everywhere; "
+                "repeat it (scripts/cluster alter), or take it back (--take-back)"
+            )
+        self.finish_undoing()
+
+    # --- altering -----------------------------------------------------------------------------------
+    def unfinished_alteration(self) -> Alteration | None:
+        if not self.alteration.exists():
+            return None
+        return Alteration(**json.loads(self.alteration.read_text(encoding="utf-8")))
+
+    def alter(self, database: str, table: str, clauses: str, say: Callable[[str], None] = print) -> None:
+        """ALTER TABLE on every shard, then on the fronts. Repeated after a failure it goes on where it stopped. `say` is told of each step."""
+        if RENAMING.search(clauses):
+            raise ClusterError("refused, nothing was changed: a sharded table keeps its name; make a new one and copy the rows")
+        planned = self.unfinished_alteration()
+        if planned is None or (planned.database, planned.table, planned.clauses) != (database, table, clauses):
+            self._begin()
+            say("rehearsing on empty copies")
+            planned = self._rehearsed(TableName(database, table, False), clauses)
+            if planned.before == planned.after:  # FORCE and the like: there is nothing that nodes could differ in
+                for primary in self.cluster.primaries():
+                    say(f"altering on {primary.name}")
+                    run(primary, f"ALTER TABLE {planned.name} {clauses}", read_timeout=None)
+                return
+            write_durably(self.alteration, asdict(planned))
+        else:
+            self._refuse_unless_ready(lambda member: self._problem_with_old_table(member, database, table))
+        self._carry_out(planned, planned.clauses, planned.before, planned.after, say)
+
+    def take_back(self, database: str, table: str, clauses: str, say: Callable[[str], None] = print) -> None:
+        """The way back of an alteration that is not done everywhere: `clauses` undo it where it was done."""
+        planned = self.unfinished_alteration()
+        if planned is None or (planned.database, planned.table) != (database, table):
+            raise ClusterError(f"refused, nothing was changed: no ALTER of {database}.{table} was left unfinished")
+        self._refuse_unless_ready(lambda member: self._problem_with_old_table(member, database, table))
+        self._carry_out(planned, clauses, planned.after, planned.before, say)
+
+    def _rehearsed(self, name: TableName, clauses: str) -> Alteration:
+        """The plan, after an empty copy of the table was altered so on every node."""
+        self._refuse_unless_ready(lambda member: self._problem_with_old_table(member, name.database, name.table))
+        try:
+            before = self._agreed_definition(name)
+        except ClusterError as failure:
+            raise ClusterError(f"refused, nothing was changed: {failure}") from failure
+        copy = TableName(name.database, REHEARSAL, False)
+        holders = [member.name for member in self.cluster.members.values() if member.value(EXISTS, (copy.database, copy.table))]
+        if holders:
+            raise ClusterError(f"refused, nothing was changed: {', '.join(holders)} have a table {copy} already")
+        write_durably(self.intent, asdict(copy))
+        try:
+            for primary in self.cluster.primaries():
+                run(primary, f"USE {quoted(name.database)}", f"CREATE TABLE {copy} LIKE {name}", f"ALTER TABLE {copy} {clauses}")
+            copied = self._agreed_definition(copy)
+            for front in self.cluster.role("front"):
+                statement = self._on_front(copy, copied, self._sharding_of(front, name))
+                run(front, f"CREATE TABLE {statement}", f"SELECT 1 FROM {copy} LIMIT 1")
+        except (pymysql.err.Error, ClusterError) as failure:
+            self._undo_after(failure, "nothing was changed")
+        self.finish_undoing()
+        after = copied.replace(quoted(REHEARSAL), quoted(name.table), 1)
+        return Alteration(name.database, name.table, clauses, before, after)
+
+    def _agreed_definition(self, name: TableName, timeout_s: int = APPLY_TIMEOUT_S) -> str:
+        """What SHOW CREATE TABLE says on every shard and replica, which must be the same (but for the next id)."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for shard in self.cluster.plan.routes:
+            self._wait_for_replica(shard, timeout_s)
+            for member in self.cluster.pair(shard):
+                found[definition_on(member, name)].append(member.name)
+        if len(found) > 1:
+            raise ClusterError(f"the nodes have {name} differently: {describe(found)}")
+        return next(iter(found))
+
+    def _carry_out(self, planned: Alteration, clauses: str, begin: str, end: str, say: Callable[[str], None]) -> None:
+        name, done = planned.name, []
+        for primary in self.cluster.primaries():
+            found = definition_on(primary, name)
+            if found not in (begin, end):
+                raise ClusterError(f"{primary.name} has {name} neither as it was nor as it shall be: {found}")
+            try:
+                if found != end:
+                    say(f"altering on {primary.name}")
+                    run(primary, f"ALTER TABLE {name} {clauses}", read_timeout=None)
+            except pymysql.err.Error as failure:
+                self._stop_half_way(planned, primary, done, failure)
+            if definition_on(primary, name) != end:
+                raise ClusterError(f"{clauses} on {primary.name} does not lead to the definition that is wanted: {end}")
+            done.append(primary.name)
+        say("waiting for the replicas")
+        self._agreed_definition(name, ALTER_TIMEOUT_S)
+        for front in self.cluster.role("front"):
+            run(front, f"CREATE OR REPLACE TABLE {self._on_front(name, end, self._sharding_of(front, name))}")
+        self.alteration.unlink()
+
+    def _stop_half_way(self, planned: Alteration, primary: Member, done: list[str], failure: Exception) -> None:
+        if not done and all(definition_on(member, planned.name) == planned.before for member in self.cluster.primaries()):
+            self.alteration.unlink()
+            raise ClusterError(f"{primary.name}: {failure}; nothing was changed") from failure
+        raise ClusterError(
+            f"{primary.name}: {failure}; it is done on {', '.join(done) or 'other shards'} and not on the fronts. Mend what is in the way and "
+            "repeat the command, or take it back (--take-back) by clauses that undo it"
+        ) from failure
+
+    @staticmethod
+    def _sharding_of(front: Member, name: TableName) -> str:
+        found = SHARDING.search(definition_on(front, name))
+        if not found:
+            raise ClusterError(f"{front.name} has {name}, but not as a Spider table with a sharding column")
+        return found[1]
+
+    # --- undoing ------------------------------------------------------------------------------------
     def finish_undoing(self) -> None:
         """Drops, from fronts first, what a failed or killed command left behind."""
         if not self.intent.exists():
@@ -95,18 +240,18 @@ class ShardedTables:
                 self._wait_for_replica(shard)
         self.intent.unlink()
 
-    def _wait_for_replica(self, shard: str) -> None:
+    def _wait_for_replica(self, shard: str, timeout_s: int = APPLY_TIMEOUT_S) -> None:
         primary, replica = self.cluster.pair(shard)
         position = primary.value("SELECT @@gtid_binlog_pos")
-        if replica.value("SELECT MASTER_GTID_WAIT(%s, %s)", (position, APPLY_TIMEOUT_S)) != 0:
+        if replica.value("SELECT MASTER_GTID_WAIT(%s, %s)", (position, timeout_s), read_timeout=None) != 0:
             raise ClusterError(f"{replica.name} does not apply the statement")
 
-    def _undo_after(self, failure: Exception) -> None:
+    def _undo_after(self, failure: Exception, left: str = "nothing was created") -> None:
         try:
             self.finish_undoing()
         except ClusterError as second:
             raise ClusterError(f"{failure}; and not everything could be undone: {second}") from failure
-        raise ClusterError(f"{failure}; nothing was created") from failure
+        raise ClusterError(f"{failure}; {left}") from failure
 
     # --- looking first ------------------------------------------------------------------------------
     def _refuse_unless_ready(self, of_table: Callable[[Member], str | None]) -> None:
@@ -123,8 +268,8 @@ class ShardedTables:
         if len(versions) > 1:
             problems.append("server versions differ: " + describe(versions))
         problems += self._problems_with_engines() if not problems else []
-        states = self.cluster.states()
-        problems += [f"{shard}: its replica is not in sync" for shard in self.cluster.plan.routes if not states[shard].in_sync]
+        out_of_sync = [shard for shard in self.cluster.plan.routes if not self.cluster.fits_promotion(shard)]
+        problems += [f"{shard}: its replica is not in sync" for shard in out_of_sync]
         if problems:
             raise ClusterError("refused, nothing was changed:\n  " + "\n  ".join(problems))
 
@@ -184,22 +329,27 @@ class ShardedTables:
         return next(iter(definitions))
 
     def _create_on_fronts(self, name: TableName, definition: str, key: str) -> None:
-        columns, _, options = definition.partition("(")[2].rpartition("\n) ENGINE=")
-        if "PARTITION BY" in options or "FOREIGN KEY" in columns:
-            raise ClusterError("a sharded table has neither partitions of its own nor foreign keys")
-        shards = ", ".join(f"""PARTITION {shard} COMMENT 'srv "{shard}"'""" for shard in self.cluster.plan.routes)
-        comment = f'wrapper "mysql", database "{name.database}", table "{name.table}"'
-        statement = (
-            f"CREATE TABLE {name} ({COLUMN_OPTION.sub('', columns)}\n) ENGINE=SPIDER COMMENT='{comment}' "
-            f"PARTITION BY {self._hash(name, key)} ({shards})"
-        )
+        statement = self._on_front(name, definition, self._hash(name, key))
         for front in self.cluster.role("front"):
             run(
                 front,
                 f"CREATE DATABASE IF NOT EXISTS {quoted(name.database)}",
-                statement,
+                f"CREATE TABLE {statement}",
                 f"SELECT 1 FROM {name} LIMIT 1",
             )
+
+    def _on_front(self, name: TableName, definition: str, sharding: str) -> str:
+        """What stands behind CREATE TABLE on a front: a shard's columns and character set, over all shards."""
+        columns, _, options = definition.partition("(")[2].rpartition("\n) ENGINE=")
+        if "PARTITION BY" in options or "FOREIGN KEY" in columns:
+            raise ClusterError("a sharded table has neither partitions of its own nor foreign keys")
+        charset = CHARSET.search(options)
+        shards = ", ".join(f"""PARTITION {shard} COMMENT 'srv "{shard}"'""" for shard in self.cluster.plan.routes)
+        comment = f'wrapper "mysql", database "{name.database}", table "{name.table}"'
+        return (
+            f"{name} ({COLUMN_OPTION.sub('', columns)}\n) ENGINE=SPIDER {charset[0] if charset else ''} COMMENT='{comment}' "
+            f"PARTITION BY {sharding} ({shards})"
+        )
 
     def _hash(self, name: TableName, key: str) -> str:
         """Integers modulo the number of shards: KEY() spreads them badly over an even number (one in two may get none)."""
@@ -218,6 +368,11 @@ def drop_table(member: Member, name: TableName) -> None:
     query = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = %s"
     if name.new_database and not member.value(query, (name.database,)):
         run(member, f"DROP DATABASE IF EXISTS {quoted(name.database)}")
+
+
+def definition_on(member: Member, name: TableName) -> str:
+    """SHOW CREATE TABLE, without the next id, which differs from node to node."""
+    return NEXT_ID.sub(r"\1", member.query(f"SHOW CREATE TABLE {name}")[0]["Create Table"])
 
 
 def describe(groups: dict[str, list[str]]) -> str:

@@ -22,7 +22,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import pymysql
 
@@ -258,8 +258,8 @@ def is_waited_for(primary: Member) -> bool:
     return status["rpl_semi_sync_master_status"] == "ON" and status["rpl_semi_sync_master_clients"] != "0"
 
 
-def run(member: Member, *statements: str) -> None:
-    connection = member.connect(connect_timeout=2)
+def run(member: Member, *statements: str, **settings: Any) -> None:
+    connection = member.connect(connect_timeout=2, **settings)
     try:
         with connection.cursor() as cursor:
             for statement in statements:

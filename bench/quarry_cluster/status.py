@@ -49,7 +49,7 @@ def describe(cluster: Cluster, member: Member) -> tuple[str, str]:
         if role(cluster, member).endswith("primary"):
             return "", "read-only" if member.value("SELECT @@read_only", **QUICK) else "writable"
         lag = member.slave_status().get("Seconds_Behind_Master")
-        in_sync = cluster.states()[member.node.shard].in_sync
+        in_sync = cluster.fits_promotion(member.node.shard)
         return "" if lag is None else f"{lag} s", "in sync" if in_sync else "not in sync"
     except pymysql.err.Error as failure:
         return "", f"[red]{failure.args[0]}[/red]"

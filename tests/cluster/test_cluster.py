@@ -9,7 +9,8 @@ import signal
 
 import pymysql
 import pytest
-from quarry_cluster.ddl import ShardedTables
+from quarry_cluster import pieces
+from quarry_cluster.ddl import REHEARSAL, ShardedTables
 from quarry_cluster.keeper import run
 from quarry_cluster.ledger import TABLE as LEDGER
 from quarry_cluster.plan import ClusterError
@@ -107,6 +108,131 @@ def test_what_a_killed_command_left_is_dropped_by_the_next(cluster):
     tables.create("k", TABLE.replace("CREATE TABLE t", "CREATE TABLE other"), "id")
     assert holders(one, "k", "t") == [] and holders(one, "k", "other") == list(one.members)
     tables.drop("k", "other")
+
+
+def test_a_shard_that_is_down_or_dies_leaves_no_half_table(cluster):
+    """Before the statement: refused. In the middle of it: undone, at the latest by the next command."""
+    one = cluster.cluster
+    victim = one.primary("s1")
+    victim.server.kill()
+    assert f"{victim.name}: cannot be reached" in refused(one, "p")
+    one.start()
+
+    class Dying(ShardedTables):
+        def _create_on_fronts(self, name, definition, key):
+            one.primary("s2").server.kill()
+            super()._create_on_fronts(name, definition, key)
+
+    with pytest.raises(ClusterError):
+        Dying(one).create("m", TABLE, "id")
+    one.start()
+    tables = ShardedTables(one)
+    tables.create("m", TABLE.replace("CREATE TABLE t", "CREATE TABLE other"), "id")
+    assert holders(one, "m", "t") == [] and holders(one, "m", "other") == list(one.members)
+    tables.drop("m", "other")
+
+
+ALTERED = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, b LONGBLOB) ENGINE=QUARRY DEFAULT CHARSET=latin1"
+
+
+@pytest.fixture
+def altered(cluster):
+    """A sharded table with rows on both shards: (ShardedTables, statements through a front)."""
+    tables = ShardedTables(cluster.cluster)
+    tables.create("a", ALTERED, "id")
+    fronts = cluster.cluster.role("front")
+
+    def execute(sql, front=0):
+        return fronts[front].query(sql, database="a")
+
+    execute("INSERT INTO t (id, n, b) VALUES " + ", ".join(f"({i}, {i}, REPEAT('x', 20000))" for i in range(1, 9)))
+    yield tables, execute
+    if unfinished := tables.unfinished_alteration():
+        tables.take_back("a", "t", "MODIFY n INT")
+        assert unfinished
+    tables.drop("a", "t")
+
+
+def definitions(cluster, table="t"):
+    """Of the shards and replicas: they must be one."""
+    found = {member.query(f"SHOW CREATE TABLE a.{table}")[0]["Create Table"].split("AUTO_INCREMENT=")[0] for member in cluster.role("data")}
+    assert len(found) == 1, found
+    return found.pop()
+
+
+def test_alter_reaches_every_node(cluster, altered):
+    tables, execute = altered
+    told = []
+    tables.alter("a", "t", "ADD COLUMN note LONGTEXT CHARACTER SET utf8mb4 CODEC=zstd, ADD INDEX (n)", told.append)
+    assert told[0] == "rehearsing on empty copies" and sum(text.startswith("altering on s") for text in told) == 2
+    assert "CODEC" in definitions(cluster.cluster) and "KEY `n`" in definitions(cluster.cluster)
+    for front in (0, 1):
+        execute("INSERT INTO t (n, note) VALUES (77, REPEAT('\u00e4', 9000))", front)
+        assert execute("SELECT COUNT(*) AS c FROM t WHERE n = 77 AND CHAR_LENGTH(note) = 9000", front) == [{"c": front + 1}]
+        assert "DEFAULT CHARSET=latin1" in execute("SHOW CREATE TABLE t", front)[0]["Create Table"]
+    assert execute("SELECT SUM(LENGTH(b)) AS s FROM t") == [{"s": 8 * 20000}]
+    tables.alter("a", "t", "FORCE", told.append)
+    assert holders(cluster.cluster, "a", REHEARSAL) == [] and not tables.alteration.exists()
+
+
+@pytest.mark.parametrize(
+    "clauses, why",
+    [
+        ("DROP COLUMN id", "check that it exists|can't drop|Unknown column|doesn't exist|partition"),
+        ("ADD UNIQUE (n)", "UNIQUE"),
+        ("RENAME TO u", "keeps its name"),
+        ("ADD COLUMN b INT", "Duplicate column"),
+        ("PARTITION BY HASH (id) PARTITIONS 2", "partitions of its own"),
+    ],
+)
+def test_an_alter_that_cannot_be_is_refused_before_anything_is_changed(cluster, altered, clauses, why):
+    tables, _execute = altered
+    before = definitions(cluster.cluster)
+    with pytest.raises(ClusterError, match=f"(?i){why}") as failure:
+        tables.alter("a", "t", clauses)
+    assert "nothing was changed" in str(failure.value)
+    assert definitions(cluster.cluster) == before and holders(cluster.cluster, "a", REHEARSAL) == []
+    assert not tables.alteration.exists() and not tables.intent.exists()
+
+
+@pytest.mark.parametrize("way", ["mend and repeat", "take back"])
+def test_an_alter_that_rows_of_one_shard_forbid_is_finished_or_taken_back(cluster, altered, way):
+    """Ids 1, 3, 5, 7 live on the second shard: 300 does not fit there when the first is done."""
+    one, (tables, execute) = cluster.cluster, altered
+    before = definitions(one)
+    assert one.primary("s2").value("SELECT COUNT(*) FROM a.t WHERE id = 3") == 1
+    execute("UPDATE t SET n = 300 WHERE id = 3")
+    with pytest.raises(ClusterError, match="Out of range.*it is done on s1") as failure:
+        tables.alter("a", "t", "MODIFY n TINYINT")
+    assert "--take-back" in str(failure.value)
+    with pytest.raises(ClusterError, match="is not done everywhere"):
+        tables.create("a", TABLE.replace("CREATE TABLE t", "CREATE TABLE other"), "id")
+    with pytest.raises(ClusterError, match="is not done everywhere"):
+        tables.alter("a", "t", "ADD COLUMN x INT")
+    if way == "take back":
+        tables.take_back("a", "t", "MODIFY n INT")
+        assert definitions(one) == before
+        assert execute("SELECT n FROM t WHERE id = 3") == [{"n": 300}]
+    else:
+        execute("UPDATE t SET n = 30 WHERE id = 3")
+        tables.alter("a", "t", "MODIFY n TINYINT")
+        assert "tinyint" in definitions(one)
+        assert "tinyint" in execute("SHOW CREATE TABLE t", 1)[0]["Create Table"]
+    with pytest.raises(ClusterError, match="left unfinished"):
+        tables.take_back("a", "t", "MODIFY n INT")
+
+
+def test_pieces_of_one_value_are_carried_by_all_shards(cluster, monkeypatch):
+    """A value in a table of pieces, sharded by the piece: written and read back whole, an equal share by each shard."""
+    shards = len(cluster.cluster.plan.routes)
+    for name, value in {"SHARDS": shards, "VALUES": 2, "VALUE_BYTES": 1 << 20, "PIECE_BYTES": 64 << 10, "PIECES": 16}.items():
+        monkeypatch.setattr(pieces, name, value)
+    shares = {(cell["way"], cell["load"]): cell["share_of_bytes"] for cell in pieces.measure(cluster.cluster)}
+    for (way, _load), found in shares.items():
+        expected = [1, *[0] * (shards - 1)] if way.startswith("whole") else [1 / shards] * shards
+        assert found == pytest.approx(expected, abs=0.05), shares
+    for table in ("whole", "pieces"):
+        ShardedTables(cluster.cluster).drop(pieces.DATABASE, table)
 
 
 @pytest.mark.parametrize("victim", ["primary", "front"])
