@@ -75,7 +75,7 @@ class PeakMemory:
 class ColdBench(LimitedBench):
     def __init__(self, context: Context, payload_bytes: int):
         """payload_bytes: the longest value."""
-        super().__init__(context)
+        super().__init__(context, context.request.options["memory_bytes"])
         self._longest = payload_bytes
         self._payload: Payload
 

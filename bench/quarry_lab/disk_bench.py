@@ -84,7 +84,7 @@ def paths_of(setting: str) -> int:
 
 class DiskBench(LimitedBench):
     def __init__(self, context: Context):
-        super().__init__(context)
+        super().__init__(context, context.request.options["memory_bytes"])
         self.rows = max(1, self.request.settings.dataset_bytes // PAYLOAD_BYTES)
         self._client: java.Client | None = None
         self._loaded = False

@@ -1,4 +1,4 @@
-"""One private server at a time whose memory is limited, as E5 and `cold` measure it."""
+"""One private server at a time whose memory is limited, as E5, `cold` and `pressure` measure it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def cache_options(engine: str, memory_bytes: int) -> dict[str, str]:
 
 class LimitedBench(Bench):
     """
-    Externally synchronised. Use as a context manager: what runs is ended on exit. A block has a server of its own, in a memory cgroup
-    of the request's `memory_bytes` where this user may make one (reason_against says why not).
+    Externally synchronised. Use as a context manager: what runs is ended on exit. A block has a server of its own; for it there is a
+    memory cgroup of memory_bytes where this user may make one (reason_against says why not).
     """
 
-    def __init__(self, context: Context):
-        self.run, self.progress, self.request = context.run, context.progress, context.request
+    def __init__(self, context: Context, memory_bytes: int):
+        self.run, self.progress, self.request, self._memory_bytes = context.run, context.progress, context.request, memory_bytes
         self._stack = ExitStack()
         self._cgroup: MemoryCgroup | None = None
         self._server: LabServer | None = None
 
     def __enter__(self) -> LimitedBench:
         if reason_against() is None:
-            self._cgroup = self._stack.enter_context(MemoryCgroup(self.request.options["memory_bytes"]))
+            self._cgroup = self._stack.enter_context(MemoryCgroup(self._memory_bytes))
         return self
 
     def __exit__(self, *_exc) -> None:
@@ -67,6 +67,6 @@ class LimitedBench(Bench):
         assert self.server.server
         if self.server.server.running():
             return error
-        limit = stats.human_bytes(self.request.options["memory_bytes"])
+        limit = stats.human_bytes(self._memory_bytes) if self.server.cgroup else "none"
         return LabError(f"the server ended during '{what}' (memory limit {limit}; the kernel's log tells whether it was too small): {error}\n"
                         f"{self.server.server.log_tail()}")

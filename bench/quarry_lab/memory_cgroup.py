@@ -55,6 +55,13 @@ class MemoryCgroup:
     def describe(self) -> dict:
         return {"limit_bytes": int((self.path / self._limit_file).read_text()), "path": str(self.path), "file": self._limit_file}
 
+    def times_full(self) -> int:
+        """How often so far what is in it wanted memory while the limit was reached, so that the kernel had to take some back first."""
+        if self._limit_file == "memory.max":
+            events = dict(line.split() for line in (self.path / "memory.events").read_text().splitlines())
+            return int(events["max"])
+        return int((self.path / "memory.failcnt").read_text())
+
 
 def _remove_leftovers(parent: Path) -> None:
     """Empty ones of runs that were killed."""

@@ -75,14 +75,13 @@ class TableBench(Bench):
         if not self.settings.device_probe_seconds or not private:
             return
         probes = self.directory.run["sessions"][-1].setdefault("device_probes", [])
-        if any(p["round"] == round_number for p in probes):
-            return
-        self.progress.step("measuring the device's own rate")
-        for server in private:
-            server.settle()
-        result = device.probe(Path(private[0].directory).parent, self.settings.device_probe_seconds)
-        probes.append({"round": round_number, **result})
-        self.directory.update_session("device_probes", probes)
+        if not any(p["round"] == round_number for p in probes):
+            self.progress.step("measuring the device's own rate")
+            for server in private:
+                server.settle()
+            result = device.probe(Path(private[0].directory).parent, self.settings.device_probe_seconds)
+            probes.append({"round": round_number, **result})
+            self.directory.update_session("device_probes", probes)
         self.write_rate = max(p["sequential_write_bytes_per_second"] for p in probes)
 
     def _rows(self, size_bytes: int) -> int:

@@ -32,14 +32,15 @@ def summarize(values: list[float]) -> Summary:
     return Summary(statistics.median(values), min(values), max(values), len(values))
 
 
+def round_ratios(numerators: dict[int, float], denominators: dict[int, float]) -> dict[int, float]:
+    """Ratio round by round (rounds are interleaved, so both sides of a round saw the same machine). Rounds that only one side has are left out."""
+    return {r: numerators[r] / denominators[r] for r in sorted(set(numerators) & set(denominators)) if denominators[r] > 0}
+
+
 def paired_ratio(numerators: dict[int, float], denominators: dict[int, float]) -> Summary | None:
-    """
-    Ratio round by round (rounds are interleaved, so both sides of a round saw the same machine), then median and range.
-    Rounds that only one side has are left out; None when no round is left.
-    """
-    rounds = sorted(set(numerators) & set(denominators))
-    ratios = [numerators[r] / denominators[r] for r in rounds if denominators[r] > 0]
-    return summarize(ratios) if ratios else None
+    """Median and range of `round_ratios`; None when no round is left."""
+    ratios = round_ratios(numerators, denominators)
+    return summarize(list(ratios.values())) if ratios else None
 
 
 def percentile(values: list[float], percent: float) -> float:

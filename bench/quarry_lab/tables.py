@@ -64,7 +64,7 @@ def _notes(cells: Cells, key: CellKey, variant: str) -> str:
     return f"[yellow]{', '.join(notes)}[/yellow]" if notes else ""
 
 
-def _head(key: CellKey) -> str:
+def head(key: CellKey) -> str:
     return " ".join(x for x in (OPERATION_LABELS[key.operation], size_label(key.size_bytes), key.setting, f"x{key.threads}") if x)
 
 
@@ -93,7 +93,7 @@ def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("notes")
     keys = sorted(cells.keys(), key=lambda k: (list(OPERATION_LABELS).index(k.operation), k.size_bytes, k.setting, k.threads))
-    sections = [(_head(key), [key]) for key in keys]
+    sections = [(head(key), [key]) for key in keys]
     add_sections(table, cells, sections, lambda key, variant: _row(cells, key, variant, against, rate))
     return [table]
 

@@ -10,9 +10,10 @@ from .e2 import AutoIncrement
 from .e3 import FetchCompressed
 from .e4 import Protocols
 from .e5 import DiskData
+from .pressure import Pressure
 from .targets import Targets
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold())}
+    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold(), Pressure())}
 # What the lab runs; the others are the project's own comparisons, not published experiments.
 PUBLISHED = tuple(e for e in EXPERIMENTS.values() if e.source)

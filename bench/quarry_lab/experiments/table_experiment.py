@@ -30,7 +30,7 @@ from ..verdicts import NOT_REPRODUCED, REPRODUCED, Finding, Verdict, figures_of,
 from .base import Context, Experiment
 
 CONDITIONING_BYTES_PER_SECOND = 250 << 20  # estimates, for the planned wall time only
-START_SECONDS = 15
+SERVER_SECONDS = 15 + (5 << 29) / CONDITIONING_BYTES_PER_SECOND  # to start and condition one
 _POOL = "innodb_buffer_pool_size"
 
 
@@ -70,7 +70,7 @@ class TableExperiment(Experiment):
         loading = sum(len({p.variant for p in b.points if p.operation not in WITHOUT_DATASET}) for b in blocks)
         loaded_bytes = loading * request.settings.dataset_bytes * 2
         probing = request.rounds * (request.settings.device_probe_seconds + 4)
-        return START_SECONDS + ((5 << 29) + loaded_bytes) / CONDITIONING_BYTES_PER_SECOND + probing
+        return SERVER_SECONDS + loaded_bytes / CONDITIONING_BYTES_PER_SECOND + probing
 
     @contextmanager
     def open(self, context: Context) -> Iterator[TableBench]:
@@ -94,28 +94,29 @@ class TableExperiment(Experiment):
         return comparison_table(self.cells_of(run), run.run, self.reference)
 
 
-def make_servers(variants: list[Variant], request: Request) -> dict[str, LabServer]:
-    """The private servers that these variants live on, not started yet."""
+def make_servers(variants: list[Variant], request: Request, cache_bytes: int | None = None, cgroup: Path | None = None) -> dict[str, LabServer]:
+    """The private servers that these variants live on, not started yet. cache_bytes: of Quarry's value cache (None: as InnoDB's buffer pool)."""
     builds = {"main": request.plugin, "baseline": request.baseline_plugin}
     servers = {}
     for key in sorted({v.server for v in variants} - {TARGET}):
         mine = [v for v in variants if v.server == key]
         plugin = builds[key] if any(v.needs_plugin for v in mine) else None
-        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), {**(_quarry_cache(request) if plugin else {}), **request.mycnf})
+        extra = {**(_quarry_cache(request, cache_bytes or buffer_pool_bytes(request)) if plugin else {}), **request.mycnf}
+        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), extra, cgroup=cgroup)
     return servers
 
 
-def _quarry_cache(request: Request) -> dict[str, str]:
-    """As much as InnoDB's buffer pool; an older build of the plugin may have none."""
-    return {} if "quarry_cache_size" in request.mycnf else {"loose_quarry_cache_size": str(_buffer_pool_bytes(request))}
+def _quarry_cache(request: Request, cache_bytes: int) -> dict[str, str]:
+    """An older build of the plugin may have none."""
+    return {} if "quarry_cache_size" in request.mycnf else {"loose_quarry_cache_size": str(cache_bytes)}
 
 
-def _buffer_pool_bytes(request: Request) -> int:
+def buffer_pool_bytes(request: Request) -> int:
     return int(normal(request.mycnf.get(_POOL, PINNED[_POOL])))
 
 
-def server_needs(variants: list[Variant], request: Request) -> list[str]:
-    """What is missing for private servers with these variants."""
+def server_needs(variants: list[Variant], request: Request, beside_bytes: int = 2 << 30) -> list[str]:
+    """What is missing for private servers with these variants. beside_bytes: memory beside the buffer pool."""
     missing = []
     if not sysbench.is_installed():
         missing.append("sysbench (scripts/setup installs it)")
@@ -125,7 +126,7 @@ def server_needs(variants: list[Variant], request: Request) -> list[str]:
         wanting = [v.label for v in variants if v.server == key and v.needs_plugin]
         if wanting and (path is None or not Path(path).exists()):
             missing.append(f"a plugin at {path} for {wanting[0]} ('make plugin' builds it; or leave it out of --engines)")
-    memory, need = device.memory_info()["MemAvailable"], _buffer_pool_bytes(request) + (2 << 30)
+    memory, need = device.memory_info()["MemAvailable"], buffer_pool_bytes(request) + beside_bytes
     if memory < need:
         missing.append(f"{need >> 30} GiB of available memory ({memory >> 20} MiB are available)")
     return missing

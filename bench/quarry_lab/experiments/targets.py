@@ -78,9 +78,7 @@ class Targets(TableExperiment):
         return replace(super().quick(request), sizes_bytes=[4 * KIB, 64 * KIB], threads=[8, 16, 32])
 
     def cells(self, request: Request) -> list[Cell]:
-        return [cell for part in _GRID for cell in part.cells()
-                if cell.operation in request.operations and cell.size_bytes in request.sizes_bytes and cell.threads in request.threads
-                and cell.variant in request.variants]
+        return grid_cells(request)
 
     def needs(self, request: Request) -> list[str]:
         own = [] if request.payload == "random" else ["no --payload: it measures incompressible values, and compressible ones beside them"]
@@ -103,6 +101,13 @@ class Targets(TableExperiment):
 
     def tables(self, run: RunDirectory) -> list[Table]:
         return [*super().tables(run), _per_core_table(self.cells_of(run))]
+
+
+def grid_cells(request: Request) -> list[Cell]:
+    """The part of the grid that the request keeps."""
+    return [cell for part in _GRID for cell in part.cells()
+            if cell.operation in request.operations and cell.size_bytes in request.sizes_bytes and cell.threads in request.threads
+            and cell.variant in request.variants]
 
 
 def _per_core_table(cells: Cells) -> Table:
