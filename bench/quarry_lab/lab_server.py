@@ -224,14 +224,7 @@ class LabServer(ConnectedServer):
 
     def disk_bytes(self) -> int:
         """Blocks allocated in the server's directory, as du sees them."""
-        total = 0
-        for root, _directories, files in os.walk(self.directory):
-            for name in files:
-                try:
-                    total += os.lstat(os.path.join(root, name)).st_blocks * 512
-                except FileNotFoundError:
-                    pass
-        return total
+        return device.allocated_bytes(os.path.join(root, name) for root, _directories, files in os.walk(self.directory) for name in files)
 
     @contextmanager
     def steady_gc(self) -> Iterator[None]:

@@ -3,7 +3,9 @@
 import threading
 
 from drill import check_all, checksums, replay, binlogs_after
-from harness.gc import Gc, disk_bytes
+from quarry_lab.device import allocated_bytes
+
+from harness.gc import Gc
 from test_under_load import BINLOG, Load, restored
 
 ROWS = 40
@@ -16,7 +18,7 @@ def test_a_pass_waits_for_the_copy(own_server, drill):
     server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
     server.query(f"INSERT INTO d.t SELECT seq, REPEAT(CHAR(64 + seq), 300000) FROM d.seq_1_to_{ROWS}")
     before = checksums(server)
-    full = disk_bytes(server.segments())
+    full = allocated_bytes(server.segments())
     # When mariadb-backup has ended, its locks are gone: all that is left is the tool's own lock.
     drill.backup_then(
         server,
@@ -25,7 +27,7 @@ def test_a_pass_waits_for_the_copy(own_server, drill):
     )
     # The pass had reason enough, and does its work as soon as it may.
     gc.wait_done(gc.status()["requests"])
-    assert disk_bytes(server.segments()) < full / 2, "the pass found nothing to give back"
+    assert allocated_bytes(server.segments()) < full / 2, "the pass found nothing to give back"
     drill.verify("full")
     drill.prepare("full")
     copy = own_server("backup-gc-copy", "--quarry-gc=OFF", start=False)

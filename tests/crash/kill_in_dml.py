@@ -33,7 +33,8 @@ from kill_points import name_of, report  # noqa: E402
 from row_model import Client, RowModel  # noqa: E402
 
 from harness import io_layer  # noqa: E402
-from harness.gc import Gc, disk_bytes  # noqa: E402
+from harness.gc import Gc  # noqa: E402
+from quarry_lab.device import allocated_bytes  # noqa: E402
 from quarry_lab.server import ServerError  # noqa: E402
 
 from harness.server import ENGINE, Server  # noqa: E402
@@ -246,7 +247,7 @@ class Hunt:
             self.server.query(f"DELETE FROM dml.{table}")
         self.server.query("DELETE HISTORY FROM dml.history")
         self.model.rows.clear()
-        self.counts["MiB in segments"] += disk_bytes(self.server.segments()) >> 20
+        self.counts["MiB in segments"] += allocated_bytes(self.server.segments()) >> 20
         wait_for(lambda: f"bytes that no pass gives back: {self.left()}, {Gc(self.server).status()}", self.nothing_is_left)
 
     def nothing_is_left(self):
@@ -255,7 +256,7 @@ class Hunt:
 
     def left(self):
         """Segments with more in them than a header."""
-        return [(str(path), disk_bytes([path])) for path in self.server.segments() if disk_bytes([path]) > HEADER_BYTES]
+        return [(str(path), allocated_bytes([path])) for path in self.server.segments() if allocated_bytes([path]) > HEADER_BYTES]
 
 
 def places(hunt, kind, per_kind):

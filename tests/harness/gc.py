@@ -54,11 +54,6 @@ class Gc:
         wait_for(lambda: f"state {start}...: {self.status()}", lambda: self.status()["state"].startswith(start))
 
 
-def disk_bytes(paths):
-    """What du says of the files."""
-    return sum(path.stat().st_blocks * 512 for path in paths)
-
-
 def figures(server, schema, table):
     """Real and live bytes of a table, over its partitions, as QUARRY_TABLES has them."""
     rows = server.query(

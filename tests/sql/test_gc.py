@@ -8,8 +8,9 @@ import contextlib
 import threading
 
 import pytest
+from quarry_lab.device import allocated_bytes
 
-from harness.gc import Gc, disk_bytes, figures
+from harness.gc import Gc, figures
 from harness.server import Server
 from harness.values import payload
 from harness.waiting import wait_for
@@ -69,7 +70,7 @@ class Table:
     def disk_bytes(self):
         """Of the stores in use: those of tables that earlier tests dropped go when the trash is emptied."""
         paths = self.server.query("SELECT store_path FROM information_schema.quarry_tables WHERE state <> 'DROPPED'")
-        return disk_bytes(
+        return allocated_bytes(
             file for (path,) in paths for file in (self.server.datadir / "#quarry" / path).glob("*.qseg")
         )
 
@@ -126,7 +127,7 @@ def test_figures_are_those_of_the_disk(table):
     table.delete(*range(6))
     table.gc.run_well()
     real, live = figures(table.server, "d", "t")
-    assert real == disk_bytes(table.server.segments_of("d", "t"))
+    assert real == allocated_bytes(table.server.segments_of("d", "t"))
     assert len(table.rows) * SIZE <= live <= len(table.rows) * (SIZE + 500)
     amplification, last, last_live = table.server.query(
         "SELECT space_amplification, last_gc, last_gc_live_bytes FROM information_schema.quarry_tables "
@@ -375,7 +376,7 @@ def test_cascades(gc_server):
     for name, rows in (("cascade_child", range(8, 12)), ("null_child", range(12))):
         expected = {row: payload((name, row), SIZE) for row in rows}
         assert dict(table.server.query(f"SELECT id, b FROM d.{name}")) == expected
-        assert disk_bytes(table.server.segments_of("d", name)) <= len(rows) * SIZE + SLACK_BYTES
+        assert allocated_bytes(table.server.segments_of("d", name)) <= len(rows) * SIZE + SLACK_BYTES
     table.check()
 
 

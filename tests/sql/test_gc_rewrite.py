@@ -7,8 +7,9 @@ and no hole gives that back.
 import threading
 
 import pytest
+from quarry_lab.device import allocated_bytes
 
-from harness.gc import Gc, disk_bytes, figures
+from harness.gc import Gc, figures
 from harness.segments import all_extents, flip_bit
 from harness.server import Server
 from harness.values import payload
@@ -54,19 +55,19 @@ class Table:
 
     def check_space(self, bound):
         real, live = figures(self.server, "d", "t")
-        assert real == disk_bytes(self.segments())
+        assert real == allocated_bytes(self.segments())
         assert len(self.rows) * self.size < live and real <= bound * live, (real, live)
 
 
 def test_small_values_are_rewritten(rewrite_server):
     table = Table(rewrite_server, 1000)
     rewrite_server.restart()  # seals, and so cuts off what was zeroed ahead
-    before = disk_bytes(table.segments())
+    before = allocated_bytes(table.segments())
     assert before >= ROWS * BLOCK_BYTES
     done = table.gc.run_well()
     assert done["segments_rewritten"] == 1 and done["rewrites_refused"] == done["segments_damaged"] == 0, done
     assert ROWS * table.size < done["rewritten_bytes"] < ROWS * (table.size + 200), done
-    assert done["reclaimed_bytes"] == before - disk_bytes(table.segments()), done
+    assert done["reclaimed_bytes"] == before - allocated_bytes(table.segments()), done
     table.check()
     table.check_space(BOUND_OF_A_REWRITE)
     said = f"GC of table `d`.`t`: gave back {done['reclaimed_bytes']} bytes, unlinked 0 segments, rewrote 1"

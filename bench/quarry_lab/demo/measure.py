@@ -303,7 +303,7 @@ def written(before: dict, during: dict, after: dict, payload_bytes: int) -> dict
 
 
 def allocated_bytes(directory: Path) -> int:
-    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
+    return device.allocated_bytes(path for path in directory.rglob("*") if path.is_file())
 
 
 def settings_record(settings: Settings) -> dict:

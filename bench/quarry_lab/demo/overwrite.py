@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable
 
+from .. import device
 from ..server import PrivateServer
 from . import client as connections
 from .corpus import Corpus, Item
@@ -168,7 +169,7 @@ class Overwrite:
         if not now and time.monotonic() - self._sampled < SAMPLE_SECONDS:
             return 0
         self._sampled = time.monotonic()
-        taken = sum(path.stat().st_blocks * 512 for path in self.server.datadir.glob("#quarry/stores/*/*.qseg*"))
+        taken = device.allocated_bytes(self.server.datadir.glob("#quarry/stores/*/*.qseg*"))
         self.course.samples.append((round(overwrites, 3), taken))
         return taken
 

@@ -153,6 +153,11 @@ def test_anonymous_memory_is_what_the_process_touched():
     assert device.anonymous_bytes(2**22 + 1) is None
 
 
+def test_a_file_that_is_removed_while_files_are_measured_takes_no_space(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"x" * 10000)
+    assert device.allocated_bytes([tmp_path / "file", tmp_path / "gone"]) == (tmp_path / "file").stat().st_blocks * 512
+
+
 def test_the_page_cache_lets_go_of_a_directory(tmp_path: Path):
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "file").write_bytes(b"x" * (1 << 20))
