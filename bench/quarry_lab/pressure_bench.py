@@ -58,14 +58,14 @@ class PressureBench(LimitedBench):
         self._tables.begin(block)
 
     def measure(self, point: Point) -> dict:
-        full_before = self.cgroup.times_full()
+        self.cgroup.forget_peak()
         try:
             record = self._tables.measure(replace(point, setting=""))  # a setting there is a payload
         except sysbench.SysbenchError as error:
             raise self._failed(OPERATION_LABELS[point.operation], error) from error
         taken = point.setting == TAKEN
         return {**record, "memory_limit_bytes": self.cgroup.limit_bytes if taken else None,
-                "times_full": self.cgroup.times_full() - full_before if taken else None}
+                "limit_reached": self.cgroup.limit_reached() if taken else None}
 
 
 def memory_bytes(request: Request) -> int:

@@ -16,7 +16,7 @@ from .. import charts, stats
 from ..cells import CellKey, Cells, throughput
 from ..plan import OPERATION_LABELS
 from ..stats import Summary
-from ..tables import head, median_text, size_label
+from ..tables import head, size_label
 from ..variants import KIB
 from ..verdicts import Finding, Verdict, figures_of, judge, not_measured
 from .target_rules import INNODB, WORDS, ratio_text
@@ -59,8 +59,9 @@ def kept_of(cells: Cells, row: CellKey) -> Kept | None:
     return Kept(*(stats.summarize(list(ratios.values())) for ratios in (free, taken)), kept) if kept else None
 
 
-def times_full(point: dict) -> float | None:
-    return point["times_full"]
+def rounds_at_limit(cells: Cells, key: CellKey, variant: str) -> str:
+    points = cells.rounds_of([key], (variant,))
+    return f"{sum(point['limit_reached'] for point in points)}/{len(points)}"
 
 
 def verdicts(cells: Cells, rows: list[CellKey], parameters: dict) -> list[Verdict]:
@@ -76,7 +77,7 @@ def _verdict(cells: Cells, row: CellKey, parameters: dict) -> Verdict:
     if not found:
         return not_measured(finding, "no round of this run has both engines in both conditions")
     points = cells.rounds_of(in_both(row), pair(row))
-    never = "" if any(times_full(p) for p in points if p["setting"] == TAKEN) else "; the limit was never reached"
+    never = "" if any(p["limit_reached"] for p in points) else "; the limit was never reached"
     text = (f"{found.kept.median:.2f} kept{found.kept.range_text('{:.2f}'.format)}: {ratio_text(found.free)} with memory free, "
             f"{ratio_text(found.taken)} taken{never}")
     figures = {"kept": figures_of(found.kept), "ratio_free": figures_of(found.free), "ratio_taken": figures_of(found.taken)}
@@ -86,12 +87,12 @@ def _verdict(cells: Cells, row: CellKey, parameters: dict) -> Verdict:
 # --- what people see ---
 def kept_table(cells: Cells) -> Table:
     table = Table(title="ratio to InnoDB with the machine's memory free and taken", header_style="bold", box=box.SIMPLE_HEAD,
-                  caption="limit reached: how often around a point the kernel had to take memory back from the server, QUARRY / InnoDB", caption_justify="left")
+                  caption="limit reached: rounds in which the server had all of its memory, so that the kernel took some back, QUARRY and InnoDB", caption_justify="left")
     for heading in ("", "free", "taken", "kept", "limit reached"):
         table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
     for row in rows_of(cells):
         if found := kept_of(cells, row):
-            full = " / ".join(median_text(cells.summary(in_both(row)[1], variant, times_full), "{:,.0f}".format) for variant in pair(row))
+            full = ", ".join(rounds_at_limit(cells, in_both(row)[1], variant) for variant in pair(row))
             kept = f"{found.kept.median:.2f}{found.kept.range_text('{:.2f}'.format)}"
             table.add_row(head(row), ratio_text(found.free), ratio_text(found.taken), kept, full)
     return table
