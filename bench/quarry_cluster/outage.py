@@ -48,8 +48,13 @@ class Kill:
             "after_per_s": rate(events, self.rejoined_s, self.ended_s),
             "before_p95_ms": p95_ms(events, self.began_s + 1, self.killed_s),
             "after_p95_ms": p95_ms(events, self.rejoined_s, self.ended_s),
-            "curve": [rate(events, self.killed_s + at, self.killed_s + at + BUCKET_S) for at in buckets()],
+            "curve": [self._rate_at(events, at) for at in buckets()],
         }
+
+    def _rate_at(self, events: Sequence[Event], at_s: float) -> float | None:
+        """In the bucket that begins so long after the kill; None where the clients did not work throughout."""
+        begin_s, end_s = self.killed_s + at_s, self.killed_s + at_s + BUCKET_S
+        return rate(events, begin_s, end_s) if self.began_s <= begin_s and end_s <= self.ended_s else None
 
 
 def buckets() -> list[float]:
@@ -99,9 +104,12 @@ def draw(kills: list[dict[str, Any]], directory: Path, name: str) -> list[Path]:
     curves = []
     for victim in victims:
         of = [kill["curve"] for kill in kills if kill["victim"] == victim]
-        points: list[Summary | None] = [summarize([curve[i] for curve in of]) for i in range(len(buckets()))]
+        points: list[Summary | None] = [None if None in rates else summarize(list(rates)) for rates in zip(*of, strict=True)]
         curves.append(charts.Series(victim, victim, points))
-    labels = [f"{at:g}" if at == int(at) and int(at) % 2 == 0 else "" for at in buckets()]
+    shown = [i for i in range(len(buckets())) if any(curve.points[i] for curve in curves)]
+    first, last = shown[0], shown[-1]
+    curves = [charts.Series(curve.key, curve.label, curve.points[first : last + 1]) for curve in curves]
+    labels = [f"{at:g}" if at == int(at) and int(at) % 2 == 0 else "" for at in buckets()[first : last + 1]]
     throughput = charts.lines(f"{name}: a node is killed at 0", "seconds", "operations/s", labels, curves, size=(9.5, 4.2))
     bars = [
         charts.Series(key, label, [summarize([kill[key] for kill in kills if kill["victim"] == victim]) for victim in victims])

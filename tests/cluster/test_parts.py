@@ -9,7 +9,7 @@ from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
 from quarry_cluster.in_doubt import Prepared, split
 from quarry_cluster.keeper import ShardState, StateFile
 from quarry_cluster.ledger import ABSENT, Event, Load, Worker, content, fingerprint, longest_gap
-from quarry_cluster.outage import Kill
+from quarry_cluster.outage import Kill, buckets, draw
 from quarry_cluster.plan import ClusterError, free_ports, make_plan, read_plan, recorded_pid, write_plan
 
 
@@ -60,6 +60,17 @@ def test_figures_of_a_kill():
     assert figures["affected_gap_s"] == pytest.approx(5)
     assert figures["before_per_s"] == pytest.approx(10, rel=0.1) and figures["after_per_s"] == pytest.approx(10, rel=0.1)
     assert figures["rejoin_s"] == 2 and figures["client_errors"] == 2
+    # What is drawn ends with the clients' work, 14 s after the kill.
+    curve = dict(zip(buckets(), figures["curve"], strict=True))
+    assert curve[-4.0] == pytest.approx(10) and curve[3.0] == 0 and curve[13.5] == pytest.approx(10, rel=0.1)
+    assert curve[14.0] is None and curve[15.5] is None
+
+
+def test_charts_of_kills_end_where_clients_ended(tmp_path):
+    events = [event(at / 10) for at in range(200)]
+    kills = [Kill("front", 0, 6, 8, 9, ended, 7, Counter()).figures(events, events) for ended in (14, 16)]
+    paths = draw(kills, tmp_path, "k")
+    assert [path.name for path in paths] == ["k-throughput.png", "k-times.png"] and all(path.stat().st_size > 5000 for path in paths)
 
 
 @pytest.mark.parametrize("kind, names", [("spider", "f1 f2 s1a s1b s2a s2b"), ("galera", "g1 g2 g3")])
