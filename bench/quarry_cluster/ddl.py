@@ -150,15 +150,15 @@ class ShardedTables:
 
     def _rehearsed(self, name: TableName, clauses: str) -> Alteration:
         """The plan, after an empty copy of the table was altered so on every node."""
-        self._refuse_unless_ready(lambda member: self._problem_with_old_table(member, name.database, name.table))
+        copy = TableName(name.database, REHEARSAL, False)
+        self._refuse_unless_ready(
+            lambda member: self._problem_with_old_table(member, name.database, name.table)
+            or self._problem_with_new_table(member, copy.database, copy.table)
+        )
         try:
             before = self._agreed_definition(name)
         except ClusterError as failure:
             raise ClusterError(f"refused, nothing was changed: {failure}") from failure
-        copy = TableName(name.database, REHEARSAL, False)
-        holders = [member.name for member in self.cluster.members.values() if member.value(EXISTS, (copy.database, copy.table))]
-        if holders:
-            raise ClusterError(f"refused, nothing was changed: {', '.join(holders)} have a table {copy} already")
         write_durably(self.intent, asdict(copy))
         try:
             for primary in self.cluster.primaries():
@@ -317,16 +317,9 @@ class ShardedTables:
     # --- creating -----------------------------------------------------------------------------------
     def _create_on_shards(self, name: TableName, statement: str) -> str:
         """The definition, which all shards and their replicas agree on."""
-        definitions: dict[str, list[str]] = defaultdict(list)
         for primary in self.cluster.primaries():
             run(primary, f"CREATE DATABASE IF NOT EXISTS {quoted(name.database)}", f"USE {quoted(name.database)}", statement)
-        for shard in self.cluster.plan.routes:
-            self._wait_for_replica(shard)
-            for member in self.cluster.pair(shard):
-                definitions[member.query(f"SHOW CREATE TABLE {name}")[0]["Create Table"]].append(member.name)
-        if len(definitions) > 1:
-            raise ClusterError(f"the nodes understand the statement differently: {describe(definitions)}")
-        return next(iter(definitions))
+        return self._agreed_definition(name)
 
     def _create_on_fronts(self, name: TableName, definition: str, key: str) -> None:
         statement = self._on_front(name, definition, self._hash(name, key))

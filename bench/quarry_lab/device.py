@@ -14,7 +14,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +76,13 @@ def free_bytes(path: str | Path) -> int:
     return info.f_bavail * info.f_frsize
 
 
+def files_below(directory: str | Path) -> Iterator[str]:
+    """Paths of all that is no directory, at any depth."""
+    for root, _directories, names in os.walk(directory):
+        for name in names:
+            yield os.path.join(root, name)
+
+
 def allocated_bytes(paths: Iterable[str | Path]) -> int:
     """Blocks of the files, as du sees them. One that a running server removes meanwhile takes none."""
     total = 0
@@ -89,7 +96,7 @@ def allocated_bytes(paths: Iterable[str | Path]) -> int:
 
 def page_cache_bytes(directory: str | Path) -> int:
     """What the kernel's page cache holds of the files under a directory: memory too, though no server's own."""
-    files = [os.path.join(root, name) for root, _directories, names in os.walk(directory) for name in names]
+    files = list(files_below(directory))
     if not files:
         return 0
     # A file that vanishes meanwhile makes fincore complain, and holds nothing.
@@ -101,13 +108,11 @@ def page_cache_bytes(directory: str | Path) -> int:
 def drop_page_cache(directory: str | Path) -> None:
     """The kernel lets go of all that it holds of the files under a directory, once it is written."""
     sync_file_system(Path(directory))
-    for root, _directories, names in os.walk(directory):
-        for name in names:
-            path = os.path.join(root, name)
-            if os.path.isfile(path) and not os.path.islink(path):
-                fd = os.open(path, os.O_RDONLY)
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.close(fd)
+    for path in files_below(directory):
+        if os.path.isfile(path) and not os.path.islink(path):
+            fd = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
 
 
 def anonymous_bytes(pid: int) -> int | None:

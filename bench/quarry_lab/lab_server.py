@@ -8,7 +8,6 @@ the same configuration.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -224,7 +223,7 @@ class LabServer(ConnectedServer):
 
     def disk_bytes(self) -> int:
         """Blocks allocated in the server's directory, as du sees them."""
-        return device.allocated_bytes(os.path.join(root, name) for root, _directories, files in os.walk(self.directory) for name in files)
+        return device.allocated_bytes(device.files_below(self.directory))
 
     @contextmanager
     def steady_gc(self) -> Iterator[None]:

@@ -60,17 +60,18 @@ class MemoryCgroup:
 
     def forget_peak(self) -> None:
         """From now on limit_reached speaks of what comes."""
-        for name in _PEAKS:
-            if (self.path / name).exists():
-                (self.path / name).write_text("0")
+        for peak in self._peaks():
+            peak.write_text("0")
         self._limit_events_before = self._limit_events()
 
     def limit_reached(self) -> bool:
         """Whether what is in it had all of its memory since forget_peak, so that the kernel had to take some back before it gave more."""
-        peaks = [int((self.path / name).read_text()) for name in _PEAKS if (self.path / name).exists()]
-        if peaks:
-            return max(peaks) > self.limit_bytes - _CHARGED_AT_ONCE_BYTES
+        if peaks := self._peaks():
+            return max(int(peak.read_text()) for peak in peaks) > self.limit_bytes - _CHARGED_AT_ONCE_BYTES
         return self._limit_events() > self._limit_events_before
+
+    def _peaks(self) -> list[Path]:
+        return [self.path / name for name in _PEAKS if (self.path / name).exists()]
 
     def _limit_events(self) -> int:
         """Version 2 counts them; version 1 has counters of failures, too, which newer kernels (seen: 6.18) leave at 0."""

@@ -16,7 +16,6 @@ import math
 import random
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from .. import device, stats
 from ..lab_server import DATABASE, LabServer
@@ -263,7 +262,7 @@ class Comparison:
                 "SELECT store_path FROM information_schema.QUARRY_TABLES"
                 f" WHERE table_schema = '{DATABASE}' AND table_name = '{TABLE}' AND state = 'BOUND'"
             )
-            quarry = sum(allocated_bytes(data / "#quarry" / path) for (path,) in stores)
+            quarry = sum(device.allocated_bytes(device.files_below(data / "#quarry" / path)) for (path,) in stores)
         return {"innodb_bytes": innodb, "quarry_bytes": quarry, "bytes": innodb + quarry}
 
     def _buffer_pool(self) -> dict:
@@ -300,10 +299,6 @@ def written(before: dict, during: dict, after: dict, payload_bytes: int) -> dict
         "server_bytes_per_payload_byte": process / payload_bytes,
         "device_bytes_per_payload_byte": whole / payload_bytes if known else None,
     }
-
-
-def allocated_bytes(directory: Path) -> int:
-    return device.allocated_bytes(path for path in directory.rglob("*") if path.is_file())
 
 
 def settings_record(settings: Settings) -> dict:
