@@ -13,12 +13,14 @@ constexpr double kRateWindowS = 1;
 
 uint64_t Growth(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
 
-/// What the last pass left (extents that share a block with live ones) only counts again when there is so much more.
-uint64_t EnoughChange(const GcMemory& last) { return std::max(kGcWorthMinBytes, last.after.real_bytes / 20); }
+/// What the last pass left (extents that share a block with live ones) only counts again when there is so much more. A
+/// share of the table, without a least number of bytes: by so much it may be beyond its bound, and small tables have
+/// one, too.
+uint64_t EnoughChange(const GcMemory& last) { return last.left.real_bytes / 20; }
 
 uint64_t Change(const GcFigures& now, const GcMemory& last) {
-  return std::max({Growth(now.real_bytes, last.after.real_bytes), Growth(now.dead_bytes, last.after.dead_bytes),
-                   Growth(last.after.live_bytes, now.live_bytes)});
+  return std::max({Growth(now.real_bytes, last.left.real_bytes), Growth(now.dead_bytes, last.left.dead_bytes),
+                   Growth(last.left.live_bytes, now.live_bytes)});
 }
 
 }  // namespace
@@ -40,6 +42,14 @@ GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, con
   if (!amplified) return GcVerdict::kNotYet;
   if (!last || last->left_some) return GcVerdict::kAmplified;
   return Change(now, *last) >= EnoughChange(*last) ? GcVerdict::kAmplified : GcVerdict::kNotYet;
+}
+
+GcMemory AfterPass(const GcFigures& before, const GcFigures& after, uint64_t reclaimed_bytes, uint64_t now_s) {
+  // What is real and neither live nor dead is room that a segment has been given and not used yet.
+  const bool left_some = reclaimed_bytes > 0 && Growth(after.real_bytes, after.live_bytes) >= kGcWorthMinBytes;
+  const GcFigures left = {Growth(before.real_bytes, reclaimed_bytes), std::max(before.live_bytes, after.live_bytes),
+                          std::min(before.dead_bytes, after.dead_bytes)};
+  return {left, now_s, left_some};
 }
 
 uint64_t DeadUntilAmplified(const GcFigures& now, const std::optional<GcMemory>& last, const GcSettings& settings) {

@@ -32,10 +32,10 @@ struct GcSettings {
 
 /// What is remembered of a table's last pass.
 struct GcMemory {
-  GcFigures after;          ///< figures when it had ended
+  /// What it left, without what was appended and what died while it ran: its turn is the next pass.
+  GcFigures left;
   uint64_t ended_at_s = 0;  ///< on a steady clock
-  /// It gave space back, and there is dead space again: what died meanwhile, or was in segments that were full but not
-  /// flushed yet. Their turn is the next pass.
+  /// It gave space back, and there is more that is not live: in segments that were full but not flushed yet.
   bool left_some = false;
 };
 
@@ -43,6 +43,11 @@ enum class GcVerdict : uint8_t { kNotYet, kAmplified, kDue };
 
 /// Below so much dead space, a table is left alone until its turn comes.
 inline constexpr uint64_t kGcWorthMinBytes = 4ULL << 20;
+
+/// Of a pass that ended now. `before`, `after`: the table's figures when it began and ended; `reclaimed_bytes`: what it
+/// gave back.
+[[nodiscard]] GcMemory AfterPass(const GcFigures& before, const GcFigures& after, uint64_t reclaimed_bytes,
+                                 uint64_t now_s);
 
 /// How many more bytes must at least die before JudgeGc can say kAmplified, while nothing is appended. 0: now.
 [[nodiscard]] uint64_t DeadUntilAmplified(const GcFigures& now, const std::optional<GcMemory>& last,

@@ -42,6 +42,33 @@ TEST(GcPolicy, APassThatGaveNothingBackIsNotRepeated) {
   EXPECT_EQ(JudgeGc(Figures(200, 90, 10), last, kSettings, 20, 0), GcVerdict::kAmplified);
 }
 
+TEST(GcPolicy, ASmallTableIsKeptWithinItsBoundToo) {
+  // A pass ended in the middle of an overwriting that then went on: all that is beyond the bound is from after it.
+  const GcMemory last = {Figures(11, 10, 0), 10, false};
+  EXPECT_EQ(JudgeGc(Figures(15, 10, 5), last, kSettings, 20, 0), GcVerdict::kNotYet);
+  EXPECT_EQ(JudgeGc({15 * kMiB + 1, 10 * kMiB, 4 * kMiB}, last, kSettings, 20, 0), GcVerdict::kAmplified);
+  EXPECT_EQ(JudgeGc(Figures(5, 0, 5), GcMemory{{}, 10, false}, kSettings, 20, 0), GcVerdict::kAmplified) << "was empty";
+}
+
+TEST(GcPolicy, WhatComesWhileAPassRunsIsForTheNext) {
+  // Seen with 10 MB overwritten again and again: segments that are appended to have been given more room than they use.
+  const GcFigures before = {24797184, 17518200, 7507800};
+  const GcFigures after = {15982592, 10010400, 2502600};
+  EXPECT_EQ(JudgeGc(after, AfterPass(before, after, 17686528, 10), kSettings, 11, 0), GcVerdict::kAmplified);
+  // A table that nobody writes to: again when it gave something back, and never more than that.
+  const GcFigures quiet = Figures(200, 100, 0);
+  EXPECT_EQ(JudgeGc(quiet, AfterPass(Figures(300, 100, 100), quiet, 100 * kMiB, 10), kSettings, 11, 0),
+            GcVerdict::kAmplified);
+  EXPECT_EQ(JudgeGc(quiet, AfterPass(quiet, quiet, 0, 10), kSettings, 11, 0), GcVerdict::kNotYet);
+  // It gave nothing back, for all of it died, or was appended, after it had begun.
+  EXPECT_EQ(
+      JudgeGc(Figures(200, 100, 100), AfterPass(Figures(200, 200, 0), Figures(200, 100, 100), 0, 10), kSettings, 11, 0),
+      GcVerdict::kAmplified);
+  EXPECT_EQ(
+      JudgeGc(Figures(200, 100, 0), AfterPass(Figures(100, 100, 0), Figures(200, 100, 0), 0, 10), kSettings, 11, 0),
+      GcVerdict::kAmplified);
+}
+
 TEST(GcPolicy, EveryTableHasItsTurn) {
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), {}, kSettings, 999, 0), GcVerdict::kNotYet);
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), {}, kSettings, 1000, 0), GcVerdict::kDue);

@@ -309,10 +309,7 @@ void Gc::RunPass(Table* table, Known* known) {
   table->figures = FiguresOf(table->target.stores);
   known->dead_bytes_seen = table->figures.dead_bytes;
   known->pass_s = std::min(PreciseSeconds() - began_s + kLookSeconds, kPassSecondsMax);
-  GcFigures after = table->figures;
-  const bool left_some = report.reclaimed_bytes > 0 && after.dead_bytes >= kGcWorthMinBytes;
-  after.dead_bytes = std::min(after.dead_bytes, before.dead_bytes);  // what died meanwhile is for the next pass
-  known->last = GcMemory{after, NowSeconds(), left_some};
+  known->last = AfterPass(before, table->figures, report.reclaimed_bytes, NowSeconds());
   if (report.reclaimed_bytes > 0 || report.rewrites_refused > 0) {
     sql_print_information("QUARRY: GC of table %s: %s", name.c_str(), Summary(report).c_str());
   }
