@@ -53,8 +53,7 @@ def galera_commits(member: Member) -> Callable[[], int]:
     return lambda: int(member.status("wsrep_last_committed")["wsrep_last_committed"])
 
 
-
-def through_route(cluster: Cluster, shard: str) -> pymysql.Connection:
+def through_route(cluster: Cluster, shard: str, database: str = DATABASE) -> pymysql.Connection:
     """A client's own connection to a shard's primary."""
     route = cluster.plan.routes[shard]
     return pymysql.connect(
@@ -62,7 +61,7 @@ def through_route(cluster: Cluster, shard: str) -> pymysql.Connection:
         port=route.port,
         user=SQL_USER,
         password=cluster.plan.password,
-        database=DATABASE,
+        database=database,
         autocommit=True,
         ssl_disabled=True,
     )

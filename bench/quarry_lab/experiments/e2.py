@@ -1,26 +1,32 @@
 """
 E2: reserving ids in ranges; BLOBs against VARBINARYs; readers beside an updater (a 2010 blog on MySQL Cluster tuning).
 
-Three loads. `insert`: statements of 16 rows from 8 threads, ids by AUTO_INCREMENT with prefetch 1, 256, 1024, or by a SEQUENCE with these
-caches. `read`: two 1,024-byte columns of 200,000 rows by primary key. `few` and `updated`: the same on 64 rows, alone and beside one client
+Loads. `insert`: statements of 16 rows from 8 threads, ids by AUTO_INCREMENT with prefetch 1, 256, 1024, or by a SEQUENCE with these
+caches; `fronts`: the same statements through two Spider fronts, where an id may cost a trip. `read`: two 1,024-byte columns of 200,000 rows by primary key. `few` and `updated`: the same on 64 rows, alone and beside one client
 that updates them without a pause, for NDB takes shared locks where it reads BLOBs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from rich import box
 from rich.table import Table
 
-from .. import charts, stats
-from ..cells import CellKey, Cells, throughput
-from ..plan import OPERATION_LABELS, Cell
+from .. import charts, fronts_bench, stats
+from ..cells import CellKey, Cells, p95_ms, throughput
+from ..fronts_bench import OPERATION as FRONTS
+from ..fronts_bench import FrontsBench
+from ..plan import OPERATION_LABELS, Block, Cell, Point
 from ..request import Request, Settings
 from ..results import RunDirectory
-from ..variants import KIB, TARGET_PREFIX
+from ..runner import TableBench
+from ..tables import comparison_table
+from ..variants import KIB, TARGET_PREFIX, Variant
 from ..verdicts import ANSWERED, Finding, Verdict, figures_of, judge, not_measured
-from .base import PublishedFigure, Source
+from .base import Bench, Context, Experiment, PublishedFigure, Source
 from .table_experiment import TableExperiment, judge_gain
 
 CACHES = (1, 256, 1024)
@@ -30,13 +36,19 @@ ID_VARIANTS = ("innodb", *(f"quarry-prefetch-{n}" for n in CACHES), *(f"sequence
 WIDE_VARIANTS = ("innodb-2blob", "innodb-2varbinary", "rocksdb-2blob", "quarry-2blob", "quarry-2blob-default", "quarry-2varbinary")
 UPDATED_VARIANTS = ("innodb-2blob", "quarry-2blob", "quarry-2varbinary")
 BUFFER_POOL = {"innodb_buffer_pool_size": str(4 << 30)}  # the whole rows of four of the variants, side by side
-LOADS = ("insert", "read", "few", "updated")
-INSERT, READ, FEW, UPDATED = CellKey("insert", ROW, THREADS), *(CellKey(load, WIDE_ROW, THREADS) for load in LOADS[1:])
+LOADS = ("insert", FRONTS, "read", "few", "updated")
+SMALL_LOADS = ("insert", FRONTS)
+INSERT, THROUGH = (CellKey(load, ROW, THREADS) for load in SMALL_LOADS)
+READ, FEW, UPDATED = (CellKey(load, WIDE_ROW, THREADS) for load in LOADS[2:])
 
 PREFETCH = Finding("e2-prefetch", "prefetch 256 gives 2.9 times, prefetch 1024 3.0 times the inserts of prefetch 1",
                    "the median gain of prefetch 256 over prefetch 1 is at least 180%, and every round points the same way")
 SEQUENCE = Finding("e2-sequence", "the same where an id costs a write: SEQUENCE CACHE 256 against CACHE 1 (not published)",
                    "ratio of SEQUENCE CACHE 256 to CACHE 1")
+FRONT_IDS = Finding("e2-fronts", "the same where an id costs a trip, through two Spider fronts: a SEQUENCE on a shard, CACHE 256 against CACHE 1 (not published)",
+                    "ratio of CACHE 256 to CACHE 1")
+FRONT_COUNTS = Finding("e2-fronts-trip", "what the trip costs there: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
+                       "ratio of AUTO_INCREMENT to the SEQUENCE")
 WIDE = Finding("e2-varbinary", "two VARBINARY(1024) are read 3.3 times as fast as two BLOBs",
                "the median gain of VARBINARYs over BLOBs with NDB's head of 256 bytes is at least 200%, and every round points the same way")
 WIDE_DEFAULT = Finding("e2-varbinary-default", "the same against BLOBs with Quarry's own defaults, which keep such values in the row (not published)",
@@ -54,26 +66,58 @@ class AutoIncrement(TableExperiment):
         "2010 blog on tuning MySQL Cluster (auto-increment prefetch; BLOB against VARBINARY)",
         "2 data nodes. Inserts of 16 rows from 8 threads; then 200,000 rows of two 1,024-byte columns, read by primary key from 8 threads.",
         "One server: InnoDB's id counter is memory, so no reservation is a trip, and a gain of prefetching is hardly to be expected; how many "
-        "reservations there are is counted. A SEQUENCE's reservations are writes. Reads: the same rows, the same statement.")
+        "reservations there are is counted. A SEQUENCE's reservations are writes. Through two Spider fronts over two shards, each with a replica, all on "
+        "this machine, an id may be a trip to a shard. Reads: the same rows, the same statement.")
     published = (*(PublishedFigure(f"inserts of 16 rows, prefetch {n}", f"{tps:,.2f} tps", Cell("insert", f"quarry-prefetch-{n}", ROW, THREADS))
                    for n, tps in PUBLISHED_TPS.items()),
                  PublishedFigure("200,000 rows, two BLOBs", "5,844 tps", Cell("read", "quarry-2blob", WIDE_ROW, THREADS)),
                  PublishedFigure("200,000 rows, two VARBINARYs", "19,206 tps", Cell("read", "quarry-2varbinary", WIDE_ROW, THREADS)))
 
+    @property
+    def labels(self) -> dict[str, str]:
+        return super().labels | fronts_bench.LABELS
+
+    def variants(self, request: Request) -> list[Variant]:
+        """Of the tables of one server."""
+        return super().variants(replace(request, variants=[key for key in request.variants if key not in fronts_bench.WAYS]))
+
     def default_request(self) -> Request:
-        return Request(self.name, list(LOADS), [ROW, WIDE_ROW], [THREADS], [*ID_VARIANTS, *WIDE_VARIANTS],
+        return Request(self.name, list(LOADS), [ROW, WIDE_ROW], [THREADS], [*ID_VARIANTS, *fronts_bench.WAYS, *WIDE_VARIANTS],
                        settings=Settings(batch_rows=BATCH_ROWS, dataset_bytes=WIDE_ROWS * WIDE_ROW), mycnf=dict(BUFFER_POOL))
 
     def quick(self, request: Request) -> Request:
         """Of each load the ends; a tenth of the rows."""
-        left_out = {"quarry-prefetch-1024", "sequence-1024", "innodb-2varbinary", "rocksdb-2blob"}
+        left_out = {"quarry-prefetch-1024", "sequence-1024", "fronts-sequence-1024", "fronts-shard-1024", "innodb-2varbinary", "rocksdb-2blob"}
         settings = replace(request.settings, seconds=3, warmup_seconds=1, dataset_bytes=WIDE_ROWS * WIDE_ROW // 10)
         return replace(request, rounds=1, settings=settings, variants=[v for v in request.variants if v not in left_out])
 
     def cells(self, request: Request) -> list[Cell]:
-        wanted = {"insert": ID_VARIANTS, "read": WIDE_VARIANTS, "few": UPDATED_VARIANTS, "updated": UPDATED_VARIANTS}
-        return [Cell(load, key, ROW if load == "insert" else WIDE_ROW, count) for load in request.operations for count in request.threads
+        wanted = {"insert": ID_VARIANTS, FRONTS: tuple(fronts_bench.WAYS), "read": WIDE_VARIANTS, "few": UPDATED_VARIANTS, "updated": UPDATED_VARIANTS}
+        return [Cell(load, key, ROW if load in SMALL_LOADS else WIDE_ROW, count) for load in request.operations for count in request.threads
                 for key in request.variants if key.removeprefix(TARGET_PREFIX).replace("ndb", "quarry") in wanted[load]]
+
+    def group(self, cell: Cell) -> Hashable:
+        return cell.operation == FRONTS, cell.size_bytes
+
+    def needs(self, request: Request) -> list[str]:
+        wants_fronts = any(cell.operation == FRONTS for cell in self.cells(request))
+        return super().needs(request) + (fronts_bench.needs() if wants_fronts else [])
+
+    def seconds_of(self, request: Request, point: Point) -> float:
+        """Nothing settles in front of, or behind, a load through the fronts."""
+        return super().seconds_of(request, point) - (3 if point.operation == FRONTS else 0)
+
+    @contextmanager
+    def open(self, context: Context) -> Iterator[Bench]:
+        with super().open(context) as tables:
+            fronts = FrontsBench(context)
+            try:
+                yield IdsBench(tables, fronts)
+            finally:
+                fronts.close()
+
+    def line(self, record: dict) -> str:
+        return Experiment.line(self, record) if record["operation"] == FRONTS else super().line(record)
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
@@ -82,6 +126,8 @@ class AutoIncrement(TableExperiment):
         return [
             replace(prefetch, reason=f"{prefetch.reason}; {_reserved(cells)}"),
             judge_gain(cells, SEQUENCE, [INSERT], "sequence-256", "sequence-1", 0, parameters, words=(ANSWERED, ANSWERED)),
+            judge_gain(cells, FRONT_IDS, [THROUGH], "fronts-shard-256", "fronts-shard-1", 0, parameters, words=(ANSWERED, ANSWERED)),
+            judge_gain(cells, FRONT_COUNTS, [THROUGH], "fronts-counting", "fronts-shard-1024", 0, parameters, words=(ANSWERED, ANSWERED)),
             judge_gain(cells, WIDE, [READ], "quarry-2varbinary", "quarry-2blob", 2.0, parameters),
             judge_gain(cells, WIDE_DEFAULT, [READ], "quarry-2varbinary", "quarry-2blob-default", 0, parameters, words=(ANSWERED, ANSWERED)),
             _locks_verdict(cells, parameters),
@@ -90,20 +136,66 @@ class AutoIncrement(TableExperiment):
     def figures(self, run: RunDirectory) -> dict:
         cells = self.cells_of(run)
         made = {"ids": _bars("inserts of 16 rows a second, 8 threads", cells, [INSERT]),
+                "fronts": _bars("inserts of 16 rows a second through two Spider fronts, 8 threads", cells, [THROUGH]),
                 "two-columns": _bars("rows of two 1,024-byte columns read a second, 8 threads", cells, [READ, FEW, UPDATED])}
         return {name: figure for name, figure in made.items() if figure is not None}
 
     def tables(self, run: RunDirectory) -> list[Table]:
         cells = self.cells_of(run)
-        table = Table(title="reservations of ids", header_style="bold", box=box.SIMPLE_HEAD)
-        for heading in ("ids by", "statements/s", "reservations per 1,000 rows"):
-            table.add_column(heading, justify="right")
-        for variant in cells.variants():
-            rate = cells.summary(INSERT, variant, throughput)
-            if rate and variant.startswith("quarry-prefetch"):
-                reserved = cells.summary(INSERT, variant, reservations_per_1000_rows)
-                table.add_row(cells.label(variant), stats.human_count(rate.median), reserved_text(reserved))
-        return [*super().tables(run), table]
+        on_tables = Cells([p for p in run.points if p["operation"] != FRONTS], self.labels)
+        compared = comparison_table(on_tables, run.run, self.reference) if on_tables.points() else []
+        return [*compared, *_reservations_table(cells), *_fronts_table(cells)]
+
+
+class IdsBench(Bench):
+    """Tables of one server, and the fronts, by a point's operation. Externally synchronised."""
+
+    def __init__(self, tables: TableBench, fronts: FrontsBench):
+        self.tables, self.fronts = tables, fronts
+
+    def _of(self, operation: str) -> Bench:
+        return self.fronts if operation == FRONTS else self.tables
+
+    def describe(self) -> dict:
+        return self.tables.describe()
+
+    def begin(self, block: Block) -> None:
+        self._of(block.points[0].operation).begin(block)
+
+    def end(self, block: Block) -> None:
+        self._of(block.points[0].operation).end(block)
+
+    def measure(self, point: Point) -> dict:
+        return self._of(point.operation).measure(point)
+
+
+def _reservations_table(cells: Cells) -> list[Table]:
+    """Empty when nothing was inserted."""
+    table = Table(title="reservations of ids", header_style="bold", box=box.SIMPLE_HEAD)
+    for heading in ("ids by", "statements/s", "reservations per 1,000 rows"):
+        table.add_column(heading, justify="right")
+    for variant in cells.variants():
+        rate = cells.summary(INSERT, variant, throughput)
+        if rate and variant.startswith("quarry-prefetch"):
+            reserved = cells.summary(INSERT, variant, reservations_per_1000_rows)
+            table.add_row(cells.label(variant), stats.human_count(rate.median), reserved_text(reserved))
+    return [table] if table.rows else []
+
+
+def _fronts_table(cells: Cells) -> list[Table]:
+    """Empty when nothing went through the fronts."""
+    table = Table(title="statements of 16 rows through two Spider fronts", header_style="bold", box=box.SIMPLE_HEAD)
+    table.add_column("ids by")
+    for heading in ("statements/s", "range", "/ AUTO_INCREMENT", "p95 ms", "deadlocks per 1,000"):
+        table.add_column(heading, justify="right")
+    for variant in fronts_bench.WAYS:
+        rate, late = cells.summary(THROUGH, variant, throughput), cells.summary(THROUGH, variant, p95_ms)
+        if rate and late:
+            ratio, lost = cells.ratio(THROUGH, variant, "fronts-counting"), cells.summary(THROUGH, variant, deadlocks_per_1000)
+            table.add_row(cells.label(variant), stats.human_count(rate.median), f"{stats.human_count(rate.low)}-{stats.human_count(rate.high)}",
+                          f"{ratio.median:.2f}x{ratio.range_text('{:.2f}'.format)}" if ratio else "", f"{late.median:.2f}",
+                          f"{lost.median:.1f}" if lost else "")
+    return [table] if table.rows else []
 
 
 def _bars(title: str, cells: Cells, keys: list[CellKey]):
@@ -142,6 +234,12 @@ def reservations_per_1000_rows(point: dict) -> float | None:
     rows = point["result"]["total_rows_written"]
     counts = [count for name, count in point["quarry_status"].items() if "reservation" in name]
     return 1000 * counts[0] / rows if counts and rows else None
+
+
+def deadlocks_per_1000(point: dict) -> float | None:
+    """Statements that were sent again, per 1,000 that were acknowledged, warm-up included."""
+    result = point["result"]
+    return 1000 * result["deadlocks"] * point["batch_rows"] / result["total_rows_written"] if "deadlocks" in result else None
 
 
 def reserved_text(reserved: stats.Summary | None) -> str:
