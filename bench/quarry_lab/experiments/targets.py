@@ -18,7 +18,7 @@ from ..methods import ROCKSDB_OPTIONS
 from ..plan import Cell, Point
 from ..request import Request
 from ..results import RunDirectory
-from ..tables import bytes_written_figure, device_rate, median_text, size_label, throughput_figure
+from ..tables import bytes_written_figure, device_rate, median_text, ordered_write_rates, size_label, throughput_figure
 from ..variants import CORE_SIZES_KIB, KIB
 from ..verdicts import Verdict
 from . import targets_findings
@@ -91,7 +91,7 @@ class Targets(TableExperiment):
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"])
+        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"], ordered_write_rates(run.run))
 
     def figures(self, run: RunDirectory) -> dict:
         cells = self.cells_of(run)

@@ -13,7 +13,7 @@ from ..cells import CellKey, Cells, payload_rate, throughput
 from ..stats import Summary, paired_ratio
 from ..variants import KIB
 from ..verdicts import NOT_APPLICABLE, Finding, Verdict, figures_of, judge, not_measured
-from .target_rules import DEVICE_SHARE, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text
+from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text
 
 TEXT3 = "text3"
 NO_TABLE = "no-table"
@@ -36,11 +36,11 @@ SMALL = Finding("targets-4kb", f"4 KB whole in the row, insert, read and mix: at
 COUNTER = Finding("targets-counter", f"update of an INT in rows with 64 KB values: at least {COUNTER_FLOOR}x InnoDB", f"lowest median ratio >= {COUNTER_FLOOR}")
 
 
-def verdicts(cells: Cells, rate: Summary | None, parameters: dict) -> list[Verdict]:
-    """rate: the device's raw sequential rate."""
+def verdicts(cells: Cells, rate: Summary | None, parameters: dict, ordered: dict[int, Summary] | None = None) -> list[Verdict]:
+    """rate: the device's raw sequential rate. ordered: by bytes of a value, how often a second the device alone writes it and then a block."""
     counter_keys = [k for k in cells.keys() if k.operation == "counter"]
     return [
-        *(_insert(cells, threads, size, floor, rate, parameters) for threads, floors in INSERT_FLOORS.items() for size, floor in floors.items()),
+        *(_with_limit(_insert(cells, threads, size, floor, rate, parameters), cells, threads, size, ordered or {}) for threads, floors in INSERT_FLOORS.items() for size, floor in floors.items()),
         judge_ratio(cells, SMALL, [k for k in cells.keys() if k.size_bytes == 4 * KIB], SMALL_FLOOR, parameters),
         *(_read(cells, size, floor, parameters) for size, floor in READ_FLOORS.items()),
         *(_constant(cells, size, parameters) for size in SIZES_KIB),
@@ -67,6 +67,21 @@ def _insert(cells: Cells, threads: int, size_kib: int, floor: float, rate: Summa
     finding = Finding(name, f"{what} the smaller of {floor}x InnoDB and {DEVICE_SHARE} of the device's raw sequential rate",
                       f"median ratio >= {floor}, or median payload rate >= {DEVICE_SHARE} of the median probe")
     return judge_ratio_or_device(cells, finding, key, floor, rate, parameters)
+
+
+def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ordered: dict[int, Summary]) -> Verdict:
+    """
+    A lone client's commit waits for its value, then for the log: a value may not be missing where a commit is found. Two durable writes of
+    the device, one after the other, are the limit of every engine that keeps values outside of the log; nobody shares their cost with one client.
+    """
+    key = CellKey("insert", size_kib * KIB, threads)
+    limit, ours, innodb = ordered.get(key.size_bytes), cells.summary(key, "quarry", throughput), cells.summary(key, INNODB, throughput)
+    if threads != 1 or not (limit and ours and innodb):
+        return verdict
+    text = (f"; two ordered durable writes of the device alone: {limit.median:,.0f}/s, {limit.median / innodb.median:.2f}x InnoDB, "
+            f"of which this is {ours.median / limit.median:.0%}")
+    figures = {**verdict.figures, "ordered_writes_per_second": figures_of(limit), "share_of_ordered_writes": ours.median / limit.median}
+    return replace(verdict, reason=verdict.reason + text, figures=figures)
 
 
 def _read(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdict:

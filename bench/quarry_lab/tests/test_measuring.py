@@ -40,6 +40,7 @@ def test_device_probe_leaves_nothing_behind(tmp_path: Path):
     assert device.sequential_write_rate(tmp_path, seconds=30, bytes_max=16 << 20) > 0
     assert len(device.durable_write_latencies(tmp_path, seconds=0.05)) > 0
     assert len(device.durable_write_latencies(tmp_path, seconds=0.05, overwrite=True)) > 0
+    assert min(device.ordered_write_latencies(tmp_path, 24 << 10, seconds=0.05)) > 0
     assert list(tmp_path.iterdir()) == []
 
 

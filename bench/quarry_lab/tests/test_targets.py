@@ -28,10 +28,11 @@ INNODB_RATE = 1000.0
 
 
 class Run:
-    def __init__(self, points, rounds=3, device_rate=DEVICE_RATE):
+    def __init__(self, points, rounds=3, device_rate=DEVICE_RATE, ordered_us=None):
         self.points = points
+        probe = {"round": 1, "sequential_write_bytes_per_second": device_rate} | ({"value_then_block_us_median": ordered_us} if ordered_us else {})
         self.run = {"parameters": {"name": "targets", "rounds": rounds, "settings": {"seconds": 10}, "payload": "random"},
-                    "sessions": [{"device_probes": [{"round": 1, "sequential_write_bytes_per_second": device_rate}]}]}
+                    "sessions": [{"device_probes": [probe]}]}
 
 
 @pytest.fixture
@@ -84,6 +85,16 @@ def test_the_largest_insert_may_reach_the_device_instead(rounds):
     # Only there.
     points = [*rounds("innodb", "insert", 448, 8, INNODB_RATE), *rounds("quarry", "insert", 448, 8, 1500.0)]
     assert verdict_of(points, "insert-448kb-x8", device_rate=taken).state == "not met"
+
+
+def test_a_lone_clients_insert_stands_beside_what_two_ordered_writes_allow(rounds):
+    both = [*rounds("innodb", "insert", 64, 1, INNODB_RATE), *rounds("quarry", "insert", 64, 1, 900.0)]
+    found = verdict_of(both, "insert-64kb-x1", ordered_us={str(64 * KIB): 800.0, str(24 * KIB): 500.0})
+    assert found.state == "not met" and "1,250/s, 1.25x InnoDB, of which this is 72%" in found.reason
+    assert found.figures["ordered_writes_per_second"]["median"] == 1250.0 and found.figures["share_of_ordered_writes"] == 0.72
+    assert "ordered" not in verdict_of(both, "insert-64kb-x1").reason, "a run of before has no such probe"
+    eight = [*rounds("innodb", "insert", 64, 8, INNODB_RATE), *rounds("quarry", "insert", 64, 8, 900.0)]
+    assert "ordered" not in verdict_of(eight, "insert-64kb-x8", ordered_us={str(64 * KIB): 800.0}).reason, "they share their flushes"
 
 
 def test_small_values_are_judged_by_their_worst_cell(rounds):
