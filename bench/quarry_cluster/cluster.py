@@ -53,7 +53,9 @@ class Cluster:
         self.keeper_pid_file = directory / "keeper.pid"
 
     @staticmethod
-    def make(directory: Path, kind: str, shards: int | None = None, fronts: int | None = None) -> "Cluster":
+    def make(
+        directory: Path, kind: str, shards: int | None = None, fronts: int | None = None, plugin: Path | None = PLUGIN
+    ) -> "Cluster":
         """The cluster that is there, if it is of this kind, else a new plan."""
         plan = read_plan(directory)
         if plan is None:
@@ -65,7 +67,7 @@ class Cluster:
             raise ClusterError(
                 f"{directory} holds a cluster of KIND={plan.kind}: 'make cluster-stop', then remove {directory}"
             )
-        return Cluster(directory)
+        return Cluster(directory, plugin)
 
     def role(self, role: str) -> list[Member]:
         return [self.members[node.name] for node in self.plan.role(role)]
@@ -280,12 +282,14 @@ def wait_for(condition: Callable[[], Any], timeout_s: float, what: Callable[[], 
 
 
 @contextmanager
-def passing_cluster(directory: Path, kind: str, shards: int | None = None) -> Iterator[Cluster]:
+def passing_cluster(
+    directory: Path, kind: str, shards: int | None = None, plugin: Path | None = PLUGIN
+) -> Iterator[Cluster]:
     """A new cluster for the time of a measurement; what an earlier, killed one left there is removed."""
     if read_plan(directory) is not None:
         Cluster(directory).stop()
     shutil.rmtree(directory, ignore_errors=True)
-    cluster = Cluster.make(directory, kind, shards)
+    cluster = Cluster.make(directory, kind, shards, plugin=plugin)
     try:
         cluster.start()
         yield cluster

@@ -21,7 +21,7 @@ from rich.table import Table
 from .cluster import SQL_USER, Cluster, passing_cluster
 from .ddl import ShardedTables
 from .keeper import run
-from .nodes import FRONTS_MAX, Member
+from .nodes import FRONTS_MAX, READ_TIMEOUT_S, Member
 
 IDS = 1000
 RESERVATIONS = (1, 256, 1024)
@@ -64,6 +64,8 @@ def through_route(cluster: Cluster, shard: str, database: str = DATABASE) -> pym
         database=database,
         autocommit=True,
         ssl_disabled=True,
+        read_timeout=READ_TIMEOUT_S,
+        write_timeout=READ_TIMEOUT_S,
     )
 
 

@@ -2,8 +2,9 @@
 E2: reserving ids in ranges; BLOBs against VARBINARYs; readers beside an updater (a 2010 blog on MySQL Cluster tuning).
 
 Loads. `insert`: statements of 16 rows from 8 threads, ids by AUTO_INCREMENT with prefetch 1, 256, 1024, or by a SEQUENCE with these
-caches; `fronts`: the same statements through two Spider fronts, where an id may cost a trip. `read`: two 1,024-byte columns of 200,000 rows by primary key. `few` and `updated`: the same on 64 rows, alone and beside one client
-that updates them without a pause, for NDB takes shared locks where it reads BLOBs.
+caches; `fronts`: the same statements through two Spider fronts, where an id may cost a trip. `read`: two 1,024-byte columns of 200,000 rows
+by primary key. `few` and `updated`: the same on 64 rows, alone and beside one client that updates them without a pause, for NDB takes shared
+locks where it reads BLOBs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.table import Table
 from .. import charts, fronts_bench, stats
 from ..cells import CellKey, Cells, p95_ms, throughput
 from ..fronts_bench import OPERATION as FRONTS
-from ..fronts_bench import FrontsBench
+from ..fronts_bench import CACHES, FrontsBench
 from ..plan import OPERATION_LABELS, Block, Cell, Point
 from ..request import Request, Settings
 from ..results import RunDirectory
@@ -29,7 +30,6 @@ from ..verdicts import ANSWERED, Finding, Verdict, figures_of, judge, not_measur
 from .base import Bench, Context, Experiment, PublishedFigure, Source
 from .table_experiment import TableExperiment, judge_gain
 
-CACHES = (1, 256, 1024)
 PUBLISHED_TPS = {1: 1211.91, 256: 3471.71, 1024: 3659.52}
 BATCH_ROWS, THREADS, ROW, WIDE_ROW, WIDE_ROWS = 16, 8, 1 * KIB, 2 * KIB, 200_000
 ID_VARIANTS = ("innodb", *(f"quarry-prefetch-{n}" for n in CACHES), *(f"sequence-{n}" for n in CACHES))
