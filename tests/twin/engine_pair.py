@@ -42,7 +42,7 @@ import pymysql
 from quarry_lab.server import ServerError
 
 from harness.server import ENGINE
-from harness.twin import Outcome, abbreviate, sort_key
+from harness.twin import SEARCH, SEARCH_PAUSE_S, SEARCHES_MAX, Outcome, abbreviate, sort_key
 from twin.long_data import execute_long
 
 DDL = re.compile(r"(ALTER|CREATE|DROP|RENAME|TRUNCATE|OPTIMIZE|ANALYZE|CHECK|FLUSH)\b")
@@ -62,8 +62,6 @@ LOST = {0, 2003, 2006, 2013, 2014, 2055, 1053}
 # 1834: duplicates in a parent of a foreign key, where a copy might have to leave rows out.
 SAME_ERROR = {1265: 1138, 1048: 1138, 1022: 1062, 1586: 1062, 1846: 1845, 1834: 1062}
 INSERTS = re.compile(r"(INSERT|REPLACE|LOAD|EXECUTE)\b")
-SEARCH = re.compile(r"\bMATCH \(.*\) AGAINST \(")
-SEARCHES_MAX, SEARCH_PAUSE_S = 50, 0.1
 AT_ROW = re.compile(r" at row \d+$")
 JOINED_UPDATE = re.compile(r"UPDATE (IGNORE )?\w+ a JOIN\b")
 
