@@ -6,7 +6,7 @@ import pymysql
 import pytest
 
 from harness.segments import all_extents, flip_bit
-from harness.server import Server
+from harness.server import NO_BACKGROUND, Server
 from harness.trace import READS, RING, Trace, thread_of
 from harness.values import payload, text
 
@@ -19,7 +19,7 @@ DEFAULT_BYTES = 16 * MIB
 @pytest.fixture(scope="module")
 def lab():
     """A server of this module's own that has forgotten what it wrote whenever a test restarts it."""
-    made = Server("cache", ["--quarry-recent-cache-bytes=0"]).start()
+    made = Server("cache", ["--quarry-recent-cache-bytes=0", *NO_BACKGROUND]).start()
     made.query("CREATE DATABASE k")
     yield made
     made.remove()

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from harness.server import Server
+from harness.server import NO_BACKGROUND, Server
 from harness.trace import FLUSHES, WRITES, Trace, thread_of
 from harness.values import payload
 
@@ -23,7 +23,7 @@ def durable():
     binlog = ("--log-bin=binlog", "--server-id=1", "--binlog-format=ROW")
     # Threads of InnoDB's that commit statistics, and flush the log each second, would take a statement's commit along.
     quiet = ("--innodb-stats-auto-recalc=OFF", "--innodb-flush-log-at-timeout=2700")
-    server = Server("durability", [*binlog, *quiet]).start()
+    server = Server("durability", [*binlog, *quiet, *NO_BACKGROUND]).start()
     server.query("CREATE DATABASE d")
     yield server
     server.remove()

@@ -12,7 +12,7 @@ import pytest
 from quarry_cluster.plan import free_ports
 
 from harness.segments import all_extents
-from harness.server import Server
+from harness.server import NO_BACKGROUND, Server
 from harness.trace import READS, RING, WRITES, Trace, thread_of
 from harness.values import payload
 
@@ -26,7 +26,7 @@ SLACK_BYTES = 16384
 @pytest.fixture(scope="module")
 def lab():
     """A server of this module's own: restarted to make values cold; no zeroed pool, whose writes would count."""
-    made = Server("knobs", ["--quarry-zeroed-pool-bytes=0"]).start()
+    made = Server("knobs", ["--quarry-zeroed-pool-bytes=0", *NO_BACKGROUND]).start()
     made.query("CREATE DATABASE k")
     yield made
     made.remove()
