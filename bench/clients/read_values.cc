@@ -6,8 +6,9 @@
 //   --first SQL                                                     a statement to run before anything else
 //
 // PATH: text (SQL text), prepared (binary protocol), handler (HANDLER ... READ), handlersocket (its line protocol),
-// connect (a new connection for each SQL text). CONNECTION: --host H --port P --user U, or --socket S --user U; built
-// with QUARRY_EMBEDDED the server is in this process, and everything behind `--` goes to it.
+// connect (a new connection for each SQL text). CONNECTION: --host H --port P --user U, or --socket S --user U, with
+// the password of the environment's QUARRY_READER_PASSWORD; built with QUARRY_EMBEDDED the server is in this process,
+// and everything behind `--` goes to it.
 //
 // Every value's length is checked: an answer that is not the whole value ends the program with exit code 1, as any
 // error does. One thread per connection; nothing is shared while measuring but the clock.
@@ -67,8 +68,8 @@ MYSQL* Connect(const Options& options) {
   if (options.compress) mysql_options(connection, MYSQL_OPT_COMPRESS, nullptr);
   const bool by_socket = !options.socket.empty();
   if (mysql_real_connect(connection, by_socket || options.port == 0 ? nullptr : options.host.c_str(),
-                         options.user.c_str(), nullptr, options.database.c_str(), options.port,
-                         by_socket ? options.socket.c_str() : nullptr, 0) == nullptr) {
+                         options.user.c_str(), std::getenv("QUARRY_READER_PASSWORD"), options.database.c_str(),
+                         options.port, by_socket ? options.socket.c_str() : nullptr, 0) == nullptr) {
     Fail("mysql_real_connect", mysql_error(connection));
   }
   return connection;

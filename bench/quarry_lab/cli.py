@@ -111,7 +111,7 @@ def with_target(experiment: Experiment, request: Request, arguments: argparse.Na
     address = parse_address(arguments.target, arguments.target_user) if arguments.target else local_cluster()
     if not address:
         return request
-    more = variants.on_target(request.variants, engines_of(address))
+    more = experiment.on_target(request.variants, engines_of(address))
     return replace(request, target=address, variants=[*request.variants, *more])
 
 

@@ -7,22 +7,28 @@ which counts page cache, too; where none can be made, caches are small and InnoD
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+import pymysql
 
 from . import device, java, noise, ycsb
 from .experiments.base import Context
-from .lab_server import LabServer
+from .lab_server import DATABASE, LabServer
 from .limited_bench import BUFFER_POOL_SHARE, LimitedBench, cache_options
-from .links import LOOPBACK
+from .links import LOOPBACK, Endpoint
 from .memory_cgroup import reason_against
 from .plan import Block, Point
 from .request import DATA, LabError
 from .runner import written
+from .target import SCHEMA_PREFIX, TargetServer, over_tcp
 from .timeline import Timeline
+from .variants import TARGET, TARGET_PREFIX
 from .ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
 
-_TABLE = "lab.usertable"
+_TABLE = "usertable"
+_NDB_SPACE, _NDB_LOG = f"{SCHEMA_PREFIX}space", f"{SCHEMA_PREFIX}log"
+_NDB_PAGE_BYTES = 32 << 10  # of a table on disk; it holds one payload, whose column has its full length there
 _LENGTHS_CHECKED = 100
 # For every engine: with an arena per thread, MyRocks' heap outgrows its caches by some hundred MiB under values like these.
 ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
@@ -36,13 +42,40 @@ class DiskEngine:
     label: str
     engine: str
     payload: str
+    on_target: bool = False
+
+    @property
+    def is_private_quarry(self) -> bool:
+        return self.engine == "QUARRY" and not self.on_target
+
+    @property
+    def schema(self) -> str:
+        return f"{SCHEMA_PREFIX}e5" if self.on_target else DATABASE
+
+    def surroundings(self, rows: int) -> list[tuple[str, list[str]]]:
+        """
+        (statement, what takes it back) for all that the table needs. NDB's tables on disk live in a tablespace, which is made in its full size: two
+        in three of its pages for the load, the rest for what workloads insert.
+        """
+        if self.engine != "NDBCLUSTER":
+            return []
+        megabytes = (rows * _NDB_PAGE_BYTES * 3 // 2 >> 20) + 64
+        return [(f"CREATE LOGFILE GROUP {_NDB_LOG} ADD UNDOFILE '{_NDB_LOG}.dat' INITIAL_SIZE 512M UNDO_BUFFER_SIZE 16M ENGINE NDB",
+                 [f"DROP LOGFILE GROUP {_NDB_LOG} ENGINE NDB"]),
+                (f"CREATE TABLESPACE {_NDB_SPACE} ADD DATAFILE '{_NDB_SPACE}.dat' USE LOGFILE GROUP {_NDB_LOG} INITIAL_SIZE {megabytes}M ENGINE NDB",
+                 [f"ALTER TABLESPACE {_NDB_SPACE} DROP DATAFILE '{_NDB_SPACE}.dat' ENGINE NDB", f"DROP TABLESPACE {_NDB_SPACE} ENGINE NDB"])]
 
     def create_table(self) -> str:
-        return (f"CREATE TABLE {_TABLE} (id VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, payload {self.payload}) "
-                f"ENGINE={self.engine}")
+        storage = f"TABLESPACE {_NDB_SPACE} STORAGE DISK " if self.engine == "NDBCLUSTER" else ""
+        return (f"CREATE TABLE {self.schema}.{_TABLE} (id VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, payload {self.payload}) "
+                f"{storage}ENGINE={self.engine}")
 
 
-ENGINES = {
+def _on_target(engine: DiskEngine) -> DiskEngine:
+    return replace(engine, key=TARGET_PREFIX + engine.key, label=f"{engine.label}, target", on_target=True)
+
+
+PRIVATE_ENGINES = {
     engine.key: engine
     for engine in (
         DiskEngine("innodb", "InnoDB VARBINARY", "InnoDB", f"VARBINARY({PAYLOAD_BYTES})"),
@@ -50,6 +83,8 @@ ENGINES = {
         DiskEngine("quarry", "QUARRY BLOB", "QUARRY", "BLOB"),
     )
 }
+_NDB = DiskEngine("ndb", "NDB VARBINARY on disk", "NDBCLUSTER", f"VARBINARY({PAYLOAD_BYTES})")
+ENGINES = PRIVATE_ENGINES | {engine.key: engine for engine in map(_on_target, (*PRIVATE_ENGINES.values(), _NDB))}
 
 
 @dataclass(frozen=True)
@@ -87,6 +122,7 @@ class DiskBench(LimitedBench):
         super().__init__(context, context.request.options["memory_bytes"])
         self.rows = max(1, self.request.settings.dataset_bytes // PAYLOAD_BYTES)
         self._client: java.Client | None = None
+        self._engine = ENGINES["innodb"]
         self._loaded = False
 
     def __enter__(self) -> DiskBench:
@@ -109,14 +145,35 @@ class DiskBench(LimitedBench):
     # --- a server for a block ---
     def begin(self, block: Block) -> None:
         self._probe_device(block.round)
-        engine, paths = ENGINES[block.points[0].variant], paths_of(block.points[0].setting)
-        self.progress.step(f"starting a server for {engine.label}, {block.points[0].setting}")
-        endpoint = java.local_endpoint()
-        self._server = self._start(engine, paths, endpoint.port)
-        self._client = java.Client(endpoint, java.create_account(self._server))
+        self._engine = engine = ENGINES[block.points[0].variant]
+        if engine.on_target:
+            self._begin_on_target(engine)
+        else:
+            paths = paths_of(block.points[0].setting)
+            self.progress.step(f"starting a server for {engine.label}, {block.points[0].setting}")
+            endpoint = java.local_endpoint()
+            self._server = self._start(engine, paths, endpoint.port)
+            self._client = java.Client(endpoint, java.create_account(self._server))
+        assert self._server
         self._server.execute(engine.create_table())
         self._loaded = False
         self._note_server(f"{engine.key} {block.points[0].setting}")
+
+    def _begin_on_target(self, engine: DiskEngine) -> None:
+        """As it is configured: the memory limit is for the private servers."""
+        assert self.request.target
+        address = over_tcp(self.request.target)
+        server = TargetServer(TARGET, address, self.request.target).start()
+        self._server = server
+        self.progress.step(f"preparing {engine.label}")
+        self._client = java.Client(Endpoint(address.host, address.port), server.login["password"], address.user)
+        server.execute(f"CREATE DATABASE {engine.schema}")
+        for statement, back in engine.surroundings(self.rows):
+            try:
+                server.execute(statement)
+            except pymysql.Error as error:
+                raise LabError(f"{address.text} refuses '{statement}': {error}") from error
+            server.last_statements = [*back, *server.last_statements]
 
     def _start(self, engine: DiskEngine, paths: int, port: int) -> LabServer:
         layout = Layout.of(self.request.options, paths)
@@ -148,21 +205,23 @@ class DiskBench(LimitedBench):
             self.progress.step("loading again for the points that are left")
             self._run(self._load_of(WORKLOADS["load"], point.threads))
             self._loaded = True
-        settled_before = self.server.settle()
-        memory, before = device.memory_info(), self.server.counters()
+        server = self._server
+        assert server
+        settled_before = server.settle()
+        memory, before = device.memory_info(), server.counters()
         self.progress.step(f"{ENGINES[point.variant].label}, {point.setting}: {workload.label}")
-        timeline = Timeline(self.server.socket, self.server.pid, self.server.directory)
-        with noise.Meter({self.server.pid}) as meter, timeline:
+        timeline = Timeline(server.another_connection(), server.process_ids, DATA.parent)
+        with noise.Meter(server.process_ids) as meter, timeline:
             report = self._run(self._load_of(workload, point.threads))
-        during = self.server.counters()
-        settled_after = self.server.settle()
+        during = server.counters()
+        settled_after = server.settle()
         if workload.is_load:
             self._check_load()
             self._loaded = True
         traffic = payload_traffic(report)
         written_bytes = sum(l.operations for name, l in report.latencies.items() if name in ("UPDATE", "INSERT")) * PAYLOAD_BYTES
         return {
-            "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, self.server.counters(), written_bytes),
+            "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, server.counters(), written_bytes),
             "latencies": {name: asdict(latency) for name, latency in report.latencies.items()},
             "timeline": timeline.samples, "timeline_started": timeline.started, "operations_timeline": report.timeline, "measured_until": report.measured_until,
             "memory_free_before": memory, "settle_before": settled_before, "settle_after": settled_after, "rows": self.rows,
@@ -177,12 +236,14 @@ class DiskBench(LimitedBench):
 
     def _load_of(self, workload: ycsb.Workload, threads: int) -> YcsbRun:
         settings = self.request.settings
-        return YcsbRun(workload, _TABLE, self.rows, threads, settings.warmup_seconds, settings.seconds)
+        return YcsbRun(workload, f"{self._engine.schema}.{_TABLE}", self.rows, threads, settings.warmup_seconds, settings.seconds)
 
     def _check_load(self) -> None:
         """All rows are there, and a sample of them has whole payloads."""
-        ((rows,),) = self.server.rows(f"SELECT COUNT(*) FROM {_TABLE}")
-        ((least, most),) = self.server.rows(f"SELECT MIN(l), MAX(l) FROM (SELECT LENGTH(payload) l FROM {_TABLE} LIMIT {_LENGTHS_CHECKED}) s")
+        assert self._server
+        table = f"{self._engine.schema}.{_TABLE}"
+        ((rows,),) = self._server.rows(f"SELECT COUNT(*) FROM {table}")
+        ((least, most),) = self._server.rows(f"SELECT MIN(l), MAX(l) FROM (SELECT LENGTH(payload) l FROM {table} LIMIT {_LENGTHS_CHECKED}) s")
         if [rows, least, most] != [self.rows, PAYLOAD_BYTES, PAYLOAD_BYTES]:
             raise LabError(f"the load is wrong: {rows} rows of {least} to {most} bytes, expected {self.rows} of {PAYLOAD_BYTES}")
 

@@ -15,7 +15,8 @@ from .ports import free_ports
 from .program import ProgramError, RunningProgram
 from .server import BUILD, REPOSITORY
 
-URL_VARIABLE = "QUARRY_LAB_JDBC_URL"  # bench/java: Database.URL_VARIABLE
+# bench/java: the constants of Database
+URL_VARIABLE, USER_VARIABLE, PASSWORD_VARIABLE = "QUARRY_LAB_JDBC_URL", "QUARRY_LAB_JDBC_USER", "QUARRY_LAB_JDBC_PASSWORD"
 USER = "lab"
 # JMH refuses to run beside another JMH of the machine; the lab sees to that itself, and notes who else used the processors.
 _JVM_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC", "-Djmh.ignoreLock=true")
@@ -66,11 +67,13 @@ class Client:
 
     endpoint: Endpoint
     password: str
+    user: str = USER
 
     def environment(self) -> dict[str, str]:
         """Statements are prepared by the server, so values travel as binary parameters and results."""
         where = f"{self.endpoint.host}:{self.endpoint.port}"
-        return {URL_VARIABLE: f"jdbc:mariadb://{where}/?user={USER}&password={self.password}&useServerPrepStmts=true&useCompression=false"}
+        return {URL_VARIABLE: f"jdbc:mariadb://{where}/?useServerPrepStmts=true&useCompression=false", USER_VARIABLE: self.user,
+                PASSWORD_VARIABLE: self.password}
 
 
 def create_account(server: LabServer) -> str:

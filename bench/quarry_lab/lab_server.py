@@ -175,6 +175,13 @@ class LabServer(ConnectedServer):
         assert self.server
         return self.server.pid
 
+    def another_connection(self) -> pymysql.Connection:
+        return pymysql.connect(unix_socket=self.socket, user="root", autocommit=True, read_timeout=60)
+
+    @property
+    def process_ids(self) -> set[int]:
+        return {self.pid}
+
     @property
     def socket(self) -> str:
         assert self.server

@@ -10,6 +10,7 @@ from .lab_server import LabServer
 from .memory_cgroup import MemoryCgroup, reason_against
 from .plan import Block
 from .request import LabError
+from .target import TargetServer
 
 # Parts of the memory limit. InnoDB's only cache is its buffer pool; MyRocks and QUARRY have the page cache beside their own.
 BUFFER_POOL_SHARE, BLOCK_CACHE_SHARE, MEMTABLES_SHARE = 1 / 2, 1 / 8, 1 / 16
@@ -34,7 +35,7 @@ class LimitedBench(Bench):
         self.run, self.progress, self.request, self._memory_bytes = context.run, context.progress, context.request, memory_bytes
         self._stack = ExitStack()
         self._cgroup: MemoryCgroup | None = None
-        self._server: LabServer | None = None
+        self._server: LabServer | TargetServer | None = None
 
     def __enter__(self) -> LimitedBench:
         if reason_against() is None:
@@ -47,7 +48,8 @@ class LimitedBench(Bench):
 
     @property
     def server(self) -> LabServer:
-        assert self._server
+        """The private one."""
+        assert isinstance(self._server, LabServer)
         return self._server
 
     def end(self, block: Block) -> None:
@@ -60,10 +62,13 @@ class LimitedBench(Bench):
 
     def _note_server(self, name: str) -> None:
         """In run.json: how the server of this name runs."""
-        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}), name: self.server.describe()})
+        assert self._server
+        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}), name: self._server.describe()})
 
     def _failed(self, what: str, error: Exception) -> Exception:
         """What to raise for a client's error: the error, or that the server ended under it, and how."""
+        if isinstance(self._server, TargetServer):
+            return error
         assert self.server.server
         if self.server.server.running():
             return error

@@ -217,7 +217,7 @@ class TableBench(Bench):
     def _measure(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:
         self.progress.step(f"settling before {variant.label}")
         settled_before = {key: other.settle() for key, other in self.servers.items()}[server.key]
-        own_pids = {s.pid for s in self._private_servers()}
+        own_pids = set().union(*(s.process_ids for s in self.servers.values()))
         if self.settings.quiet_wait_seconds_max:
             self.progress.step("waiting for a quiet machine")
             noise.wait_for_quiet(own_pids, self.settings.quiet_wait_seconds_max)

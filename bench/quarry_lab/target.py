@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pymysql
 
 from .connected import ConnectedServer, engines, rows
+from .links import LOOPBACK
 from .request import Address, LabError
 from .server import BUILD
 
 SCHEMA_PREFIX = "quarry_lab_"
 _OUR_SCHEMAS = "SHOW DATABASES LIKE '" + SCHEMA_PREFIX.replace("_", r"\_") + "%'"
 PASSWORD_VARIABLE = "QUARRY_TARGET_PASSWORD"
-NDB_SOCKET = BUILD / "ndb" / "run" / "sql4" / "mysqld.sock"  # of `make ndb`, while that cluster runs
+NDB_RUN = BUILD / "ndb" / "run"  # of `make ndb`: a directory for each node, with its process id
+NDB_SOCKET = NDB_RUN / "sql4" / "mysqld.sock"  # while that cluster runs
 _SETTLE_SECONDS_MAX = 30
 _POLL_SECONDS = 0.5
 # Recorded with every point, where the server has them: they decide what a commit costs.
@@ -58,6 +61,55 @@ def connect(address: Address) -> pymysql.Connection:
         raise LabError(f"a server at {address.text} that lets {address.user} in (--target-user, password in ${PASSWORD_VARIABLE}): {error}") from None
 
 
+def over_tcp(address: Address) -> Address:
+    """The same server for clients that know TCP alone. Raises LabError when it listens on a socket only, or lets `user` in there only."""
+    if not address.socket:
+        return address
+    connection = connect(address)
+    try:
+        found = dict(rows(connection, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('port', 'skip_networking')"))
+    finally:
+        connection.close()
+    if found["skip_networking"] == "ON" or found["port"] == "0":
+        raise LabError(f"the server at {address.text} to listen on TCP, too (skip_networking is {found['skip_networking']}, port {found['port']})")
+    reached = Address(host=LOOPBACK, port=int(found["port"]), user=address.user)
+    connect(reached).close()
+    return reached
+
+
+def needs_over_tcp(address: Address) -> list[str]:
+    """As needs(), for an experiment whose clients know TCP alone."""
+    missing = needs(address)
+    if not missing:
+        try:
+            over_tcp(address)
+        except LabError as error:
+            missing = [str(error)]
+    return missing
+
+
+def readable_processes() -> set[int]:
+    """Those whose use of processors and devices this user may see."""
+    return {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/io") if os.access(path, os.R_OK)}
+
+
+def process_ids(address: Address) -> set[int]:
+    """Processes of this machine that serve it: all of the cluster of `make ndb`; else the one that its pid_file names. Empty: elsewhere, or not ours to read."""
+    if address.socket == str(NDB_SOCKET):
+        return {int(path.read_text()) for path in NDB_RUN.glob("*/quarry.pid")} & readable_processes()
+    connection = connect(address)
+    try:
+        found = dict(rows(connection, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('pid_file', 'datadir')"))
+    finally:
+        connection.close()
+    if not address.socket and address.host not in (LOOPBACK, "localhost"):
+        return set()
+    try:
+        return {int((Path(found["datadir"]) / found["pid_file"]).read_text())} & readable_processes()
+    except (OSError, ValueError):
+        return set()
+
+
 def engines_of(address: Address) -> set[str]:
     """As connected.engines names them."""
     connection = connect(address)
@@ -92,8 +144,11 @@ def needs(address: Address) -> list[str]:
 class TargetServer(ConnectedServer):
     """What TableBench needs of a server; see LabServer. Externally synchronised."""
 
-    def __init__(self, key: str, address: Address):
-        self.key, self.address = key, address
+    def __init__(self, key: str, address: Address, named: Address | None = None):
+        """named: how the user named it, where a client needs another way to it."""
+        self.key, self.address, self.named = key, address, named or address
+        self.process_ids: set[int] = set()
+        self.last_statements: list[str] = []  # of close(), once the schemas are gone
         self.datasets: dict[tuple[str, int, str], str] = {}
 
     @property
@@ -101,8 +156,12 @@ class TargetServer(ConnectedServer):
         a = self.address
         return {"socket": a.socket, "host": a.host, "port": a.port, "user": a.user, "password": os.environ.get(PASSWORD_VARIABLE, "")}
 
+    def another_connection(self) -> pymysql.Connection:
+        return connect(self.address)
+
     def start(self) -> TargetServer:
         self._connection = connect(self.address)
+        self.process_ids = process_ids(self.named)
         return self
 
     def close(self) -> None:
@@ -110,6 +169,8 @@ class TargetServer(ConnectedServer):
         if self._connection:
             for (name,) in self.rows(_OUR_SCHEMAS):
                 self.execute(f"DROP DATABASE `{name}`")
+            for statement in self.last_statements:
+                self.execute(statement)
             self._disconnect()
 
     def verify_pinned(self) -> dict[str, str]:
@@ -119,7 +180,7 @@ class TargetServer(ConnectedServer):
 
     def describe(self) -> dict:
         ((version,),) = self.rows("SELECT VERSION()")
-        return {"version": f"{version} at {self.address.text} (--target)", "pinned": self.verify_pinned()}
+        return {"version": f"{version} at {self.named.text} (--target)", "pinned": self.verify_pinned()}
 
     def counters(self) -> None:
         return None

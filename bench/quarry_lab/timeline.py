@@ -83,12 +83,14 @@ def difference(before: Counters, after: Counters, started: float) -> dict:
 
 
 class Timeline:
-    """Samples from enter to exit in a thread of its own, with a connection of its own."""
+    """
+    Samples from enter to exit in a thread of its own. connection: to the server, for nobody else's use, closed on exit; process_ids: of the server, on
+    this machine; directory: on the device to watch.
+    """
 
-    def __init__(self, socket: str, pid: int, directory: Path, interval_seconds: float = 1.0):
-        self._pid, self._interval = pid, interval_seconds
+    def __init__(self, connection: pymysql.Connection, process_ids: set[int], directory: Path, interval_seconds: float = 1.0):
+        self._process_ids, self._interval, self._connection = process_ids, interval_seconds, connection
         self._device = device.device_of(directory)
-        self._connection = pymysql.connect(unix_socket=socket, user="root", autocommit=True, read_timeout=60)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self.started = time.time()
@@ -115,11 +117,12 @@ class Timeline:
             return
 
     def _read(self) -> Counters:
-        io = device.process_io(self._pid)
+        io = [device.process_io(pid) for pid in self._process_ids]
+        ticks = sum(_process_ticks(pid) for pid in self._process_ids)
         busy, everything = _machine_ticks()
         names = ", ".join(f"'{name}'" for name in CHECKPOINT_STATUS)
         with self._connection.cursor() as cursor:
             cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
             checkpoints = {name.lower(): int(value) for name, value in cursor.fetchall()}
-        return Counters(time.time(), device.device_counters(self._device), io.read_bytes, io.write_bytes, _process_ticks(self._pid),
+        return Counters(time.time(), device.device_counters(self._device), sum(x.read_bytes for x in io), sum(x.write_bytes for x in io), ticks,
                         busy, everything, _loopback_bytes(), checkpoints)

@@ -11,10 +11,12 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from .links import LOOPBACK
 from .payload import Payload
 from .program import ProgramError, RunningProgram
 from .server import BUILD, MARIADB, REPOSITORY
 
+PASSWORD_VARIABLE = "QUARRY_READER_PASSWORD"  # bench/clients/read_values.cc
 SOURCE = REPOSITORY / "bench" / "clients" / "read_values.cc"
 PROGRAMS = BUILD / "bench-clients"
 HEADERS = MARIADB.parent / "headers"
@@ -70,8 +72,10 @@ class Reading:
     rows: int
     path: str = "prepared"
     socket: str = ""
+    host: str = LOOPBACK
     port: int = 0
     user: str = "root"
+    password: str = ""
     compress: bool = False
     threads: int = 1
     warmup_seconds: int = 1
@@ -80,13 +84,17 @@ class Reading:
     server_options: tuple[str, ...] | None = None  # of a server in the same process; None: the server is elsewhere
 
     def arguments(self) -> list[str]:
-        where = [f"--socket={self.socket}"] if self.socket else [f"--port={self.port}"] if self.port else []
+        where = [f"--socket={self.socket}"] if self.socket else [f"--host={self.host}", f"--port={self.port}"] if self.port else []
         return [
             str(build(self.server_options is not None)), *where, f"--user={self.user}", f"--database={self.database}", f"--table={self.table}",
             f"--value-bytes={self.value_bytes}", f"--rows={self.rows}", f"--threads={self.threads}", f"--path={self.path}",
             f"--warmup={self.warmup_seconds}", f"--seconds={self.seconds}",
             *(["--compress"] if self.compress else []), *([f"--first={self.first}"] if self.first else []),
         ]
+
+    def environment(self) -> dict[str, str]:
+        """No command line shows a password."""
+        return {PASSWORD_VARIABLE: self.password} if self.password else {}
 
     def server_arguments(self) -> list[str]:
         return ["--", *self.server_options] if self.server_options is not None else []
@@ -95,12 +103,12 @@ class Reading:
 def fill(reading: Reading, payload: Payload) -> None:
     """Rows 1..rows of slices of the payload."""
     arguments = [*reading.arguments(), "--fill", f"--payload-path={payload.path}", f"--payload-bytes={payload.size}"]
-    _Run([*arguments, *reading.server_arguments()], pass_fds=[payload.fd]).wait(FILL_SECONDS_MAX)
+    _Run([*arguments, *reading.server_arguments()], reading.environment(), [payload.fd]).wait(FILL_SECONDS_MAX)
 
 
 def measure(reading: Reading) -> dict:
     """events, interval_seconds, events_per_second, latency_*_ms of the measured interval."""
     command = [*reading.arguments(), *reading.server_arguments()]
     # The start of an embedded server, and a last read that waits.
-    output = _Run(command).wait(reading.warmup_seconds + reading.seconds + 120)
+    output = _Run(command, reading.environment()).wait(reading.warmup_seconds + reading.seconds + 120)
     return json.loads(output.splitlines()[-1])

@@ -29,7 +29,7 @@ BASE_OPTIONS = [
     "--log-bin-trust-function-creators=1",
     "--innodb-buffer-pool-dump-at-shutdown=0",
     "--innodb-buffer-pool-load-at-startup=0",
-    # For all servers of a run, e.g. background work all the time: "--quarry-gc-interval=1 --quarry-scrub-interval=1".
+    # For all servers of a run, e.g. passes all the time: "--loose-quarry-gc-interval=1".
     *os.environ.get("QUARRY_TEST_OPTIONS", "").split(),
 ]
 # Of a server whose system calls or counters are watched: nothing of Quarry's works unless a statement asks for it.

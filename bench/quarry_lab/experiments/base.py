@@ -22,7 +22,7 @@ A new experiment is a subclass of Experiment in a module of its own, listed in e
     ours(run, cell)       this run's figure beside a published one, as text; by default the events per second of the cell
     payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
 
-    takes_target          whether --target's server is measured too (its variants: variants.on_target); the others say that they leave it out
+    takes_target          whether --target's server is measured too (with on_target(keys, engines)); the others say that they leave it out
 
 A Bench measures: describe() says what runs (recorded in run.json for every session), begin(block)/end(block) set up and remove what the
 block's points share, measure(point) returns the record of one point. A record is a dictionary that holds at least
@@ -44,7 +44,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from .. import stats, verdicts
+from .. import stats, variants, verdicts
 from ..cells import CellKey, Cells, throughput
 from ..plan import Block, Cell, Point, by_size, interleave
 from ..progress import RunProgress
@@ -140,6 +140,10 @@ class Experiment(ABC):
 
     def identity(self, request: Request) -> dict:
         return request.identity()
+
+    def on_target(self, keys: list[str], engines: set[str]) -> list[str]:
+        """Of these variants what a target with these engines (names in capitals) is measured with."""
+        return variants.on_target(keys, engines)
 
     # --- what it takes ---
     def needs(self, request: Request) -> list[str]:

@@ -3,7 +3,7 @@ E4: what lies between a client and a value. Point reads over every path that Mar
 
 Published (2012 blog, CLIENT_COMPRESS considered harmful): the compressed protocol costs a quarter of the requests; the native API is
 three times the SQL path; what connections cost and what an embedded server would give was left open. All paths but the embedded one
-go over TCP on the loopback interface, for HandlerSocket has nothing else.
+go over TCP, on the loopback interface but for a target elsewhere: HandlerSocket has nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from rich import box
 from rich.table import Table
 
-from .. import charts, device, noise, stats, value_reader
+from .. import charts, device, noise, stats, target, value_reader
 from ..cells import CellKey, Cells, client_cpus, p95_ms, server_cpus, throughput
 from ..lab_server import PINNED, LabServer, file_sha256
 from ..payload import KINDS, Payload
@@ -27,8 +27,9 @@ from ..request import DATA, Request, Settings
 from ..results import RunDirectory
 from ..server import MARIADB
 from ..tables import add_sections, size_label
+from ..target import SCHEMA_PREFIX, TargetServer
 from ..value_reader import Reading
-from ..variants import ALL, KIB, Variant, create_table
+from ..variants import ALL, KIB, TARGET, Variant, create_table
 from ..verdicts import ANSWERED, Finding, Verdict, figures_of, judge, not_measured
 from .base import Bench, Context, Experiment, PublishedFigure, Source
 from .table_experiment import judge_gain, server_needs
@@ -49,8 +50,12 @@ class Way:
     compress: bool = False
     embedded: bool = False
 
+    @property
+    def variant(self) -> Variant:
+        return ALL[self.table]
 
-WAYS = {
+
+PRIVATE_WAYS = {
     "text": Way("SQL text", "text"),
     "text-compressed": Way("SQL text, compressed protocol", "text", compress=True),
     "prepared": Way("prepared statement", "prepared"),
@@ -60,10 +65,26 @@ WAYS = {
     "innodb-prepared": Way("InnoDB, prepared statement", "prepared", table="innodb"),
     "innodb-embedded": Way("InnoDB, embedded server", "prepared", table="innodb", embedded=True),
 }
+# What every server of the family has; NDB's head is pinned to its own default, 256 bytes.
+SQL_WAYS = ("text", "text-compressed", "prepared", "connect")
+TARGET_TABLES = {"innodb": "target-innodb", "quarry": "target-quarry-default", "ndb": "target-ndb-head"}
+
+
+def _target_ways() -> dict[str, Way]:
+    ways = {}
+    for engine, table in TARGET_TABLES.items():
+        for key in SQL_WAYS:
+            own = PRIVATE_WAYS[key]
+            ways[f"target-{engine}-{key}"] = replace(own, label=f"{ALL[table].label.split(',')[0]}, target: {own.label}", table=table)
+    return ways
+
+
+WAYS = PRIVATE_WAYS | _target_ways()
 HARMFUL = Finding("e4-compress", "small rows: the compressed protocol is harmful, +25-30% without it (about 35k and 46k requests/s)",
                   "at small rows the median gain of not compressing is at least 25%, and every round points the same way")
 HARMFUL_LARGE = Finding("e4-compress-large", "the same for values of 4, 64 and 448 KB (not published)",
                         "at each of these sizes not compressing is faster in every round")
+HARMFUL_NDB = Finding("e4-compress-ndb", f"the same on NDB itself, as it was published: {HARMFUL.statement}", HARMFUL.rule)
 BOUND = Finding("e4-processors", "small rows through SQL are bound by the server's processors",
                 "with SQL text, the processors are at least 90% busy and the server takes more of them than the client, in every round")
 NATIVE = Finding("e4-native", "the native interface (NDB API) gives about 3 times the SQL path",
@@ -78,6 +99,7 @@ class Protocols(Experiment):
     title = "E4: the compressed protocol, and other ways to a value"
     operations = ("fetch",)
     payloads = KINDS
+    takes_target = True
     reference = "text"
     source = Source(
         "2012 blog, 'CLIENT_COMPRESS considered harmful'",
@@ -94,7 +116,7 @@ class Protocols(Experiment):
         return {key: way.label for key, way in WAYS.items()}
 
     def default_request(self) -> Request:
-        return Request(self.name, list(self.operations), list(SIZES), [THREADS], list(WAYS),
+        return Request(self.name, list(self.operations), list(SIZES), [THREADS], list(PRIVATE_WAYS),
                        settings=Settings(warmup_seconds=1, dataset_bytes=128 << 20))
 
     def quick(self, request: Request) -> Request:
@@ -102,6 +124,9 @@ class Protocols(Experiment):
 
     def full(self, request: Request) -> Request:
         return replace(super().full(request), threads=[1, THREADS, 64])
+
+    def on_target(self, keys: list[str], engines: set[str]) -> list[str]:
+        return [f"target-{name}-{key}" for name, table in TARGET_TABLES.items() if ALL[table].engine.upper() in engines for key in SQL_WAYS if key in keys]
 
     def cells(self, request: Request) -> list[Cell]:
         return [Cell("fetch", key, size, count) for size in request.sizes_bytes for key in request.variants for count in request.threads]
@@ -111,7 +136,8 @@ class Protocols(Experiment):
         return super().identity(request) | {"plugin_sha256": plugin, "client_sha256": file_sha256(value_reader.SOURCE)}
 
     def needs(self, request: Request) -> list[str]:
-        missing = server_needs([ALL[WAYS[key].table] for key in request.variants], request) + value_reader.needs()
+        private = [WAYS[key].variant for key in request.variants if WAYS[key].variant.server != TARGET]
+        missing = server_needs(private, request) + value_reader.needs() + (target.needs_over_tcp(request.target) if request.target else [])
         if "handlersocket" in request.variants and not (MARIADB / "usr" / "lib" / "mysql" / "plugin" / "handlersocket.so").exists():
             missing.append(f"handlersocket.so under {MARIADB} (scripts/fetch-mariadb gets it)")
         return missing
@@ -130,7 +156,7 @@ class Protocols(Experiment):
         with ExitStack() as stack:
             payload = stack.enter_context(Payload(context.request.payload))
             bench = ReaderBench(context, payload)
-            stack.callback(bench.server.close)
+            stack.callback(bench.close)
             bench.start()
             yield bench
 
@@ -140,6 +166,8 @@ class Protocols(Experiment):
         small = [k for k in cells.keys() if k.size_bytes == SMALL]
         return [
             judge_gain(cells, HARMFUL, small, "text", "text-compressed", 0.25, parameters),
+            *([judge_gain(cells, HARMFUL_NDB, small, "target-ndb-text", "target-ndb-text-compressed", 0.25, parameters)]
+              if "target-ndb-text" in cells.variants() else []),
             _large_verdict(cells, parameters),
             _bound_verdict(cells, small, parameters),
             judge_gain(cells, NATIVE, small, "handlersocket", "text", 2.0, parameters),
@@ -169,28 +197,45 @@ class Protocols(Experiment):
 
 
 class ReaderBench(Bench):
-    """One private server with HandlerSocket; for the embedded server a data directory of its own. Externally synchronised."""
+    """
+    One private server with HandlerSocket; for the embedded server a data directory of its own; the target, if there is one. Externally
+    synchronised.
+    """
 
     def __init__(self, context: Context, payload: Payload):
         request = context.request
         self.settings, self.progress, self.payload = request.settings, context.progress, payload
         self.port, self.read_port, write_port = free_ports(3)
         self.embedded_data = DATA / "embedded"
-        tables = {ALL[WAYS[key].table].key: ALL[WAYS[key].table] for key in request.variants}
-        self.tables: list[Variant] = list(tables.values())
+        self.tables: list[Variant] = list({WAYS[key].table: WAYS[key].variant for key in request.variants}.values())
         self.has_embedded = any(WAYS[key].embedded for key in request.variants)
-        plugin = request.plugin if any(v.needs_plugin for v in self.tables) else None
+        plugin = request.plugin if any(v.needs_plugin and v.server != TARGET for v in self.tables) else None
         network = {"port": self.port, "bind_address": "127.0.0.1", "handlersocket_address": "127.0.0.1", "handlersocket_port": self.read_port,
                    "handlersocket_port_wr": write_port, "handlersocket_threads": 16}
         self.server = LabServer("main", DATA / "main", plugin, False, {**network, **request.mycnf}, plugins=("handlersocket",))
+        self.servers: dict[str, LabServer | TargetServer] = {"main": self.server}
+        if request.target:
+            self.servers[TARGET] = TargetServer(TARGET, target.over_tcp(request.target), request.target)
 
     def start(self) -> None:
-        self.server.start()
+        for server in self.servers.values():
+            server.start()
         self.server.execute(f"CREATE USER {USER}@'127.0.0.1'")
         self.server.execute(f"GRANT ALL ON *.* TO {USER}@'127.0.0.1'")
 
+    def close(self) -> None:
+        for server in self.servers.values():
+            server.close()
+
     def describe(self) -> dict:
-        return {"payload": self.payload.describe(), "servers": {"main": self.server.describe()}}
+        return {"payload": self.payload.describe(), "servers": {key: server.describe() for key, server in self.servers.items()}}
+
+    def _login(self, table: Variant) -> dict:
+        """How the client reaches the server of a table: by TCP."""
+        server = self.servers[table.server]
+        if isinstance(server, TargetServer):
+            return {name: value for name, value in server.login.items() if name != "socket"}
+        return {"port": self.port, "user": USER}
 
     def _rows(self, size_bytes: int) -> int:
         return max(64, min(200_000, self.settings.dataset_bytes // size_bytes))
@@ -203,22 +248,24 @@ class ReaderBench(Bench):
         size = block.points[0].size_bytes
         for table in self.tables:
             self.progress.step(f"loading {table.label} {size_label(size)}")
-            self.server.execute(f"CREATE DATABASE IF NOT EXISTS {_schema(table)}")
-            self.server.execute(create_table(table, size, f"{_schema(table)}.{_table(size)}"))
-            value_reader.fill(self._reading(size, table, socket=self.server.socket), self.payload)
-            self.server.rows(f"SELECT BIT_XOR(CRC32(data)) FROM {_schema(table)}.{_table(size)}")
+            server = self.servers[table.server]
+            server.execute(f"CREATE DATABASE IF NOT EXISTS {_schema(table)}")
+            server.execute(create_table(table, size, f"{_schema(table)}.{_table(size)}"))
+            value_reader.fill(self._reading(size, table, **self._login(table)), self.payload)
+            server.rows(f"SELECT BIT_XOR(CRC32(data)) FROM {_schema(table)}.{_table(size)}")
         if self.has_embedded:
             self.progress.step("loading the embedded server's table")
             (self.embedded_data / "mysql").mkdir(parents=True, exist_ok=True)
             table = ALL["innodb"]
             created = create_table(table, size, _table(size))
             value_reader.fill(self._reading(size, table, first=created, server_options=self._embedded_options()), self.payload)
-        self.server.settle()
+        for server in self.servers.values():
+            server.settle()
 
     def end(self, block: Block) -> None:
         size = block.points[0].size_bytes
         for table in self.tables:
-            self.server.execute(f"DROP TABLE {_schema(table)}.{_table(size)}")
+            self.servers[table.server].execute(f"DROP TABLE {_schema(table)}.{_table(size)}")
         if self.has_embedded:
             shutil.rmtree(self.embedded_data, ignore_errors=True)
 
@@ -230,27 +277,29 @@ class ReaderBench(Bench):
 
     def measure(self, point: Point) -> dict:
         way = WAYS[point.variant]
-        table = ALL[way.table]
+        table = way.variant
         changes: dict = {"path": way.path, "compress": way.compress, "threads": point.threads, "seconds": self.settings.seconds,
-                         "warmup_seconds": self.settings.warmup_seconds, "user": USER}
+                         "warmup_seconds": self.settings.warmup_seconds}
         if way.embedded:
             warm = f"SELECT BIT_XOR(CRC32(data)) FROM {_table(point.size_bytes)}"
             reading = self._reading(point.size_bytes, table, **changes, first=warm, server_options=self._embedded_options())
         else:
-            port = self.read_port if way.path == "handlersocket" else self.port
-            reading = self._reading(point.size_bytes, table, **changes, port=port)
+            reading = self._reading(point.size_bytes, table, **changes, **self._login(table))
+            if way.path == "handlersocket":
+                reading = replace(reading, port=self.read_port)
+        own_pids = set().union(*(server.process_ids for server in self.servers.values()))
         if self.settings.quiet_wait_seconds_max:
-            noise.wait_for_quiet({self.server.pid}, self.settings.quiet_wait_seconds_max)
-        pinned = self.server.verify_pinned()
+            noise.wait_for_quiet(own_pids, self.settings.quiet_wait_seconds_max)
+        pinned = self.servers[table.server].verify_pinned()
         self.progress.step(f"{way.label} {size_label(point.size_bytes)} x {point.threads}")
         memory = device.memory_info()
-        with noise.Meter({self.server.pid}) as meter:
+        with noise.Meter(own_pids) as meter:
             result = value_reader.measure(reading)
         return {"payload": self.payload.kind, "result": result, "cpu": meter.usage, "memory_free_before": memory, "configuration": pinned}
 
 
 def _schema(table: Variant) -> str:
-    return "lab_" + table.engine.lower()
+    return (SCHEMA_PREFIX if table.server == TARGET else "lab_") + table.engine.lower()
 
 
 def _table(size_bytes: int) -> str:

@@ -15,13 +15,14 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from .. import stats
+from .. import stats, target
 from ..cells import CellKey
-from ..disk_bench import ENGINES, DiskBench
+from ..disk_bench import ENGINES, PRIVATE_ENGINES, DiskBench
 from ..limited_bench import REDO_BYTES
 from ..plan import Block, Cell, Point
 from ..request import LabError, Request, Settings
 from ..results import RunDirectory
+from ..variants import TARGET_PREFIX
 from ..verdicts import Verdict
 from ..ycsb import PAYLOAD_BYTES, WORKLOADS
 from . import e5_figures, e5_findings
@@ -43,6 +44,7 @@ class DiskData(JavaExperiment):
     name = "e5"
     title = "E5: YCSB with values of 29,500 bytes, more data than memory"
     operations = tuple(WORKLOADS)
+    takes_target = True
     reference = "innodb"
     source = Source(
         "2020 blog on NDB disk data",
@@ -61,7 +63,7 @@ class DiskData(JavaExperiment):
     # --- what to run ---
     def default_request(self) -> Request:
         """paths: numbers of data paths to compare; data_paths, redo_path: directories on drives of the user's."""
-        return Request(self.name, list(WORKLOADS), [PAYLOAD_BYTES], [THREADS], list(ENGINES), settings=Settings(dataset_bytes=3 << 30),
+        return Request(self.name, list(WORKLOADS), [PAYLOAD_BYTES], [THREADS], list(PRIVATE_ENGINES), settings=Settings(dataset_bytes=3 << 30),
                        options={"memory_bytes": 1 << 30, "paths": [1, 2], "data_paths": [], "redo_path": ""})
 
     def quick(self, request: Request) -> Request:
@@ -74,10 +76,15 @@ class DiskData(JavaExperiment):
         return replace(made, settings=replace(made.settings, dataset_bytes=24 << 30, seconds=60, warmup_seconds=10),
                        options={**made.options, "memory_bytes": 4 << 30})
 
+    def on_target(self, keys: list[str], engines: set[str]) -> list[str]:
+        """NDB, too, which no private server has."""
+        wanted = {TARGET_PREFIX + key for key in (*keys, "ndb")}
+        return [key for key, engine in ENGINES.items() if key in wanted and engine.engine.upper() in engines]
+
     def cells(self, request: Request) -> list[Cell]:
         """Data paths are Quarry's; the other engines keep their data in one place. Every block begins with its load."""
         return [Cell(operation, key, PAYLOAD_BYTES, threads, path_setting(paths)) for key in request.variants
-                for paths in (request.options["paths"] if ENGINES[key].engine == "QUARRY" else [1])
+                for paths in (request.options["paths"] if ENGINES[key].is_private_quarry else [1])
                 for threads in request.threads for operation in self._workloads(request, paths)]
 
     def _workloads(self, request: Request, paths: int) -> list[str]:
@@ -96,11 +103,11 @@ class DiskData(JavaExperiment):
         return [replace(block, points=tuple(sorted(block.points, key=lambda p: order.index(p.operation)))) for block in super().plan(request)]
 
     def needs_plugin(self, request: Request) -> bool:
-        return any(ENGINES[key].engine == "QUARRY" for key in request.variants)
+        return any(ENGINES[key].is_private_quarry for key in request.variants)
 
     # --- what it takes ---
     def needs(self, request: Request) -> list[str]:
-        missing = super().needs(request)
+        missing = super().needs(request) + (target.needs_over_tcp(request.target) if request.target else [])
         named = [*request.options["data_paths"], *filter(None, [request.options["redo_path"]])]
         missing += [f"the directory {path}" for path in named if not Path(path).is_dir()]
         if request.options["memory_bytes"] < MEMORY_BYTES_MIN:
@@ -112,7 +119,10 @@ class DiskData(JavaExperiment):
         return missing
 
     def disk_bytes(self, request: Request) -> int:
-        """The dataset, as much again for what updates leave until it is given back, redo and doublewrite, and the reserve."""
+        """
+        The dataset, as much again for what updates leave until it is given back, redo and doublewrite, and the reserve. What a target
+        takes is not in it: it may be elsewhere.
+        """
         return 3 * request.settings.dataset_bytes + REDO_BYTES + (1 << 30) + request.settings.disk_reserve_bytes
 
     def seconds_of(self, request: Request, point: Point) -> float:

@@ -1,19 +1,23 @@
-"""E5 without a server: its plan, YCSB's output, the timeline's arithmetic, the memory cgroup, and the rules of its findings."""
+"""E5: a target; and without a server its plan, YCSB's output, the timeline's arithmetic, the memory cgroup, and the rules of its findings."""
 
+import io
 import os
 import subprocess
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
-from quarry_lab import memory_cgroup, ycsb
+from quarry_lab import disk_bench, java, memory_cgroup, session, target, ycsb
 from quarry_lab.device import DeviceCounters
-from quarry_lab.disk_bench import Layout, payload_traffic
+from quarry_lab.disk_bench import ENGINES, PRIVATE_ENGINES, Layout, payload_traffic
 from quarry_lab.experiments import e5_figures
 from quarry_lab.experiments.e5 import THREADS, DiskData
 from quarry_lab.experiments.e5_findings import device_share, samples_under_load, verdicts
 from quarry_lab.java import JavaError
-from quarry_lab.request import LabError
+from quarry_lab.lab_server import LabServer
+from quarry_lab.ports import free_ports
+from quarry_lab.request import Address, LabError, Settings
 from quarry_lab.timeline import Counters, difference
 from quarry_lab.verdicts import NOT_APPLICABLE, NOT_JUDGED, NOT_REPRODUCED, REPRODUCED
 from quarry_lab.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
@@ -221,3 +225,46 @@ def test_a_cgroup_limits_what_runs_in_it_and_leaves_nothing_behind():
         assert not cgroup.limit_reached()
         path = cgroup.path
     assert not os.path.exists(path)
+
+
+# --- a target ---
+def test_a_target_is_measured_with_its_engines_and_ndb_with_its_tables_on_disk():
+    experiment = DiskData()
+    own = experiment.request("normal").variants
+    assert own == list(PRIVATE_ENGINES)
+    assert experiment.on_target(own, {"INNODB", "NDBCLUSTER"}) == ["target-innodb", "target-ndb"]
+    assert experiment.on_target(["innodb"], {"INNODB", "QUARRY"}) == ["target-innodb"]
+    ndb = ENGINES["target-ndb"]
+    assert ndb.create_table().startswith("CREATE TABLE quarry_lab_e5.usertable (") and "STORAGE DISK ENGINE=NDBCLUSTER" in ndb.create_table()
+    made = [statement for statement, _back in ndb.surroundings(100_000)]
+    assert "INITIAL_SIZE 4751M" in made[1]
+    assert all(name in str(made) for name in ("quarry_lab_space", "quarry_lab_log"))
+    # On a target QUARRY has the paths that are there.
+    request = replace(experiment.request("normal"), variants=["quarry", "target-quarry"])
+    assert {(cell.variant, cell.setting) for cell in experiment.cells(request)} == {("quarry", "1 path"), ("quarry", "2 paths"), ("target-quarry", "1 path")}
+    assert not experiment.needs_plugin(replace(request, variants=["target-quarry"]))
+
+
+def test_ycsb_runs_on_a_target_and_leaves_it_as_it_was(tmp_path, monkeypatch):
+    if missing := java.missing_tools():
+        pytest.skip("; ".join(missing))
+    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
+    monkeypatch.setattr(disk_bench, "DATA", tmp_path / "data")
+    monkeypatch.setenv(target.PASSWORD_VARIABLE, "open&sesame")
+    (port,) = free_ports(1)
+    small = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M", "port": port, "bind_address": "127.0.0.1"}
+    other = LabServer("main", tmp_path / "target", None, False, small).start()
+    try:
+        other.execute("CREATE USER visitor IDENTIFIED BY 'open&sesame'")
+        other.execute("GRANT ALL ON *.* TO visitor")
+        schemas = other.rows("SHOW DATABASES")
+        settings = Settings(seconds=2, warmup_seconds=0, dataset_bytes=4000 * PAYLOAD_BYTES, disk_reserve_bytes=0, device_probe_seconds=0.1)
+        request = replace(DiskData().request("quick"), operations=["published"], variants=["target-innodb"], threads=[2], settings=settings,
+                          target=Address(socket=other.socket, user="visitor"), output=tmp_path / "e5")
+        run = session.execute(DiskData(), request, Console(file=io.StringIO()))
+        assert [(p["operation"], p["rows"]) for p in run.points] == [("load", 4000), ("published", 4000)]
+        assert run.points[1]["latencies"].keys() >= {"READ", "UPDATE"}
+        assert any(sample["server_cpus"] > 0 for sample in run.points[1]["timeline"])
+        assert other.rows("SHOW DATABASES") == schemas
+    finally:
+        other.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from quarry_lab import device, session, sysbench, target, value_reader
-from quarry_lab.experiments import table_experiment
+from quarry_lab.experiments import e4, table_experiment
 from quarry_lab.experiments.core import Core
 from quarry_lab.lab_server import ConfigurationError, LabServer
 from quarry_lab.payload import Payload
@@ -216,6 +216,40 @@ def test_a_target_is_measured_and_left_as_it_was(server, tmp_path: Path, monkeyp
     assert all(p["configuration"]["innodb_flush_log_at_trx_commit"] == "1" for p in run.points)
     assert "--target" in run.run["sessions"][0]["servers"]["target"]["version"]
     assert server.rows("SHOW DATABASES") == schemas
+
+
+@pytest.mark.skipif(bool(value_reader.needs()), reason="; ".join(value_reader.needs()))
+def test_the_ways_to_a_value_are_measured_on_a_target_too(tmp_path: Path, monkeypatch):
+    """Over TCP, with a password that no command line shows; the target's processes are no noise."""
+    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
+    monkeypatch.setattr(e4, "DATA", tmp_path / "data")
+    monkeypatch.setenv(target.PASSWORD_VARIABLE, "open sesame")
+    (port,) = free_ports(1)
+    other = LabServer("main", tmp_path / "target", None, False, {**SMALL, "port": port, "bind_address": "127.0.0.1"}).start()
+    try:
+        other.execute("CREATE USER visitor IDENTIFIED BY 'open sesame'")
+        other.execute("GRANT ALL ON *.* TO visitor")
+        schemas = other.rows("SHOW DATABASES")
+        address = Address(socket=other.socket, user="visitor")
+        assert target.needs_over_tcp(address) == [] and target.over_tcp(address) == Address(host="127.0.0.1", port=port, user="visitor")
+        assert target.process_ids(address) == other.process_ids
+        experiment = e4.Protocols()
+        keys = [key for key in experiment.on_target(list(e4.PRIVATE_WAYS), {"INNODB"}) if key != "target-innodb-connect"]
+        assert keys == ["target-innodb-text", "target-innodb-text-compressed", "target-innodb-prepared"]
+        settings = Settings(seconds=1, warmup_seconds=0, dataset_bytes=1 << 20, disk_reserve_bytes=0)
+        request = Request("e4", ["fetch"], [100], [2], keys, rounds=1, settings=settings, target=address, output=tmp_path / "e4", mycnf=SMALL)
+        run = session.execute(experiment, request, Console(file=io.StringIO()))
+        assert {p["variant"] for p in run.points} == set(keys) and all(p["result"]["events"] > 0 for p in run.points)
+        assert all(p["cpu"]["server_cpus"] > 0 for p in run.points)
+        assert other.socket in run.run["sessions"][0]["servers"]["target"]["version"]
+        assert other.rows("SHOW DATABASES") == schemas
+    finally:
+        other.close()
+
+
+def test_a_target_on_a_socket_alone_is_refused_where_tcp_is_needed(server):
+    (said,) = target.needs_over_tcp(Address(socket=server.socket))
+    assert "listen on TCP" in said and server.socket in said
 
 
 def test_a_target_is_refused_for_its_rights_and_for_schemas_in_the_way(server):

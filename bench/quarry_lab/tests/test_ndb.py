@@ -29,12 +29,15 @@ def test_what_is_missing_for_building_is_named(ndb, monkeypatch, capsys):
     monkeypatch.setattr(ndb, "has_header", lambda name: name != "libaio.h")
     monkeypatch.setattr(ndb.shutil, "disk_usage", lambda _path: type("Usage", (), {"free": 5 << 30}))
     monkeypatch.setattr(ndb, "available_memory_bytes", lambda: 4 << 30)
-    assert not ndb.check(jobs=2)
+    installed = []
+    monkeypatch.setattr(ndb, "run", lambda command: installed.append([str(word) for word in command]))
+    assert not ndb.check(jobs=2) and not installed
     said = capsys.readouterr().out
-    for expected in ("about 52 minutes", "apt-get install bison libaio-dev", "14 GiB of free disk", "5 GiB are free", "6 GiB of available memory"):
+    for expected in ("about 52 minutes", "'scripts/ndb build' installs: bison libaio-dev", "14 GiB of free disk", "5 GiB are free", "6 GiB of available memory"):
         assert expected in said
     with pytest.raises(ndb.FetchError, match="can't start"):
         ndb.build(2, configure_only=False)
+    assert installed == [[str(ndb.REPOSITORY / "scripts" / "setup"), "--with", "bison", "libaio-dev"]]
     monkeypatch.setattr(ndb, "missing_for_building", lambda _jobs: [])
     assert ndb.check(jobs=1) and "about 105 minutes" in capsys.readouterr().out
 

@@ -9,17 +9,24 @@ import java.util.Locale;
 
 /** What the programs share: the connection that the lab names in the environment, and the digest that values are compared by. */
 final class Database {
-  /** The JDBC URL with user and password; in the environment, so that forked JVMs have it and no command line shows it. */
+  /** How to connect: in the environment, so that forked JVMs have it and no command line shows the password, which may hold any character. */
   static final String URL_VARIABLE = "QUARRY_LAB_JDBC_URL";
+
+  static final String USER_VARIABLE = "QUARRY_LAB_JDBC_USER";
+  static final String PASSWORD_VARIABLE = "QUARRY_LAB_JDBC_PASSWORD";
 
   private Database() {}
 
   static Connection connect() throws SQLException {
-    String url = System.getenv(URL_VARIABLE);
-    if (url == null) {
-      throw new SQLException("the environment variable " + URL_VARIABLE + " is not set");
+    return DriverManager.getConnection(wanted(URL_VARIABLE), wanted(USER_VARIABLE), wanted(PASSWORD_VARIABLE));
+  }
+
+  private static String wanted(String name) throws SQLException {
+    String value = System.getenv(name);
+    if (value == null) {
+      throw new SQLException("the environment variable " + name + " is not set");
     }
-    return DriverManager.getConnection(url);
+    return value;
   }
 
   static byte[] sha256(byte[] data) {
