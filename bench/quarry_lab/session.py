@@ -99,8 +99,10 @@ def print_configuration(console: Console, experiment: Experiment, request: Reque
 
 
 def sweep(data: Path) -> None:
-    """Ends servers that a run left behind when it was killed, and removes their data. Only under the lock of `exclusive`."""
+    """Ends servers that a run left behind when it was killed, and removes their data and its own files. Only under the lock of `exclusive`."""
     for directory in data.iterdir() if data.exists() else ():
+        if not directory.is_dir():
+            continue  # of a probe of the device
         left = PrivateServer(directory)
         if left.adopt():
             left.kill()

@@ -1,13 +1,15 @@
 """
-bench/clients/read_values.cc: compiled when it is needed, twice (with Connector/C, and with the server inside), and run.
+The programs of bench/clients that read values, compiled when they are needed, and run.
 
-One program for every path into the server, so that the paths differ in nothing but themselves.
+One program for every path into a server (compiled twice: with Connector/C, and with the server inside), so that the paths differ in nothing
+but themselves; one for the NDB API, with the same loop.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +19,12 @@ from .program import ProgramError, RunningProgram
 from .server import BUILD, MARIADB, REPOSITORY
 
 PASSWORD_VARIABLE = "QUARRY_READER_PASSWORD"  # bench/clients/read_values.cc
-SOURCE = REPOSITORY / "bench" / "clients" / "read_values.cc"
+SOURCES = REPOSITORY / "bench" / "clients"
 PROGRAMS = BUILD / "bench-clients"
 HEADERS = MARIADB.parent / "headers"
+NDB = BUILD / "ndb"
+NDB_LIBRARY = NDB / "build" / "library_output_directory" / "libndbclient.so"
+NDB_API_PATH = "ndbapi"
 COMPILE_SECONDS_MAX, FILL_SECONDS_MAX = 600, 1800
 COMPILE = ("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
 
@@ -37,6 +42,10 @@ def embedded_library() -> Path | None:
     return next(iter(sorted((MARIADB / "usr" / "lib").glob("*/libmariadbd.so.19"))), None)
 
 
+def sources() -> list[Path]:
+    return sorted(path for path in SOURCES.iterdir() if path.suffix in (".cc", ".h"))
+
+
 def needs() -> list[str]:
     missing = [f"{tool} (scripts/setup installs it)" for tool in ("g++", "mariadb_config") if not shutil.which(tool)]
     if not embedded_library():
@@ -44,21 +53,52 @@ def needs() -> list[str]:
     return missing
 
 
-def build(embedded: bool) -> Path:
-    """The compiled program; compiled anew when its source is newer."""
-    program = PROGRAMS / ("read_values_embedded" if embedded else "read_values")
-    if program.exists() and program.stat().st_mtime > SOURCE.stat().st_mtime:
+def has_ndb_api() -> bool:
+    """Whether `make ndb` has built its client library here."""
+    return NDB_LIBRARY.exists()
+
+
+@dataclass(frozen=True)
+class _Build:
+    """A program: its source beside the common ones, and what the compiler is told. flags are asked for when it is compiled."""
+
+    name: str
+    source: str
+    flags: Callable[[], list[str]]
+
+    def sources(self) -> list[Path]:
+        return [SOURCES / self.source, SOURCES / "reader.cc", SOURCES / "reader.h"]
+
+
+def _client_flags() -> list[str]:
+    return [word for what in ("--cflags", "--libs") for word in _Run(["mariadb_config", what]).wait(COMPILE_SECONDS_MAX).split()]
+
+
+def _embedded_flags() -> list[str]:
+    """The server's own client headers: its structures differ from Connector/C's."""
+    library = embedded_library()
+    assert library
+    return ["-DQUARRY_EMBEDDED", "-DEMBEDDED_LIBRARY", f"-I{HEADERS / 'include'}", f"-I{HEADERS / 'generated'}", str(library), f"-Wl,-rpath,{library.parent}"]
+
+
+def _ndb_flags() -> list[str]:
+    includes = [NDB / tree / path for tree, path in (("source", "storage/ndb/include"), ("source", "storage/ndb/include/ndbapi"),
+                                                    ("build", "storage/ndb/include"), ("source", "include"), ("build", "include"))]
+    return [*(f"-isystem{path}" for path in includes), str(NDB_LIBRARY), f"-Wl,-rpath,{NDB_LIBRARY.parent}"]
+
+
+CLIENT, EMBEDDED, NDB_API = (_Build("read_values", "read_values.cc", _client_flags), _Build("read_values_embedded", "read_values.cc", _embedded_flags),
+                             _Build("ndb_read_values", "ndb_read_values.cc", _ndb_flags))
+
+
+def build(what: _Build) -> Path:
+    """The compiled program; compiled anew when a source of it is newer."""
+    program = PROGRAMS / what.name
+    if program.exists() and program.stat().st_mtime > max(path.stat().st_mtime for path in what.sources()):
         return program
     PROGRAMS.mkdir(parents=True, exist_ok=True)
-    if embedded:
-        library = embedded_library()
-        assert library
-        # The server's own client headers: its structures differ from Connector/C's.
-        flags = ["-DQUARRY_EMBEDDED", "-DEMBEDDED_LIBRARY", f"-I{HEADERS / 'include'}", f"-I{HEADERS / 'generated'}"]
-        libraries = [str(library), f"-Wl,-rpath,{library.parent}"]
-    else:
-        flags, libraries = (_Run(["mariadb_config", what]).wait(COMPILE_SECONDS_MAX).split() for what in ("--cflags", "--libs"))
-    _Run([*COMPILE, *flags, str(SOURCE), "-o", str(program), *libraries]).wait(COMPILE_SECONDS_MAX)
+    units = [str(path) for path in what.sources() if path.suffix == ".cc"]
+    _Run([*COMPILE, *units, "-o", str(program), *what.flags()]).wait(COMPILE_SECONDS_MAX)
     return program
 
 
@@ -83,10 +123,16 @@ class Reading:
     first: str = ""  # a statement to run before
     server_options: tuple[str, ...] | None = None  # of a server in the same process; None: the server is elsewhere
 
+    @property
+    def _program(self) -> _Build:
+        if self.path == NDB_API_PATH:
+            return NDB_API
+        return CLIENT if self.server_options is None else EMBEDDED
+
     def arguments(self) -> list[str]:
         where = [f"--socket={self.socket}"] if self.socket else [f"--host={self.host}", f"--port={self.port}"] if self.port else []
         return [
-            str(build(self.server_options is not None)), *where, f"--user={self.user}", f"--database={self.database}", f"--table={self.table}",
+            str(build(self._program)), *where, f"--user={self.user}", f"--database={self.database}", f"--table={self.table}",
             f"--value-bytes={self.value_bytes}", f"--rows={self.rows}", f"--threads={self.threads}", f"--path={self.path}",
             f"--warmup={self.warmup_seconds}", f"--seconds={self.seconds}",
             *(["--compress"] if self.compress else []), *([f"--first={self.first}"] if self.first else []),

@@ -20,6 +20,7 @@ from rich.table import Table
 from .. import charts, device, noise, stats, target, value_reader
 from ..cells import CellKey, Cells, client_cpus, p95_ms, server_cpus, throughput
 from ..lab_server import PINNED, LabServer, file_sha256
+from ..links import LOOPBACK
 from ..payload import KINDS, Payload
 from ..plan import Block, Cell, Point
 from ..ports import free_ports
@@ -79,7 +80,8 @@ def _target_ways() -> dict[str, Way]:
     return ways
 
 
-WAYS = PRIVATE_WAYS | _target_ways()
+NDB_API_WAY = "target-ndb-api"
+WAYS = PRIVATE_WAYS | _target_ways() | {NDB_API_WAY: Way(f"{ALL[TARGET_TABLES['ndb']].label}: NDB API", value_reader.NDB_API_PATH, table=TARGET_TABLES["ndb"])}
 HARMFUL = Finding("e4-compress", "small rows: the compressed protocol is harmful, +25-30% without it (about 35k and 46k requests/s)",
                   "at small rows the median gain of not compressing is at least 25%, and every round points the same way")
 HARMFUL_LARGE = Finding("e4-compress-large", "the same for values of 4, 64 and 448 KB (not published)",
@@ -87,6 +89,8 @@ HARMFUL_LARGE = Finding("e4-compress-large", "the same for values of 4, 64 and 4
 HARMFUL_NDB = Finding("e4-compress-ndb", f"the same on NDB itself, as it was published: {HARMFUL.statement}", HARMFUL.rule)
 BOUND = Finding("e4-processors", "small rows through SQL are bound by the server's processors",
                 "with SQL text, the processors are at least 90% busy and the server takes more of them than the client, in every round")
+NATIVE_NDB = Finding("e4-native-ndb", "the same on NDB itself: the NDB API gives about 3 times the SQL path",
+                     "at small rows the NDB API gives at least 3 times SQL text, by the median")
 NATIVE = Finding("e4-native", "the native interface (NDB API) gives about 3 times the SQL path",
                  "at small rows HandlerSocket, MariaDB's interface beside SQL, gives at least 3 times SQL text, by the median")
 CONNECTING = Finding("e4-connect", "left open there: how much does a connection per request cost?", "ratio to SQL text on a kept connection, small rows")
@@ -126,14 +130,16 @@ class Protocols(Experiment):
         return replace(super().full(request), threads=[1, THREADS, 64])
 
     def on_target(self, keys: list[str], engines: set[str]) -> list[str]:
-        return [f"target-{name}-{key}" for name, table in TARGET_TABLES.items() if ALL[table].engine.upper() in engines for key in SQL_WAYS if key in keys]
+        """The NDB API's library, and its port, are those of `make ndb`."""
+        ways = [f"target-{name}-{key}" for name, table in TARGET_TABLES.items() if ALL[table].engine.upper() in engines for key in SQL_WAYS if key in keys]
+        return [*ways, NDB_API_WAY] if "NDBCLUSTER" in engines and value_reader.has_ndb_api() and target.local_cluster() else ways
 
     def cells(self, request: Request) -> list[Cell]:
         return [Cell("fetch", key, size, count) for size in request.sizes_bytes for key in request.variants for count in request.threads]
 
     def identity(self, request: Request) -> dict:
         plugin = request.plugin and file_sha256(request.plugin)
-        return super().identity(request) | {"plugin_sha256": plugin, "client_sha256": file_sha256(value_reader.SOURCE)}
+        return super().identity(request) | {"plugin_sha256": plugin, "client_sha256": [file_sha256(path) for path in value_reader.sources()]}
 
     def needs(self, request: Request) -> list[str]:
         private = [WAYS[key].variant for key in request.variants if WAYS[key].variant.server != TARGET]
@@ -166,7 +172,8 @@ class Protocols(Experiment):
         small = [k for k in cells.keys() if k.size_bytes == SMALL]
         return [
             judge_gain(cells, HARMFUL, small, "text", "text-compressed", 0.25, parameters),
-            *([judge_gain(cells, HARMFUL_NDB, small, "target-ndb-text", "target-ndb-text-compressed", 0.25, parameters)]
+            *([judge_gain(cells, HARMFUL_NDB, small, "target-ndb-text", "target-ndb-text-compressed", 0.25, parameters),
+               judge_gain(cells, NATIVE_NDB, small, NDB_API_WAY, "target-ndb-text", 2.0, parameters)]
               if "target-ndb-text" in cells.variants() else []),
             _large_verdict(cells, parameters),
             _bound_verdict(cells, small, parameters),
@@ -287,6 +294,8 @@ class ReaderBench(Bench):
             reading = self._reading(point.size_bytes, table, **changes, **self._login(table))
             if way.path == "handlersocket":
                 reading = replace(reading, port=self.read_port)
+            if way.path == value_reader.NDB_API_PATH:
+                reading = replace(reading, host=LOOPBACK, port=target.NDB_MANAGEMENT_PORT)
         own_pids = set().union(*(server.process_ids for server in self.servers.values()))
         if self.settings.quiet_wait_seconds_max:
             noise.wait_for_quiet(own_pids, self.settings.quiet_wait_seconds_max)

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 
 import pytest
+from quarry_lab import target
 from quarry_lab.server import REPOSITORY
 
 
@@ -49,7 +50,8 @@ def test_a_cluster_that_is_not_built_is_not_started(ndb):
 
 def test_the_cluster_is_the_published_one_in_small(ndb, tmp_path):
     sections = Counter(line.strip("[]") for line in ndb.CONFIG.splitlines() if line.startswith("["))
-    assert sections == {"ndbd default": 1, "ndb_mgmd": 1, "ndbd": 2, "mysqld": 2}
+    assert sections == {"ndbd default": 1, "ndb_mgmd": 1, "ndbd": 2, "mysqld": 2, "api": 1}
+    assert ndb.MANAGEMENT_PORT == target.NDB_MANAGEMENT_PORT
     text = ndb.CONFIG.format(port=ndb.MANAGEMENT_PORT, run=tmp_path)
     defaults = configparser.ConfigParser(strict=False)
     defaults.read_string(text)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from quarry_lab import session
 from quarry_lab.server import PrivateServer, ServerError, SqlError, data_directory_template, describe_exit, unescape
 
 
@@ -93,6 +94,17 @@ os._exit(1)  # as if killed: nothing is cleaned up
         assert server.pid != leftover
         assert server.value("SELECT 1") == "1"
         assert not server._is_ours(leftover)
+
+
+def test_what_a_killed_run_of_the_lab_left_is_swept(tmp_path):
+    """A server, and the file of a device probe that had no time to remove it."""
+    data = tmp_path / "data"
+    left = PrivateServer(data / "main", plugin=None).start()
+    (data / "quarry-probe-1-1").write_bytes(b"0")
+    pid = left.pid
+    session.sweep(data)
+    left.process.wait()
+    assert not data.exists() and not os.path.exists(f"/proc/{pid}")
 
 
 def test_a_foreign_process_with_the_recorded_pid_is_left_alone(tmp_path):
