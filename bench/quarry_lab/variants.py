@@ -103,6 +103,7 @@ ALL = {
         Variant("innodb-counter", "InnoDB, an INT beside the BLOB", "InnoDB", counter=True),
         Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="core", counter=True),
         Variant("no-table", "SQL layer alone", ""),
+        Variant("blackhole", "BLACKHOLE: SQL layer alone", "BLACKHOLE"),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
         Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),
     )

@@ -16,7 +16,7 @@ from ..verdicts import NOT_APPLICABLE, Finding, Verdict, figures_of, judge, not_
 from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text
 
 TEXT3 = "text3"
-NO_TABLE = "no-table"
+NO_TABLE, NO_ENGINE = "no-table", "blackhole"
 COUNTER_VARIANTS = ("innodb-counter", "quarry-counter")
 QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB = COMPRESSED_VARIANTS = ("quarry-lz4", "innodb-page-compressed", "rocksdb")
 # threads -> size in KB -> ratio to InnoDB
@@ -71,16 +71,21 @@ def _insert(cells: Cells, threads: int, size_kib: int, floor: float, rate: Summa
 
 def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ordered: dict[int, Summary]) -> Verdict:
     """
-    A lone client's commit waits for its value, then for the log: a value may not be missing where a commit is found. Two durable writes of
-    the device, one after the other, are the limit of every engine that keeps values outside of the log; nobody shares their cost with one client.
+    What no engine can beat on this machine. With many clients: what the SQL layer does in a second when the engine does nothing (BLACKHOLE). A lone client's
+    commit also waits for its value and then for the log, for a value may not be missing where a commit is found: two durable writes of the device, one
+    after the other, behind the SQL layer's own time, if the engine keeps values outside of the log. Nobody shares their cost with one client.
     """
     key = CellKey("insert", size_kib * KIB, threads)
-    limit, ours, innodb = ordered.get(key.size_bytes), cells.summary(key, "quarry", throughput), cells.summary(key, INNODB, throughput)
-    if threads != 1 or not (limit and ours and innodb):
+    ours, innodb, layer = (cells.summary(key, variant, throughput) for variant in ("quarry", INNODB, NO_ENGINE))
+    writes = ordered.get(key.size_bytes) if threads == 1 else None
+    parts = [(text, part) for text, part in (("the SQL layer alone", layer), ("two ordered durable writes of the device alone", writes)) if part]
+    if not (parts and ours and innodb):
         return verdict
-    text = (f"; two ordered durable writes of the device alone: {limit.median:,.0f}/s, {limit.median / innodb.median:.2f}x InnoDB, "
-            f"of which this is {ours.median / limit.median:.0%}")
-    figures = {**verdict.figures, "ordered_writes_per_second": figures_of(limit), "share_of_ordered_writes": ours.median / limit.median}
+    limit = 1 / sum(1 / part.median for _text, part in parts)
+    text = ", ".join(f"{text} {part.median:,.0f}/s" for text, part in parts)
+    text = f"; {text}{f': together {limit:,.0f}/s' if len(parts) > 1 else ''}, {limit / innodb.median:.2f}x InnoDB, of which this is {ours.median / limit:.0%}"
+    figures = {**verdict.figures, **{text.replace(" ", "_") + "_per_second": figures_of(part) for text, part in parts},
+               "limit_per_second": limit, "share_of_limit": ours.median / limit}
     return replace(verdict, reason=verdict.reason + text, figures=figures)
 
 

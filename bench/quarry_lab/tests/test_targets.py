@@ -10,7 +10,7 @@ from quarry_lab.cells import payload_rate
 from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import INSERT_FLOORS, NO_TABLE, SIZES_KIB, TEXT3
+from quarry_lab.experiments.targets_findings import INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
 from quarry_lab.lab_server import LabServer
 from quarry_lab.payload import Payload
 from quarry_lab.plan import Point
@@ -87,14 +87,19 @@ def test_the_largest_insert_may_reach_the_device_instead(rounds):
     assert verdict_of(points, "insert-448kb-x8", device_rate=taken).state == "not met"
 
 
-def test_a_lone_clients_insert_stands_beside_what_two_ordered_writes_allow(rounds):
+def test_inserts_stand_beside_what_the_sql_layer_and_two_ordered_writes_allow(rounds):
     both = [*rounds("innodb", "insert", 64, 1, INNODB_RATE), *rounds("quarry", "insert", 64, 1, 900.0)]
-    found = verdict_of(both, "insert-64kb-x1", ordered_us={str(64 * KIB): 800.0, str(24 * KIB): 500.0})
-    assert found.state == "not met" and "1,250/s, 1.25x InnoDB, of which this is 72%" in found.reason
-    assert found.figures["ordered_writes_per_second"]["median"] == 1250.0 and found.figures["share_of_ordered_writes"] == 0.72
-    assert "ordered" not in verdict_of(both, "insert-64kb-x1").reason, "a run of before has no such probe"
+    probe = {str(64 * KIB): 800.0, str(24 * KIB): 500.0}
+    found = verdict_of(both, "insert-64kb-x1", ordered_us=probe)
+    assert found.state == "not met" and "two ordered durable writes of the device alone 1,250/s, 1.25x InnoDB, of which this is 72%" in found.reason
+    assert found.figures["limit_per_second"] == pytest.approx(1250) and found.figures["share_of_limit"] == pytest.approx(0.72)
+    assert "alone" not in verdict_of(both, "insert-64kb-x1").reason, "a run of before has neither"
+    with_layer = verdict_of([*both, *rounds(NO_ENGINE, "insert", 64, 1, 5000.0)], "insert-64kb-x1", ordered_us=probe)
+    assert "the SQL layer alone 5,000/s, two ordered durable writes of the device alone 1,250/s: together 1,000/s, 1.00x InnoDB, of which this is 90%" in with_layer.reason
     eight = [*rounds("innodb", "insert", 64, 8, INNODB_RATE), *rounds("quarry", "insert", 64, 8, 900.0)]
-    assert "ordered" not in verdict_of(eight, "insert-64kb-x8", ordered_us={str(64 * KIB): 800.0}).reason, "they share their flushes"
+    assert "alone" not in verdict_of(eight, "insert-64kb-x8", ordered_us=probe).reason, "they share their flushes"
+    capped = verdict_of([*eight, *rounds(NO_ENGINE, "insert", 64, 8, 1800.0)], "insert-64kb-x8", ordered_us=probe)
+    assert "the SQL layer alone 1,800/s, 1.80x InnoDB, of which this is 50%" in capped.reason
 
 
 def test_small_values_are_judged_by_their_worst_cell(rounds):
