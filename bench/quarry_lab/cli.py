@@ -73,6 +73,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="seed of the order of the points")
     parser.add_argument("--tables", type=int, metavar="N", help="tables per variant")
     parser.add_argument("--wait-quiet", type=int, metavar="S", help="wait up to S seconds before a point while other processes use the processors")
+    parser.add_argument("--repeat-noisy", type=int, metavar="MINUTES", help="at the end measure again what was disturbed, for so long at most; also of a run that is finished")
     parser.add_argument("--payload", choices=KINDS, help="random: incompressible; text3: about 3:1")
     parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting, the same for all engines; repeatable")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to measure")
@@ -95,6 +96,10 @@ def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
                      "fresh": arguments.fresh, "output": arguments.output}
     if arguments.rounds is not None and arguments.rounds < 1:
         raise LabError(f"--rounds must be at least 1 (got {arguments.rounds})")
+    if arguments.repeat_noisy is not None:
+        if arguments.repeat_noisy < 1:
+            raise LabError(f"--repeat-noisy takes minutes, at least 1 (got {arguments.repeat_noisy})")
+        changes["repeat_seconds_max"] = 60.0 * arguments.repeat_noisy
     for name in ("rounds", "seed", "payload"):
         if getattr(arguments, name) is not None:
             changes[name] = getattr(arguments, name)

@@ -42,11 +42,12 @@ class Step:
 class LabState:
     """lab.json: what was asked for, when it began and ended, and at the end every verdict. Externally synchronised."""
 
-    def __init__(self, directory: Path, asked: dict, fresh: bool):
+    def __init__(self, directory: Path, asked: dict, fresh: bool, reopen: bool = False):
+        """reopen: a finished lab that asked for the same is gone on with, too."""
         self.path = directory / "lab.json"
         directory.mkdir(parents=True, exist_ok=True)
         before = json.loads(self.path.read_text()) if self.path.exists() else None
-        self.resumed = bool(before and not fresh and before["finished"] is None and before["asked"] == json.loads(json.dumps(asked)))
+        self.resumed = bool(before and not fresh and (reopen or before["finished"] is None) and before["asked"] == json.loads(json.dumps(asked)))
         self.content = before if before and self.resumed else {
             "asked": asked, "scale": asked["scale"], "started": time.time(), "finished": None, "planned_seconds": 0}
         self.write()
@@ -150,7 +151,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     check_all(wanted)
     directory = arguments.output or BENCH_OUTPUT / "lab"
     asked = {"scale": arguments.scale, "runs": [experiment.identity(request) for experiment, request in wanted]}
-    state = LabState(directory, asked, arguments.fresh)
+    state = LabState(directory, asked, arguments.fresh, arguments.repeat_noisy is not None)
     steps = plan(wanted, state, bool(arguments.target))
     print_plan(console, steps, arguments.scale)
     if not state.resumed:
@@ -158,7 +159,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         state.write()
     try:
         for step in steps:
-            if step.left:
+            if step.left or step.request.repeat_seconds_max:
                 run_and_report(step.request, step.experiment, console)
                 write_report(directory, steps, state)
         state.content["finished"] = time.time()

@@ -45,6 +45,12 @@ class RunProgress:
         """What is being done now."""
         self._bar.update(self._task, step=text, left=f"{stats.human_seconds(self.seconds_left())} left")
 
+    def more(self, operations: list[str]) -> None:
+        """Points that were not planned are to be done, too."""
+        self._left += operations
+        self._total += len(operations)
+        self._bar.update(self._task, total=self._total)
+
     def done(self, operation: str, seconds: float, text: str) -> None:
         """A point is done; `text` is its line."""
         self._left.remove(operation)

@@ -66,6 +66,7 @@ class Request:
     target: Address | None = None  # a server of the user's
     output: Path | None = None
     fresh: bool = False
+    repeat_seconds_max: float = 0.0  # spent on measuring noisy points again
 
     @property
     def output_directory(self) -> Path:

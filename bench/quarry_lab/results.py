@@ -15,30 +15,36 @@ from pathlib import Path
 
 
 class RunDirectory:
-    """Externally synchronised. `points` holds every finished point as it stands in points.jsonl."""
+    """Externally synchronised. `records` holds all that was measured as it stands in points.jsonl, `points` of each point what counts: the last."""
 
-    def __init__(self, path: Path, parameters: dict, fresh: bool = False):
+    def __init__(self, path: Path, parameters: dict, fresh: bool = False, reopen: bool = False):
+        """reopen: a finished run of these parameters is gone on with, too."""
         self.path = path
         self.parameters = parameters
         self.moved_to: Path | None = None
-        if (path / "run.json").exists() and (fresh or not open_run(path).may_resume(parameters)):
+        if (path / "run.json").exists() and (fresh or not open_run(path).may_resume(parameters, reopen)):
             self.moved_to = path.with_name(f"{path.name}-{time.strftime('%Y%m%d-%H%M%S', time.localtime((path / 'run.json').stat().st_mtime))}")
             os.rename(path, self.moved_to)
         path.mkdir(parents=True, exist_ok=True)
-        self.points = self._read_points()
+        self.records = self._read_records()
         self.run: dict = json.loads((path / "run.json").read_text()) if (path / "run.json").exists() else {
             "parameters": parameters, "started": time.time(), "finished": None, "sessions": []}
-        self.resumed = bool(self.points)
+        self.run["finished"] = None
+        self.resumed = bool(self.records)
         self._write_run()
+
+    @property
+    def points(self) -> list[dict]:
+        return list({point_key(record): record for record in self.records}.values())
 
     def is_of(self, parameters: dict) -> bool:
         return self.run["parameters"] == json.loads(json.dumps(parameters))
 
-    def may_resume(self, parameters: dict) -> bool:
-        """Only an unfinished run of exactly these parameters is gone on with."""
-        return self.run["finished"] is None and self.is_of(parameters)
+    def may_resume(self, parameters: dict, reopen: bool = False) -> bool:
+        """Only an unfinished run of exactly these parameters is gone on with; with reopen a finished one, too."""
+        return (reopen or self.run["finished"] is None) and self.is_of(parameters)
 
-    def _read_points(self) -> list[dict]:
+    def _read_records(self) -> list[dict]:
         """Also cuts off the torn last line of a run that was killed while writing it: that point is measured again."""
         file = self.path / "points.jsonl"
         if not file.exists():
@@ -68,17 +74,17 @@ class RunDirectory:
             file.write(json.dumps(point) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        self.points.append(point)
+        self.records.append(point)
 
     def done_keys(self) -> set[tuple]:
-        return {point_key(p) for p in self.points}
+        return {point_key(p) for p in self.records}
 
     def finish(self) -> None:
         self.run["finished"] = time.time()
         self._write_run()
 
     def write_csv(self) -> Path:
-        rows = [flatten(p) for p in self.points]
+        rows = [flatten(p) for p in self.records]
         columns = list(dict.fromkeys(column for row in rows for column in row))
         target = self.path / "points.csv"
         with open(target, "w", newline="") as file:
@@ -96,8 +102,8 @@ def open_run(path: Path) -> RunDirectory | None:
     run.path, run.moved_to = path, None
     run.run = json.loads((path / "run.json").read_text())
     run.parameters = run.run["parameters"]
-    run.points = run._read_points()
-    run.resumed = bool(run.points)
+    run.records = run._read_records()
+    run.resumed = bool(run.records)
     return run
 
 

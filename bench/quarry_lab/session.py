@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -23,8 +24,9 @@ from . import device, stats, sysbench, verdicts
 from .experiments.base import Bench, Context, Experiment
 from .plan import Block, Point, all_points
 from .progress import RunProgress
+from .repeats import blocks_to_repeat
 from .request import BENCH_OUTPUT, DATA, LabError, Request
-from .results import RunDirectory, open_run
+from .results import RunDirectory, open_run, point_key
 from .server import BUILD, REPOSITORY, PrivateServer
 
 
@@ -63,7 +65,7 @@ def left_to_do(experiment: Experiment, request: Request) -> tuple[list[Point], l
     if not points:
         raise LabError(f"{experiment.name}: nothing to measure: none of the variants applies to the given sizes")
     kept = None if request.fresh else open_run(request.output_directory)
-    done = kept.done_keys() if kept and kept.may_resume(experiment.identity(request)) else set()
+    done = kept.done_keys() if kept and kept.may_resume(experiment.identity(request), request.repeat_seconds_max > 0) else set()
     return points, [p for p in points if p.key not in done]
 
 
@@ -112,16 +114,37 @@ def sweep(data: Path) -> None:
 def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: list[Block]) -> None:
     done = context.run.done_keys()
     for block in blocks:
-        points = [p for p in block.points if p.key not in done]
-        if not points:
-            continue
-        bench.begin(block)
-        for point in points:
-            started, wall_started = time.monotonic(), time.time()
-            record = {**point.as_dict(), "started": wall_started, **bench.measure(point)}
-            context.run.add_point(record)
-            context.progress.done(point.operation, time.monotonic() - started, experiment.line(record))
-        bench.end(block)
+        points = tuple(p for p in block.points if p.key not in done)
+        if points:
+            measure_block(bench, context, experiment, replace(block, points=points))
+
+
+def measure_block(bench: Bench, context: Context, experiment: Experiment, block: Block, repeats: dict[tuple, int] | None = None) -> None:
+    """repeats: which repetition this is of each point, by its key; None: the first measurement of all."""
+    bench.begin(block)
+    for point in block.points:
+        started, wall_started = time.monotonic(), time.time()
+        record = {**point.as_dict(), "started": wall_started, **({"repeat": repeats[point.key]} if repeats else {}), **bench.measure(point)}
+        context.run.add_point(record)
+        context.progress.done(point.operation, time.monotonic() - started, experiment.line(record))
+    bench.end(block)
+
+
+def repeat_noisy(bench: Bench, context: Context, experiment: Experiment, blocks: list[Block], seconds_max: float) -> None:
+    """Until nothing is noisy, or everything that is was repeated often enough, or the time is over: a block that has begun is ended."""
+    deadline = time.monotonic() + seconds_max
+    while time.monotonic() < deadline:
+        records = {point_key(record): record for record in context.run.points}
+        found = list(blocks_to_repeat(blocks, records, len(context.run.records)))
+        if not found:
+            return
+        context.progress.console.print(f"[dim]measuring again what was disturbed: {sum(len(b.points) for b in found)} points[/dim]", highlight=False)
+        for block in found:
+            if time.monotonic() >= deadline:
+                return
+            context.progress.more([point.operation for point in block.points])
+            repeats = {point.key: records[point.key].get("repeat", 0) + 1 for point in block.points}
+            measure_block(bench, context, experiment, block, repeats)
 
 
 def execute(experiment: Experiment, request: Request, console: Console) -> RunDirectory:
@@ -131,7 +154,7 @@ def execute(experiment: Experiment, request: Request, console: Console) -> RunDi
     """
     check(experiment, request)
     with exclusive():
-        run = RunDirectory(request.output_directory, experiment.identity(request), request.fresh)
+        run = RunDirectory(request.output_directory, experiment.identity(request), request.fresh, request.repeat_seconds_max > 0)
         if run.moved_to:
             console.print(f"[dim]the earlier run is kept in {run.moved_to}[/dim]")
         points, left = left_to_do(experiment, request)
@@ -148,6 +171,7 @@ def execute(experiment: Experiment, request: Request, console: Console) -> RunDi
                     run.add_session(session)
                     print_configuration(console, experiment, request, session, len(left), len(points))
                     measure_all(bench, context, experiment, experiment.plan(request))
+                    repeat_noisy(bench, context, experiment, experiment.plan(request), request.repeat_seconds_max)
             run.finish()
         finally:
             sweep(DATA)

@@ -67,6 +67,8 @@ def judge(finding: Finding, holds: bool, reason: str, figures: dict, points: lis
         state, note = NOT_JUDGED, f"; the machine was not quiet in {noisy} of {len(points)} points"
     elif noisy:
         note = f"; {noisy} of {len(points)} points noisy"
+    if repeated := sum("repeat" in p for p in points):
+        note += f"; {repeated} of {len(points)} points measured again, for they or what they are compared with were disturbed"
     return Verdict(finding.id, finding.statement, finding.rule, state, reason + note, figures)
 
 

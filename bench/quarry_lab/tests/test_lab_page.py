@@ -39,8 +39,8 @@ def make_run(experiment, path, rounds=3, noisy=False):
     run.add_session({"machine": machine, "device_probes": [{"round": 1, "sequential_write_bytes_per_second": 1e9}],
                      "payload": {"kind": "random", "compression_ratio_of_64KB": {"lz4": 1.0}},
                      "servers": {"main": {"version": "10.11", "pinned": {"a": "1"}, "plugin_sha256": "0" * 64}}})
-    run.points = [make_record(point, noisy) for point in all_points(experiment.plan(request))]
-    (path / "points.jsonl").write_text("".join(json.dumps(p) + "\n" for p in run.points))
+    run.records = [make_record(point, noisy) for point in all_points(experiment.plan(request))]
+    (path / "points.jsonl").write_text("".join(json.dumps(p) + "\n" for p in run.records))
     run.finish()
     return run
 

@@ -1,0 +1,90 @@
+"""Measuring again what was disturbed: what is chosen, what counts afterwards, when it ends."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from quarry_lab import repeats, session, verdicts
+from quarry_lab.cells import Cells, throughput
+from quarry_lab.plan import interleave, table_cells
+from quarry_lab.progress import RunProgress
+from quarry_lab.results import RunDirectory, open_run
+from quarry_lab.variants import ALL, KIB
+from quarry_lab.verdicts import Finding, judge
+from rich.console import Console
+
+PARAMETERS = {"name": "core", "rounds": 3}
+BLOCKS = interleave(table_cells(["insert", "read"], [4 * KIB, 64 * KIB], [8], [ALL["innodb"], ALL["quarry"]]), rounds=3, seed=1)
+FINDING = Finding("f", "a statement", "a rule")
+
+
+class Bench:
+    """The first `disturbed` measurements of a point are noisy; each gives a rate one higher than the one before."""
+
+    def __init__(self, disturbed):
+        self.disturbed, self.times, self.begun, self.order = disturbed, {}, [], []
+
+    def begin(self, block):
+        self.begun.append(block)
+
+    def end(self, block):
+        assert self.begun[-1] is block
+
+    def measure(self, point):
+        times = self.times[point.key] = self.times.get(point.key, 0) + 1
+        self.order.append(point)
+        return {"result": {"events_per_second": 100.0 + times, "interval_seconds": 10}, "cpu": {"noisy": times <= self.disturbed(point), "seconds": 10}}
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """Runs BLOCKS once and then what was disturbed; (bench, run)."""
+
+    def build(disturbed, seconds_max=60.0, reopen=False):
+        bench, run = Bench(disturbed), RunDirectory(tmp_path / "run", PARAMETERS, reopen=reopen)
+        experiment = SimpleNamespace(line=lambda record: "")
+        left = [p.operation for block in BLOCKS for p in block.points if p.key not in run.done_keys()]
+        with RunProgress(Console(file=io.StringIO()), "core", left, 1.0) as progress:
+            context = SimpleNamespace(run=run, progress=progress)
+            session.measure_all(bench, context, experiment, BLOCKS)
+            session.repeat_noisy(bench, context, experiment, BLOCKS, seconds_max)
+        run.finish()
+        return bench, run
+
+    return build
+
+
+def is_one(point):
+    return (point.round, point.operation, point.size_bytes, point.variant) == (2, "insert", 64 * KIB, "quarry")
+
+
+def test_a_comparison_is_repeated_as_a_whole_until_it_is_quiet(measured):
+    bench, run = measured(lambda point: 2 if is_one(point) else 0)
+    again = bench.order[24:]
+    assert len(bench.order) == 24 + 2 * 2 and {(p.round, p.operation, p.size_bytes) for p in again} == {(2, "insert", 64 * KIB)}
+    assert [{p.variant for p in again[i : i + 2]} for i in (0, 2)] == [{"innodb", "quarry"}] * 2
+    # The last one counts, all of them are kept.
+    assert len(run.records) == 28 and len(run.points) == 24 and not any(p["cpu"]["noisy"] for p in run.points)
+    cells = Cells(run.points)
+    (key,) = (k for k in cells.keys() if (k.operation, k.size_bytes) == ("insert", 64 * KIB))
+    assert cells.values(key, "quarry", throughput) == {1: 101.0, 2: 103.0, 3: 101.0}
+    assert [r.get("repeat") for r in open_run(run.path).records if r["variant"] == "quarry" and r["round"] == 2 and r["operation"] == "insert"
+            and r["size_bytes"] == 64 * KIB] == [None, 1, 2]
+    said = judge(FINDING, True, "1.5x", {}, cells.rounds_of([key], ["innodb", "quarry"]), PARAMETERS)
+    assert said.state == verdicts.REPRODUCED and "2 of 6 points measured again" in said.reason
+
+
+def test_what_is_always_disturbed_is_not_repeated_for_ever(measured):
+    bench, run = measured(lambda point: 1000 if is_one(point) else 0)
+    assert len(bench.order) == 24 + 2 * repeats.TIMES_MAX
+    assert sum(p["cpu"]["noisy"] for p in run.points) == 1
+
+
+def test_without_time_nothing_is_repeated_and_a_finished_run_is_gone_on_with_later(measured, tmp_path):
+    bench, run = measured(lambda point: 1, seconds_max=0.0)
+    assert len(bench.order) == 24 and all(p["cpu"]["noisy"] for p in run.points)
+    bench, run = measured(lambda point: 0, reopen=True)
+    assert len(bench.order) == 24 and {r.get("repeat") for r in run.records} == {None, 1} and len(run.records) == 48
+    assert run.run["finished"] and not any(p["cpu"]["noisy"] for p in run.points)
+    # But only if it is asked for.
+    assert RunDirectory(run.path, PARAMETERS).moved_to
