@@ -91,7 +91,15 @@ def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ord
 
 def _read(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdict:
     finding = Finding(f"targets-read-{size_kib}kb", f"{size_kib} KB hot read: at least {floor}x InnoDB", f"lowest median ratio >= {floor}")
-    return judge_ratio(cells, finding, _keys(cells, "read", size_kib), floor, parameters)
+    keys = _keys(cells, "read", size_kib)
+    verdict = judge_ratio(cells, finding, keys, floor, parameters)
+    found = [(layer, ours, innodb) for key in keys if (layer := cells.summary(replace(key, operation="constant"), NO_TABLE, throughput))
+             and (ours := cells.summary(key, "quarry", throughput)) and (innodb := cells.summary(key, INNODB, throughput))]
+    if not found:
+        return verdict
+    layer, ours, innodb = min(found, key=lambda item: item[1].median / item[2].median)
+    text = f"; a constant of that size, no engine at all: {layer.median:,.0f}/s, {layer.median / innodb.median:.2f}x InnoDB, of which this is {ours.median / layer.median:.0%}"
+    return replace(verdict, reason=verdict.reason + text, figures={**verdict.figures, "limit_per_second": layer.median, "share_of_limit": ours.median / layer.median})
 
 
 def _mix(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdict:
@@ -110,11 +118,14 @@ def _constant(cells: Cells, size_kib: int, parameters: dict) -> Verdict:
     for key in _keys(cells, "read", size_kib):
         constant = replace(key, operation="constant")
         if ratio := paired_ratio(cells.values(key, "quarry", throughput), cells.values(constant, NO_TABLE, throughput)):
-            found.append((ratio, [*cells.rounds_of([key], ["quarry"]), *cells.rounds_of([constant], [NO_TABLE])]))
+            innodb = paired_ratio(cells.values(key, INNODB, throughput), cells.values(constant, NO_TABLE, throughput))
+            found.append((ratio, innodb, [*cells.rounds_of([key], ["quarry"]), *cells.rounds_of([constant], [NO_TABLE])]))
     if not found:
         return not_measured(finding, "no reads beside selects of a constant in this run")
-    worst, points = min(found, key=lambda item: item[0].median)
-    return judge(finding, worst.median >= CONSTANT_FLOOR, f"{ratio_text(worst)} of the constant", {"ratio": figures_of(worst)}, points, parameters, WORDS)
+    worst, innodb, points = min(found, key=lambda item: item[0].median)
+    beside = f"; InnoDB's read {ratio_text(innodb)} of it" if innodb else ""
+    figures = {"ratio": figures_of(worst)} | ({"innodb": figures_of(innodb)} if innodb else {})
+    return judge(finding, worst.median >= CONSTANT_FLOOR, f"{ratio_text(worst)} of the constant{beside}", figures, points, parameters, WORDS)
 
 
 def _written(cells: Cells, operation: str, size_kib: int, threads: tuple[int, int], most: float, parameters: dict) -> Verdict:

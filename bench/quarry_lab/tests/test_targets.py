@@ -113,7 +113,10 @@ def test_small_values_are_judged_by_their_worst_cell(rounds):
 @pytest.mark.parametrize("rate, states", [(1060.0, ("met", "met")), (1040.0, ("not met", "not met")), (1055.0, ("met", "not met"))])
 def test_hot_reads_are_judged_by_innodb_and_by_the_sql_layer(rounds, rate, states):
     points = [*rounds("innodb", "read", 64, 8, INNODB_RATE), *rounds("quarry", "read", 64, 8, rate), *rounds(NO_TABLE, "constant", 64, 8, 1056.0 / 0.9)]
-    assert (verdict_of(points, "read-64kb").state, verdict_of(points, "constant-64kb").state) == states
+    read, constant = verdict_of(points, "read-64kb"), verdict_of(points, "constant-64kb")
+    assert (read.state, constant.state) == states
+    assert "1,173/s, 1.17x InnoDB, of which this is" in read.reason and read.figures["share_of_limit"] == pytest.approx(rate * 0.9 / 1056)
+    assert "InnoDB's read 0.85x" in constant.reason and constant.figures["innodb"]["median"] == pytest.approx(900 / 1056)
 
 
 def test_the_mix_at_its_threads_and_updates_beside_the_value(rounds):
