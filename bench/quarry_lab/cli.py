@@ -21,7 +21,7 @@ from .request import SCALES, LabError, Request, parse_options
 from .results import RunDirectory, open_run
 from .server import PLUGIN, ServerError
 from .session import execute
-from .target import PASSWORD_VARIABLE, engines_of, local_cluster, parse_address
+from .target import NDB_ALONE, PASSWORD_VARIABLE, engines_of, local_cluster, parse_address
 from .variants import KIB
 
 EXIT_INTERRUPTED = 130
@@ -108,15 +108,15 @@ def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
 
 def with_target(experiment: Experiment, request: Request, arguments: argparse.Namespace) -> Request:
     """
-    The request with the target's variants beside its own: --target's, else those of the NDB Cluster that scripts/ndb runs. As it is when
-    there is neither, or the experiment takes none.
+    The request with the target's variants beside its own: --target's, with every engine there; else those of the NDB Cluster that scripts/ndb
+    runs, with NDB alone, for InnoDB is in the private servers. As it is when there is neither, or the experiment takes none.
     """
     if not experiment.takes_target:
         return request
     address = parse_address(arguments.target, arguments.target_user) if arguments.target else local_cluster()
     if not address:
         return request
-    more = experiment.on_target(request.variants, engines_of(address))
+    more = experiment.on_target(request.variants, engines_of(address) if arguments.target else NDB_ALONE)
     return replace(request, target=address, variants=[*request.variants, *more])
 
 

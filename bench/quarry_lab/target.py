@@ -23,6 +23,7 @@ _OUR_SCHEMAS = "SHOW DATABASES LIKE '" + SCHEMA_PREFIX.replace("_", r"\_") + "%'
 PASSWORD_VARIABLE = "QUARRY_TARGET_PASSWORD"
 NDB_RUN = BUILD / "ndb" / "run"  # of `make ndb`: a directory for each node, with its process id
 NDB_SOCKET = NDB_RUN / "sql4" / "mysqld.sock"  # while that cluster runs
+NDB_ALONE = {"NDBCLUSTER"}  # of its engines, when nobody asked for more
 NDB_MANAGEMENT_PORT = 21186  # as scripts/ndb has it
 _SETTLE_SECONDS_MAX = 30
 _POLL_SECONDS = 0.5

@@ -31,6 +31,22 @@ def test_random_statements(own_server):
     assert done > summary.statements * 0.6, f"too few statements did anything: {summary.text()}"
 
 
+def test_a_program_may_leave_transactions_prepared(own_server):
+    """As a shrunk one does: the next begins without them, and needs no new server for that."""
+    server = own_server("twin-prepared")
+    pair = EnginePair(server)
+    program = [Statement("a", "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}")]
+    program += [
+        Statement("a", sql) for sql in ("XA START 'x1-{twin}'", "INSERT INTO t VALUES (1, REPEAT('x', 9000))", "XA END 'x1-{twin}'", "XA PREPARE 'x1-{twin}'")
+    ]
+    pair.run(program)
+    pid = server.pid
+    assert len(server.query("XA RECOVER")) == 2
+    assert pair.run(program) == len(program)
+    pair.reset()
+    assert (server.query("XA RECOVER"), server.pid) == ((), pid)
+
+
 def test_same_seed_same_program(tmp_path):
     programs = [Generator(f"{SEED}-{run}").program(300) for run in (1, 1, 2)]
     assert programs[0] == programs[1]

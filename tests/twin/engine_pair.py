@@ -135,8 +135,8 @@ class EnginePair:
             self.server.start()
             admin = self.server.connect(ssl_disabled=True)
         with admin.cursor() as cursor:
-            if prepared and self.end_prepared(cursor):
-                raise ServerError(f"prepared transactions that cannot be ended: {prepared}")
+            if prepared and (prepared := self.end_prepared(cursor)):
+                raise ServerError(f"prepared transactions that cannot be ended: {'; '.join(prepared)}")
             with contextlib.suppress(pymysql.err.Error):
                 cursor.execute("RESET MASTER")  # where there is a binary log, lest it fill the disk
             cursor.execute("CREATE DATABASE IF NOT EXISTS marker")
@@ -149,17 +149,20 @@ class EnginePair:
     @staticmethod
     def end_prepared(cursor):
         """Ends what an earlier program left prepared; its connection may take a moment to let go of it. Returns the
-        names of what it could not end."""
+        names of what it could not end, each with the reason."""
+        refused = {}
         for _ in range(200):
-            cursor.execute("XA RECOVER")
-            names = [row[3] for row in cursor.fetchall()]
+            cursor.execute("XA RECOVER FORMAT='SQL'")
+            names = [bytes(row[3]).decode() if isinstance(row[3], bytes) else row[3] for row in cursor.fetchall()]
             if not names:
                 return []
             for name in names:
-                with contextlib.suppress(pymysql.err.Error):
-                    cursor.execute(f"XA ROLLBACK '{name}'")
+                try:
+                    cursor.execute(f"XA ROLLBACK {name}")
+                except pymysql.err.Error as error:
+                    refused[name] = error
             time.sleep(0.05)
-        return names
+        return [f"{name}: {refused.get(name, 'listed again')}" for name in names]
 
     def ensure_alive(self):
         """A server that crashed may still be writing its last words; what it left may not even start, then it gets a

@@ -173,6 +173,18 @@ def test_a_target_is_measured_with_the_engines_that_it_has():
     assert ndb.session_sql == "SET ndb_blob_read_batch_bytes=65536, ndb_blob_write_batch_bytes=65536"
 
 
+def test_the_cluster_of_make_ndb_is_measured_with_ndb_alone_unless_it_is_named(monkeypatch):
+    monkeypatch.setattr(cli, "local_cluster", lambda: Address(socket="/ndb"))
+    monkeypatch.setattr(cli, "engines_of", lambda _address: {"INNODB", "NDBCLUSTER"})
+    experiment = EXPERIMENTS["e1"]
+
+    def added(*arguments):
+        request = cli.with_target(experiment, experiment.request(), cli.build_parser().parse_args(["bench", "--exp", "e1", *arguments]))
+        return {variants.ALL[key].engine for key in request.variants if key.startswith("target-")}
+
+    assert (added(), added("--target", "/ndb")) == ({"NDBCLUSTER"}, {"InnoDB", "NDBCLUSTER"})
+
+
 def test_without_a_cluster_of_make_ndb_nothing_is_added(tmp_path, monkeypatch):
     monkeypatch.setattr(target, "NDB_SOCKET", tmp_path / "mysqld.sock")
     assert target.local_cluster() is None
