@@ -137,6 +137,9 @@ class LabServer(ConnectedServer):
         self.execute(f"CREATE DATABASE {DATABASE}")
         self.execute(f"USE {DATABASE}")
         self.verify_pinned()
+        loaded = {row[0] for row in self.rows("SELECT PLUGIN_LIBRARY FROM information_schema.PLUGINS WHERE PLUGIN_STATUS = 'ACTIVE'")}
+        if missing := [name for name in self.plugins if f"{name}.so" not in loaded]:  # such a server starts, and says so in its log
+            raise ConfigurationError(f"the server did not load {', '.join(f'{name}.so' for name in missing)} (its log: {self.directory})")
 
     def _connect(self) -> None:
         self._connection = pymysql.connect(unix_socket=self.socket, user="root", autocommit=True, charset="utf8mb4", read_timeout=900, write_timeout=900)

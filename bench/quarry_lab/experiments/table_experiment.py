@@ -102,7 +102,7 @@ def make_servers(variants: list[Variant], request: Request, cache_bytes: int | N
         mine = [v for v in variants if v.server == key]
         plugin = builds[key] if any(v.needs_plugin for v in mine) else None
         extra = {**(_quarry_cache(request, cache_bytes or buffer_pool_bytes(request)) if plugin else {}), **request.mycnf}
-        plugins = ("blackhole",) if any(v.engine == "BLACKHOLE" for v in mine) else ()
+        plugins = ("ha_blackhole",) if any(v.engine == "BLACKHOLE" for v in mine) else ()
         servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), extra, cgroup=cgroup, plugins=plugins)
     return servers
 

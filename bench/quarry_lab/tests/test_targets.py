@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from quarry_lab import cli, sysbench
 from quarry_lab.cells import payload_rate
+from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
 from quarry_lab.experiments.targets_findings import INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
-from quarry_lab.lab_server import LabServer
 from quarry_lab.payload import Payload
 from quarry_lab.plan import Point
 from quarry_lab.progress import RunProgress
@@ -19,7 +19,7 @@ from quarry_lab.request import Settings
 from quarry_lab.results import RunDirectory
 from quarry_lab.runner import TableBench
 from quarry_lab.server import PLUGIN
-from quarry_lab.variants import KIB
+from quarry_lab.variants import ALL, KIB
 from rich.console import Console
 
 SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}
@@ -186,12 +186,13 @@ def test_a_look_is_asked_for_by_its_scale():
 
 
 @pytest.fixture
-def bench(tmp_path: Path):
+def bench(tmp_path: Path, monkeypatch):
     """A bench of tiny datasets on a private server, without a measuring run around it."""
     experiment, settings = Targets(), Settings(seconds=1, warmup_seconds=0, dataset_bytes=4 << 20, disk_reserve_bytes=0)
     request = replace(experiment.request(), settings=settings)
     run = RunDirectory(tmp_path / "run", experiment.identity(request))
-    lab = LabServer("main", tmp_path / "main", PLUGIN, rocksdb=False, extra=SMALL).start()
+    monkeypatch.setattr(table_experiment, "DATA", tmp_path)
+    lab = table_experiment.make_servers([ALL["quarry"], ALL[NO_ENGINE]], replace(request, plugin=PLUGIN, mycnf=SMALL))["main"].start()
     try:
         with Payload("random", 4 << 20) as random, Payload(TEXT3, 4 << 20) as text, RunProgress(Console(file=io.StringIO()), "t", [], 0) as progress:
             yield TableBench(Context(request, run, progress), {"main": lab}, {"random": random, TEXT3: text})
@@ -208,6 +209,13 @@ def test_each_operation_does_what_it_says(bench):
     updates_are_steady_gc_is_counted_and_the_payload_is_the_settings(bench, lab)
     the_constant_is_sent_whole_and_no_engine_is_asked(bench, lab)
     the_counter_moves_and_the_value_stays(bench, lab)
+    an_insert_without_an_engine_is_taken_and_thrown_away(bench, lab)
+
+
+def an_insert_without_an_engine_is_taken_and_thrown_away(bench, lab):
+    record = bench.measure(Point(1, "insert", SIZE, THREADS, NO_ENGINE))
+    assert record["result"]["total_rows_written"] > 1000
+    assert lab.rows("SELECT ENGINE, TRANSACTIONS FROM information_schema.ENGINES WHERE ENGINE = 'BLACKHOLE'") == [("BLACKHOLE", "NO")]
 
 
 def the_constant_is_sent_whole_and_no_engine_is_asked(bench, lab):
