@@ -153,7 +153,7 @@ class EnginePair:
         refused = {}
         for _ in range(200):
             cursor.execute("XA RECOVER FORMAT='SQL'")
-            names = [bytes(row[3]).decode() if isinstance(row[3], bytes) else row[3] for row in cursor.fetchall()]
+            names = [row[3] for row in cursor.fetchall()]  # quoted, as text
             if not names:
                 return []
             for name in names:

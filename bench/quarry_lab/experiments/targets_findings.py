@@ -23,7 +23,7 @@ QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB = COMPRESSED_VARIANTS = ("quarry-lz4", "inn
 INSERT_FLOORS = {32: {24: 1.8, 64: 2.2, 448: 2.0}, 8: {24: 1.4, 64: 1.7, 448: 1.9}, 1: {24: 1.0, 64: 1.05, 448: 1.3}}
 READ_FLOORS = {24: 1.0, 64: 1.05, 448: 1.2}
 MIX_FLOORS = {24: 1.1, 64: 1.4, 448: 1.6}
-MIX_THREADS, LARGE_THREADS = 16, 32
+READ_THREADS, MIX_THREADS, LARGE_THREADS = 8, 16, 32
 AT_THE_DEVICE = (LARGE_THREADS, 448)  # threads and KB: DEVICE_SHARE of its rate will do as well
 SMALL_FLOOR, COUNTER_FLOOR, CONSTANT_FLOOR = 0.97, 1.0, 0.9
 # operation -> lowest and highest thread count -> bytes written per payload byte; one thread may spend more for its latency
@@ -76,30 +76,32 @@ def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ord
     after the other, behind the SQL layer's own time, if the engine keeps values outside of the log. Nobody shares their cost with one client.
     """
     key = CellKey("insert", size_kib * KIB, threads)
-    ours, innodb, layer = (cells.summary(key, variant, throughput) for variant in ("quarry", INNODB, NO_ENGINE))
     writes = ordered.get(key.size_bytes) if threads == 1 else None
-    parts = [(text, part) for text, part in (("the SQL layer alone", layer), ("two ordered durable writes of the device alone", writes)) if part]
-    if not (parts and ours and innodb):
+    return _beside_limit(verdict, cells, key, {"the SQL layer alone": cells.summary(key, NO_ENGINE, throughput), "two ordered durable writes of the device alone": writes})
+
+
+def _beside_limit(verdict: Verdict, cells: Cells, key: CellKey, parts: dict[str, Summary | None]) -> Verdict:
+    """
+    The verdict with what an operation takes at the least: all of `parts` that were measured, one after the other, each as often a second as it alone is
+    possible. As it is when none was, or an engine was not.
+    """
+    ours, innodb = (cells.summary(key, variant, throughput) for variant in ("quarry", INNODB))
+    measured = {text: part for text, part in parts.items() if part}
+    if not (measured and ours and innodb):
         return verdict
-    limit = 1 / sum(1 / part.median for _text, part in parts)
-    text = ", ".join(f"{text} {part.median:,.0f}/s" for text, part in parts)
-    text = f"; {text}{f': together {limit:,.0f}/s' if len(parts) > 1 else ''}, {limit / innodb.median:.2f}x InnoDB, of which this is {ours.median / limit:.0%}"
-    figures = {**verdict.figures, **{text.replace(" ", "_") + "_per_second": figures_of(part) for text, part in parts},
+    limit = 1 / sum(1 / part.median for part in measured.values())
+    text = ", ".join(f"{text} {part.median:,.0f}/s" for text, part in measured.items())
+    text = f"; {text}{f': together {limit:,.0f}/s' if len(measured) > 1 else ''}, {limit / innodb.median:.2f}x InnoDB, of which this is {ours.median / limit:.0%}"
+    figures = {**verdict.figures, **{text.replace(" ", "_") + "_per_second": figures_of(part) for text, part in measured.items()},
                "limit_per_second": limit, "share_of_limit": ours.median / limit}
     return replace(verdict, reason=verdict.reason + text, figures=figures)
 
 
 def _read(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdict:
     finding = Finding(f"targets-read-{size_kib}kb", f"{size_kib} KB hot read: at least {floor}x InnoDB", f"lowest median ratio >= {floor}")
-    keys = _keys(cells, "read", size_kib)
-    verdict = judge_ratio(cells, finding, keys, floor, parameters)
-    found = [(layer, ours, innodb) for key in keys if (layer := cells.summary(replace(key, operation="constant"), NO_TABLE, throughput))
-             and (ours := cells.summary(key, "quarry", throughput)) and (innodb := cells.summary(key, INNODB, throughput))]
-    if not found:
-        return verdict
-    layer, ours, innodb = min(found, key=lambda item: item[1].median / item[2].median)
-    text = f"; a constant of that size, no engine at all: {layer.median:,.0f}/s, {layer.median / innodb.median:.2f}x InnoDB, of which this is {ours.median / layer.median:.0%}"
-    return replace(verdict, reason=verdict.reason + text, figures={**verdict.figures, "limit_per_second": layer.median, "share_of_limit": ours.median / layer.median})
+    verdict = judge_ratio(cells, finding, _keys(cells, "read", size_kib), floor, parameters)
+    key = CellKey("read", size_kib * KIB, READ_THREADS)
+    return _beside_limit(verdict, cells, key, {"a constant of that size and no engine": cells.summary(replace(key, operation="constant"), NO_TABLE, throughput)})
 
 
 def _mix(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdict:

@@ -125,6 +125,13 @@ def test_settings_are_verified_and_settling_leaves_nothing_dirty(server):
     server.execute("SET GLOBAL innodb_flush_log_at_trx_commit=1")
 
 
+def test_a_server_that_lacks_a_plugin_is_not_measured(tmp_path: Path):
+    lab = LabServer("main", tmp_path / "main", None, False, SMALL, plugins=("no_such",))
+    with pytest.raises(ConfigurationError, match=r"'main' lacks the plugin no_such\.so, looked for in .*plugin"):
+        lab.start()
+    assert not lab.directory.exists()
+
+
 def test_a_whole_run_is_recorded_resumed_and_cleaned_up(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path / "bench")
     monkeypatch.setattr(session, "DATA", tmp_path / "bench" / "data")
