@@ -31,8 +31,8 @@ class Estimate:
     pages_then_bytes: float
     segments_bytes: float  # each value once; GC lets dead ones take up to SPACE_AMPLIFICATION_MAX times that
     insert_ratio: dict[int, float]  # clients -> Quarry / InnoDB, rows per second
-    read_ratio: dict[int, float]
-    mix_ratio: dict[int, float]
+    read_ratio: float  # of READ_CLIENTS
+    mix_ratio: float  # of MIX_CLIENTS
     written_now: dict[int, float]  # clients -> bytes written for each byte of values
     written_then: dict[int, float]
     alternatives: dict[str, list[Alternative]]
@@ -53,8 +53,8 @@ def estimate(profile: Profile, advice: Advice) -> Estimate:
         scale * sum(innodb_bytes(row.heads, row.other_bytes, page) for row in rows),
         scale * sum(row.segment_bytes for row in rows),
         {clients: _insert_ratio(rows, clients) for clients in c.CLIENTS},
-        {clients: _mean(_ratio_of(row, c.HOT_READ, i) for row in rows) for i, clients in enumerate(c.CLIENTS)},
-        {clients: _mean(_ratio_of(row, c.MIX, i) for row in rows) for i, clients in enumerate(c.CLIENTS)},
+        _mean(interpolated(c.HOT_READ, _measured_bytes(row)) for row in rows),
+        _mean(interpolated(c.MIX, _measured_bytes(row)) for row in rows),
         {clients: _written(rows, clients, False) for clients in c.CLIENTS},
         {clients: _written(rows, clients, True) for clients in c.CLIENTS},
         {a.column: alternatives(profile, advice, a) for a in advice.columns})
@@ -104,10 +104,6 @@ def _insert_ratio(rows: list[_Fields], clients: int) -> float:
     innodb = sum(1 / interpolated(innodb_rates, row.bytes) for row in rows)
     quarry = sum(1 / interpolated(quarry_rates, _measured_bytes(row)) for row in rows)
     return innodb / quarry
-
-
-def _ratio_of(row: _Fields, figures: dict[int, tuple[float, ...]], index: int) -> float:
-    return interpolated({kb: ratios[index] for kb, ratios in figures.items()}, _measured_bytes(row))
 
 
 def _written(rows: list[_Fields], clients: int, of_quarry: bool) -> float:

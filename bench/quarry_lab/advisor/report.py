@@ -176,8 +176,8 @@ def _print_estimate(console: Console, findings: Findings) -> None:
     table.add_row("disk", human_bytes(found.pages_now_bytes), human_bytes(found.disk_then_bytes))
     table.add_row(f"bytes written per byte inserted, {clients} clients", _by_clients(found.written_now, ".2f"), _by_clients(found.written_then, ".2f"))
     table.add_row(f"durable inserts, {clients} clients", "1", _by_clients(found.insert_ratio, ".2f"))
-    table.add_row(f"hot reads, {clients} clients", "1", _by_clients(found.read_ratio, ".2f"))
-    table.add_row(f"90/10 mix, {clients} clients", "1", _by_clients(found.mix_ratio, ".2f"))
+    table.add_row(f"hot reads, {c.READ_CLIENTS} clients", "1", f"{found.read_ratio:.2f}")
+    table.add_row(f"90/10 mix, {c.MIX_CLIENTS} clients", "1", f"{found.mix_ratio:.2f}")
     console.print(table, highlight=False)
     rates = "; ".join(f"{codec} {human_bytes(into)}/s in, {human_bytes(out)}/s out" for codec, (into, out) in findings.profile.codec_rates.items())
     console.print(f"[dim]From: {c.SOURCES['speeds and bytes written']}. Without --trial nothing was measured on Quarry. Dead values take up to "

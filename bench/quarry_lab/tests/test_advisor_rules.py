@@ -172,7 +172,7 @@ def test_estimate_of_a_measured_size_is_the_measurement():
     profile = make_profile(columns={"v": [64 * KIB] * 10}, complete=False)
     found = estimate(profile, rules.advise(profile))
     assert found.rows == 10_000
-    assert (found.insert_ratio[32], found.read_ratio[8], found.mix_ratio[1]) == pytest.approx((10300 / 4876, 0.84, 0.82))
+    assert (found.insert_ratio[32], found.read_ratio, found.mix_ratio) == pytest.approx((4315 / 2839, 0.99, 1.06))
     assert found.written_now[32] == pytest.approx(2.28) and found.written_then[32] == pytest.approx(1.04)
     assert found.pages_now_bytes == pytest.approx(10_000 * sizes.innodb_bytes([64 * KIB], 20, 16384))
     assert found.segments_bytes == pytest.approx(10_000 * (64 * KIB + 92))
@@ -199,9 +199,8 @@ def test_measured_constants_are_those_of_readme():
     assert inserts == c.INSERT
     found = {}
     for line in readme.splitlines():
-        if match := re.match(r"\| (\d+) KB(?: \(in the row\))? \| ([\d.]+[^|]* / [^|]*) \| ([\d.]+[^|]* / [^|]*) \|$", line.replace("**", "")):
-            read, mix = (tuple(float(part.split()[0]) for part in cell.split(" / ")) for cell in match.groups()[1:])
-            found[int(match[1])] = read, mix
+        if match := re.match(r"\| (\d+) KB(?: \(in the row\))? \| ([\d.]+) \([\d.-]+\) \| ([\d.]+) \([\d.-]+\) \|$", line.replace("**", "")):
+            found[int(match[1])] = float(match[2]), float(match[3])
     assert found == {size: (c.HOT_READ[size], c.MIX[size]) for size in c.HOT_READ}
 
 
