@@ -15,15 +15,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import stats
 
 PROBE_SPAN_BYTES = 64 << 20  # of files that are written over
-PROBE_BLOCK_BYTES = 4096
-PROBE_VALUE_BYTES = (24 << 10, 64 << 10, 448 << 10)
 SECTOR_BYTES = 512  # /proc/diskstats counts in these, whatever the device's own sector is
 
 
@@ -251,31 +248,6 @@ def durable_write_latencies(directory: Path, bytes_each: int = 65536, seconds: f
     return latencies
 
 
-def ordered_write_latencies(directory: Path, value_bytes: int, seconds: float = 0.5) -> list[float]:
-    """
-    Seconds of each pair of durable writes, one after the other: `value_bytes` (multiple of a block) into one file, then a block into a second one;
-    single-threaded, into space written and flushed before. It is the least that a commit waits for which must not be on disk before its value is.
-    """
-    paths = [directory / f"quarry-probe-{os.getpid()}-{name}" for name in ("value", "log")]
-    with ExitStack() as stack:
-        files = []
-        for path in paths:
-            stack.callback(path.unlink, missing_ok=True)
-            files.append(fd := _open_direct(path))
-            stack.callback(os.close, fd)
-            _write_once(fd)
-        writes = [(fd, memoryview(_aligned_random(size)), size) for fd, size in zip(files, (value_bytes, PROBE_BLOCK_BYTES), strict=True)]
-        latencies, count, deadline = [], 0, time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            started = time.monotonic()
-            for fd, data, size in writes:
-                os.pwrite(fd, data, count % (PROBE_SPAN_BYTES // size) * size)
-                os.fdatasync(fd)
-            latencies.append(time.monotonic() - started)
-            count += 1
-    return latencies
-
-
 def _write_once(fd: int) -> None:
     block = memoryview(_aligned_random(1 << 20))
     for offset in range(0, PROBE_SPAN_BYTES, 1 << 20):
@@ -289,7 +261,6 @@ def probe(directory: Path, seconds: float = 3.0) -> dict:
     rate = sequential_write_rate(directory, seconds, bytes_max=budget)
     growing = durable_write_latencies(directory)
     overwriting = durable_write_latencies(directory, overwrite=True)
-    ordered = {size: stats.summarize(ordered_write_latencies(directory, size)) for size in PROBE_VALUE_BYTES}
     return {
         "time": time.time(),
         "sequential_write_bytes_per_second": rate,
@@ -297,7 +268,6 @@ def probe(directory: Path, seconds: float = 3.0) -> dict:
         "durable_64KB_growing_us_p95": stats.percentile(growing, 95) * 1e6,
         "durable_64KB_overwriting_us_median": stats.summarize(overwriting).median * 1e6,
         "durable_64KB_overwriting_us_p95": stats.percentile(overwriting, 95) * 1e6,
-        "value_then_block_us_median": {str(size): found.median * 1e6 for size, found in ordered.items()},
     }
 
 

@@ -12,11 +12,12 @@ pass before and one after the load leave both ends alike, so that what GC rewrit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from . import device, noise, stats, sysbench
+from . import device, noise, ordered_commits, stats, sysbench
 from .experiments.base import Bench, Context
 from .lab_server import LabServer
 from .payload import Payload
@@ -31,11 +32,15 @@ DatasetKey = tuple[str, int, str]  # variant, size, setting
 
 
 class TableBench(Bench):
-    """Externally synchronised. `servers` by key, `payloads` by kind; the caller starts and closes them."""
+    """
+    Externally synchronised. `servers` by key, `payloads` by kind; the caller starts and closes them. commit_loads: pairs of threads and bytes of a value
+    whose ordered commits are measured whenever the device is (ordered_commits).
+    """
 
-    def __init__(self, context: Context, servers: dict[str, Server], payloads: dict[str, Payload]):
+    def __init__(self, context: Context, servers: dict[str, Server], payloads: dict[str, Payload], commit_loads: Sequence[tuple[int, int]] = ()):
         self.directory, self.progress, self.settings = context.run, context.progress, context.request.settings
         self.servers, self.payloads, self.payload = servers, payloads, payloads[context.request.payload]
+        self._commit_loads = commit_loads
         self.write_rate = 0.0  # the device's own, for the space that an insert point may need
         self._conditioned = False
         self._memory_of: dict[DatasetKey, dict] = {}
@@ -79,7 +84,10 @@ class TableBench(Bench):
             self.progress.step("measuring the device's own rate")
             for server in private:
                 server.settle()
-            result = device.probe(Path(private[0].directory).parent, self.settings.device_probe_seconds)
+            directory = Path(private[0].directory).parent
+            result = device.probe(directory, self.settings.device_probe_seconds)
+            if self._commit_loads:
+                result["ordered_commits"] = ordered_commits.probe(directory, self._commit_loads)
             probes.append({"round": round_number, **result})
             self.directory.update_session("device_probes", probes)
         self.write_rate = max(p["sequential_write_bytes_per_second"] for p in probes)

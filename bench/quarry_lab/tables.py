@@ -24,12 +24,6 @@ def device_rate(run: dict) -> stats.Summary | None:
     return stats.summarize(probes) if probes else None
 
 
-def ordered_write_rates(run: dict) -> dict[int, stats.Summary]:
-    """By bytes of the value: how often a second the device alone makes it durable and then one block more, over all probes of the run. Older runs have none."""
-    probes = [p["value_then_block_us_median"] for session in run["sessions"] for p in session.get("device_probes", []) if "value_then_block_us_median" in p]
-    return {int(size): stats.summarize([1e6 / probe[size] for probe in probes]) for size in (probes[0] if probes else ())}
-
-
 def _range(summary: stats.Summary, form: Callable[[float], str]) -> str:
     return f"{form(summary.low)}-{form(summary.high)}" if summary.rounds > 1 else ""
 

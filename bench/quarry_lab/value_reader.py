@@ -13,20 +13,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import clients
+from .clients import SOURCES
 from .links import LOOPBACK
 from .payload import Payload
 from .program import ProgramError, RunningProgram
-from .server import BUILD, MARIADB, REPOSITORY
+from .server import BUILD, MARIADB
 
 PASSWORD_VARIABLE = "QUARRY_READER_PASSWORD"  # bench/clients/read_values.cc
-SOURCES = REPOSITORY / "bench" / "clients"
-PROGRAMS = BUILD / "bench-clients"
 HEADERS = MARIADB.parent / "headers"
 NDB = BUILD / "ndb"
 NDB_LIBRARY = NDB / "build" / "library_output_directory" / "libndbclient.so"
 NDB_API_PATH = "ndbapi"
-COMPILE_SECONDS_MAX, FILL_SECONDS_MAX = 600, 1800
-COMPILE = ("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
+FILL_SECONDS_MAX = 1800
 
 
 class ReaderError(ProgramError):
@@ -43,11 +42,11 @@ def embedded_library() -> Path | None:
 
 
 def sources() -> list[Path]:
-    return sorted(path for path in SOURCES.iterdir() if path.suffix in (".cc", ".h"))
+    return sorted({path for build in (CLIENT, EMBEDDED, NDB_API) for path in build.sources()})
 
 
 def needs() -> list[str]:
-    missing = [f"{tool} (scripts/setup installs it)" for tool in ("g++", "mariadb_config") if not shutil.which(tool)]
+    missing = clients.needs() + ([] if shutil.which("mariadb_config") else ["mariadb_config (scripts/setup installs it)"])
     if not embedded_library():
         missing.append(f"libmariadbd.so.19 under {MARIADB} (scripts/fetch-mariadb gets it)")
     return missing
@@ -71,7 +70,7 @@ class _Build:
 
 
 def _client_flags() -> list[str]:
-    return [word for what in ("--cflags", "--libs") for word in _Run(["mariadb_config", what]).wait(COMPILE_SECONDS_MAX).split()]
+    return [word for what in ("--cflags", "--libs") for word in _Run(["mariadb_config", what]).wait(clients.COMPILE_SECONDS_MAX).split()]
 
 
 def _embedded_flags() -> list[str]:
@@ -92,14 +91,7 @@ CLIENT, EMBEDDED, NDB_API = (_Build("read_values", "read_values.cc", _client_fla
 
 
 def build(what: _Build) -> Path:
-    """The compiled program; compiled anew when a source of it is newer."""
-    program = PROGRAMS / what.name
-    if program.exists() and program.stat().st_mtime > max(path.stat().st_mtime for path in what.sources()):
-        return program
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    units = [str(path) for path in what.sources() if path.suffix == ".cc"]
-    _Run([*COMPILE, *units, "-o", str(program), *what.flags()]).wait(COMPILE_SECONDS_MAX)
-    return program
+    return clients.compiled(what.name, what.sources(), what.flags)
 
 
 @dataclass(frozen=True)

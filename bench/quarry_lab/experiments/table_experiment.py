@@ -56,6 +56,10 @@ class TableExperiment(Experiment):
         wanted = {v.server for v in self.variants(request) if v.needs_plugin}
         return super().identity(request) | {f"{key}_plugin_sha256": file_sha256(path) for key, path in builds.items() if key in wanted and path}
 
+    def commit_loads(self, request: Request) -> list[tuple[int, int]]:
+        """Threads and bytes of a value for which the device's ordered commits are measured beside the points; each takes up to 3 seconds a round."""
+        return []
+
     def needs(self, request: Request) -> list[str]:
         missing = server_needs([v for v in self.variants(request) if v.server != TARGET], request)
         return missing + (target.needs(request.target) if request.target else [])
@@ -69,7 +73,7 @@ class TableExperiment(Experiment):
         blocks = self.plan(request)
         loading = sum(len({p.variant for p in b.points if p.operation not in WITHOUT_DATASET}) for b in blocks)
         loaded_bytes = loading * request.settings.dataset_bytes * 2
-        probing = request.rounds * (request.settings.device_probe_seconds + 4)
+        probing = request.rounds * (request.settings.device_probe_seconds + 4 + 3 * len(self.commit_loads(request)))
         return SERVER_SECONDS + loaded_bytes / CONDITIONING_BYTES_PER_SECOND + probing
 
     @contextmanager
@@ -84,7 +88,7 @@ class TableExperiment(Experiment):
             for server in servers.values():
                 stack.callback(server.close)
                 server.start()
-            yield TableBench(context, servers, payloads)
+            yield TableBench(context, servers, payloads, self.commit_loads(request))
 
     def line(self, record: dict) -> str:
         return super().line({**record, "operation": OPERATION_LABELS[record["operation"]]}) + line(record)

@@ -13,12 +13,13 @@ from typing import ClassVar
 from rich import box
 from rich.table import Table
 
+from .. import clients, ordered_commits
 from ..cells import Cells
 from ..methods import ROCKSDB_OPTIONS
 from ..plan import Cell, Point
 from ..request import Request
 from ..results import RunDirectory
-from ..tables import bytes_written_figure, device_rate, median_text, ordered_write_rates, size_label, throughput_figure
+from ..tables import bytes_written_figure, device_rate, median_text, size_label, throughput_figure
 from ..variants import CORE_SIZES_KIB, KIB
 from ..verdicts import Verdict
 from . import targets_findings
@@ -82,7 +83,11 @@ class Targets(TableExperiment):
 
     def needs(self, request: Request) -> list[str]:
         own = [] if request.payload == "random" else ["no --payload: it measures incompressible values, and compressible ones beside them"]
-        return [*super().needs(request), *own]
+        return [*super().needs(request), *own, *(clients.needs() if self.commit_loads(request) else [])]
+
+    def commit_loads(self, request: Request) -> list[tuple[int, int]]:
+        """Of the inserts that write values outside of their rows."""
+        return sorted({(c.threads, c.size_bytes) for c in grid_cells(request) if c.operation == "insert" and not c.setting and c.size_bytes > 4 * KIB})
 
     def seconds_of(self, request: Request, point: Point) -> float:
         """Before a steady update the dataset is written over for as long."""
@@ -91,7 +96,7 @@ class Targets(TableExperiment):
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"], ordered_write_rates(run.run))
+        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"], ordered_commits.rates(run.run))
 
     def figures(self, run: RunDirectory) -> dict:
         cells = self.cells_of(run)

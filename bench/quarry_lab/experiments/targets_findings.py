@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..cells import CellKey, Cells, payload_rate, throughput
+from ..ordered_commits import GROWING, WRITTEN
 from ..stats import Summary, paired_ratio
 from ..variants import KIB
 from ..verdicts import NOT_APPLICABLE, Finding, Verdict, figures_of, judge, not_measured
@@ -35,9 +36,11 @@ SMALL = Finding("targets-4kb", f"4 KB whole in the row, insert, read and mix: at
                 f"lowest median ratio >= {SMALL_FLOOR}")
 COUNTER = Finding("targets-counter", f"update of an INT in rows with 64 KB values: at least {COUNTER_FLOOR}x InnoDB", f"lowest median ratio >= {COUNTER_FLOOR}")
 
+Ordered = dict[tuple[int, int, str], Summary]  # ordered_commits.rates
 
-def verdicts(cells: Cells, rate: Summary | None, parameters: dict, ordered: dict[int, Summary] | None = None) -> list[Verdict]:
-    """rate: the device's raw sequential rate. ordered: by bytes of a value, how often a second the device alone writes it and then a block."""
+
+def verdicts(cells: Cells, rate: Summary | None, parameters: dict, ordered: Ordered | None = None) -> list[Verdict]:
+    """rate: the device's raw sequential rate. ordered: what the device alone gives to commits behind their values."""
     counter_keys = [k for k in cells.keys() if k.operation == "counter"]
     return [
         *(_with_limit(_insert(cells, threads, size, floor, rate, parameters), cells, threads, size, ordered or {}) for threads, floors in INSERT_FLOORS.items() for size, floor in floors.items()),
@@ -69,29 +72,38 @@ def _insert(cells: Cells, threads: int, size_kib: int, floor: float, rate: Summa
     return judge_ratio_or_device(cells, finding, key, floor, rate, parameters)
 
 
-def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ordered: dict[int, Summary]) -> Verdict:
+def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ordered: Ordered) -> Verdict:
     """
-    What no engine can beat on this machine. With many clients: what the SQL layer does in a second when the engine does nothing (BLACKHOLE). A lone client's
-    commit also waits for its value and then for the log, for a value may not be missing where a commit is found: two durable writes of the device, one
-    after the other, behind the SQL layer's own time, if the engine keeps values outside of the log. Nobody shares their cost with one client.
+    What no engine can beat on this machine that keeps values outside of its log: the SQL layer alone (the engine does nothing: BLACKHOLE), and the device alone,
+    which makes the value durable and then the log, for a value may not be missing where a commit is found (into space written before, groups formed the better
+    way). A lone client does one after the other; several overlap, and the scarcer of both decides. Also said: what the device gives where the values' file grows.
     """
     key = CellKey("insert", size_kib * KIB, threads)
-    writes = ordered.get(key.size_bytes) if threads == 1 else None
-    return _beside_limit(verdict, cells, key, {"the SQL layer alone": cells.summary(key, NO_ENGINE, throughput), "two ordered durable writes of the device alone": writes})
+    written, growing = (ordered.get((threads, key.size_bytes, file)) for file in (WRITTEN, GROWING))
+    parts = {"the SQL layer alone": cells.summary(key, NO_ENGINE, throughput), "two ordered durable writes of the device alone": written}
+    found = _beside_limit(verdict, cells, key, parts, one_by_one=threads == 1)
+    ours = cells.summary(key, "quarry", throughput)
+    if not (growing and ours) or found is verdict:
+        return found
+    share = ours.median / growing.median
+    return replace(found, reason=f"{found.reason}; the two writes where the values' file grows {growing.median:,.0f}/s, of which this is {share:.0%}",
+                   figures={**found.figures, "growing_per_second": figures_of(growing), "share_of_growing": share})
 
 
-def _beside_limit(verdict: Verdict, cells: Cells, key: CellKey, parts: dict[str, Summary | None]) -> Verdict:
+def _beside_limit(verdict: Verdict, cells: Cells, key: CellKey, parts: dict[str, Summary | None], one_by_one: bool = False) -> Verdict:
     """
-    The verdict with what an operation takes at the least: all of `parts` that were measured, one after the other, each as often a second as it alone is
-    possible. As it is when none was, or an engine was not.
+    The verdict with the most that is possible: of `parts` that were measured the scarcest, or, one_by_one, all of them after each other in every operation.
+    As it is when none was, or an engine was not.
     """
     ours, innodb = (cells.summary(key, variant, throughput) for variant in ("quarry", INNODB))
     measured = {text: part for text, part in parts.items() if part}
     if not (measured and ours and innodb):
         return verdict
-    limit = 1 / sum(1 / part.median for part in measured.values())
+    rates = [part.median for part in measured.values()]
+    limit = 1 / sum(1 / rate for rate in rates) if one_by_one else min(rates)
     text = ", ".join(f"{text} {part.median:,.0f}/s" for text, part in measured.items())
-    text = f"; {text}{f': together {limit:,.0f}/s' if len(measured) > 1 else ''}, {limit / innodb.median:.2f}x InnoDB, of which this is {ours.median / limit:.0%}"
+    how = f": {'together' if one_by_one else 'at most'} {limit:,.0f}/s" if len(measured) > 1 else ""
+    text = f"; {text}{how}, {limit / innodb.median:.2f}x InnoDB, of which this is {ours.median / limit:.0%}"
     figures = {**verdict.figures, **{text.replace(" ", "_") + "_per_second": figures_of(part) for text, part in measured.items()},
                "limit_per_second": limit, "share_of_limit": ours.median / limit}
     return replace(verdict, reason=verdict.reason + text, figures=figures)

@@ -74,6 +74,18 @@ def test_a_foreign_process_with_a_recorded_id_is_left_alone(ndb):
             foreign.kill()
 
 
+def test_a_server_that_works_in_its_data_directory_is_ours_too(ndb):
+    """mysqld changes into it; a directory beside the node's is somebody else's."""
+    for name, ours in (("sql4/data", True), ("sql44", False)):
+        (ndb.RUN / name).mkdir(parents=True)
+        with subprocess.Popen(["sleep", "600"], cwd=ndb.RUN / name) as process:
+            try:
+                (ndb.RUN / "sql4" / "quarry.pid").write_text(f"{process.pid}\n")
+                assert (ndb.pid_of("sql4") == process.pid) is ours
+            finally:
+                process.kill()
+
+
 def test_our_own_process_is_found_and_ended(ndb, capsys):
     ndb.PROGRAMS.mkdir(parents=True)
     program = ndb.PROGRAMS / "ndb_mgmd"

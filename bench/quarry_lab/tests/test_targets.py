@@ -1,7 +1,7 @@
 """The project's targets: their rules on synthetic rounds, and that each operation of theirs does what it says, on a private server."""
 
 import io
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
 from quarry_lab.experiments.targets_findings import INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
+from quarry_lab.ordered_commits import GROWING, WRITTEN, Commits
 from quarry_lab.payload import Payload
 from quarry_lab.plan import Point
 from quarry_lab.progress import RunProgress
@@ -28,9 +29,9 @@ INNODB_RATE = 1000.0
 
 
 class Run:
-    def __init__(self, points, rounds=3, device_rate=DEVICE_RATE, ordered_us=None):
+    def __init__(self, points, rounds=3, device_rate=DEVICE_RATE, ordered=None):
         self.points = points
-        probe = {"round": 1, "sequential_write_bytes_per_second": device_rate} | ({"value_then_block_us_median": ordered_us} if ordered_us else {})
+        probe = {"round": 1, "sequential_write_bytes_per_second": device_rate} | ({"ordered_commits": ordered} if ordered else {})
         self.run = {"parameters": {"name": "targets", "rounds": rounds, "settings": {"seconds": 10}, "payload": "random"},
                     "sessions": [{"device_probes": [probe]}]}
 
@@ -87,19 +88,31 @@ def test_the_largest_insert_may_reach_the_device_instead(rounds):
     assert verdict_of(points, "insert-448kb-x8", device_rate=taken).state == "not met"
 
 
+def commits(threads, rate, file=WRITTEN, gather=False, size_kib=64):
+    return asdict(Commits(threads, size_kib * KIB, file, gather, rate))
+
+
 def test_inserts_stand_beside_what_the_sql_layer_and_two_ordered_writes_allow(rounds):
     both = [*rounds("innodb", "insert", 64, 1, INNODB_RATE), *rounds("quarry", "insert", 64, 1, 900.0)]
-    probe = {str(64 * KIB): 800.0, str(24 * KIB): 500.0}
-    found = verdict_of(both, "insert-64kb-x1", ordered_us=probe)
+    probe = [commits(1, 1250.0), commits(1, 2000.0, size_kib=24), commits(8, 9999.0)]
+    found = verdict_of(both, "insert-64kb-x1", ordered=probe)
     assert found.state == "not met" and "two ordered durable writes of the device alone 1,250/s, 1.25x InnoDB, of which this is 72%" in found.reason
     assert found.figures["limit_per_second"] == pytest.approx(1250) and found.figures["share_of_limit"] == pytest.approx(0.72)
     assert "alone" not in verdict_of(both, "insert-64kb-x1").reason, "a run of before has neither"
-    with_layer = verdict_of([*both, *rounds(NO_ENGINE, "insert", 64, 1, 5000.0)], "insert-64kb-x1", ordered_us=probe)
+    with_layer = verdict_of([*both, *rounds(NO_ENGINE, "insert", 64, 1, 5000.0)], "insert-64kb-x1", ordered=probe)
     assert "the SQL layer alone 5,000/s, two ordered durable writes of the device alone 1,250/s: together 1,000/s, 1.00x InnoDB, of which this is 90%" in with_layer.reason
+
+
+def test_with_many_clients_the_scarcer_of_both_is_the_limit(rounds):
     eight = [*rounds("innodb", "insert", 64, 8, INNODB_RATE), *rounds("quarry", "insert", 64, 8, 900.0)]
-    assert "alone" not in verdict_of(eight, "insert-64kb-x8", ordered_us=probe).reason, "they share their flushes"
-    capped = verdict_of([*eight, *rounds(NO_ENGINE, "insert", 64, 8, 1800.0)], "insert-64kb-x8", ordered_us=probe)
+    capped = verdict_of([*eight, *rounds(NO_ENGINE, "insert", 64, 8, 1800.0)], "insert-64kb-x8", ordered=[commits(1, 10.0)])
     assert "the SQL layer alone 1,800/s, 1.80x InnoDB, of which this is 50%" in capped.reason
+    probe = [commits(8, 1000.0), commits(8, 1200.0, gather=True), commits(8, 750.0, GROWING), commits(8, 700.0, GROWING, gather=True)]
+    found = verdict_of([*eight, *rounds(NO_ENGINE, "insert", 64, 8, 1800.0)], "insert-64kb-x8", ordered=probe)
+    assert "device alone 1,200/s: at most 1,200/s, 1.20x InnoDB, of which this is 75%; the two writes where the values' file grows 750/s, of which this is 120%" in found.reason
+    assert found.figures["share_of_growing"] == pytest.approx(1.2)
+    layer = verdict_of([*eight, *rounds(NO_ENGINE, "insert", 64, 8, 1100.0)], "insert-64kb-x8", ordered=probe)
+    assert "at most 1,100/s" in layer.reason
 
 
 def test_small_values_are_judged_by_their_worst_cell(rounds):
