@@ -33,6 +33,7 @@ namespace quarry_lab {
 namespace {
 
 constexpr size_t kTransactionBytes = 1 << 20;  // of a fill
+constexpr size_t kStatementRowsMax = 64;       // of a fill: a cluster takes a round trip for each statement
 
 MYSQL* Connect(const Options& options) {
   MYSQL* connection = mysql_init(nullptr);
@@ -237,6 +238,15 @@ void RunFirst(const Options& options) {
   mysql_close(connection);
 }
 
+/// An INSERT of `rows` rows of a key and a value, ready to be bound.
+MYSQL_STMT* PrepareInsert(MYSQL* connection, const Options& options, int64_t rows) {
+  std::string text = "INSERT INTO " + options.table + " VALUES (?, ?)";
+  for (int64_t i = 1; i < rows; ++i) text += ", (?, ?)";
+  MYSQL_STMT* statement = mysql_stmt_init(connection);
+  if (mysql_stmt_prepare(statement, text.data(), text.size()) != 0) Fail(text, mysql_stmt_error(statement));
+  return statement;
+}
+
 /// Rows 1..rows, each a slice of the payload at a random byte offset.
 void Fill(const Options& options) {
   const int file = ::open(options.payload_path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -244,25 +254,39 @@ void Fill(const Options& options) {
   if (bytes == MAP_FAILED || options.payload_bytes <= options.value_bytes)
     Fail("--payload-path " + options.payload_path, "cannot be used");
   MYSQL* connection = Connect(options);
-  MYSQL_STMT* statement = mysql_stmt_init(connection);
-  const std::string text = "INSERT INTO " + options.table + " VALUES (?, ?)";
-  if (mysql_stmt_prepare(statement, text.data(), text.size()) != 0) Fail(text, mysql_stmt_error(statement));
   std::mt19937_64 random(options.value_bytes);
-  const int64_t rows_each = 1 + static_cast<int64_t>(kTransactionBytes / options.value_bytes);
-  for (int64_t id = 1; id <= options.rows; ++id) {
-    if (rows_each == 1 || id % rows_each == 1) Query(connection, "BEGIN");
-    long long key = id;  // NOLINT(google-runtime-int): what MYSQL_TYPE_LONGLONG binds
-    MYSQL_BIND bind[2]{};
-    bind[0].buffer_type = MYSQL_TYPE_LONGLONG;
-    bind[0].buffer = &key;
-    bind[1].buffer_type = MYSQL_TYPE_LONG_BLOB;
-    bind[1].buffer = static_cast<char*>(bytes) + random() % (options.payload_bytes - options.value_bytes);
-    bind[1].buffer_length = options.value_bytes;
-    if (mysql_stmt_bind_param(statement, bind) != 0 || mysql_stmt_execute(statement) != 0)
-      Fail(text, mysql_stmt_error(statement));
-    if (id % rows_each == 0 || id == options.rows) Query(connection, "COMMIT");
+  const auto statement_rows =
+      static_cast<int64_t>(std::clamp<size_t>(kTransactionBytes / options.value_bytes, 1, kStatementRowsMax));
+  const int64_t transaction_rows =
+      std::max<int64_t>(1, static_cast<int64_t>(kTransactionBytes / options.value_bytes) / statement_rows) *
+      statement_rows;
+  MYSQL_STMT* statement = nullptr;
+  int64_t prepared_rows = 0;
+  for (int64_t first = 1; first <= options.rows; first += statement_rows) {
+    const int64_t count = std::min(statement_rows, options.rows - first + 1);
+    if (count != prepared_rows) {
+      if (statement != nullptr) mysql_stmt_close(statement);
+      statement = PrepareInsert(connection, options, count);
+      prepared_rows = count;
+    }
+    if ((first - 1) % transaction_rows == 0) Query(connection, "BEGIN");
+    std::vector<long long> keys(
+        static_cast<size_t>(count));  // NOLINT(google-runtime-int): what MYSQL_TYPE_LONGLONG binds
+    std::vector<MYSQL_BIND> bind(2 * keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      keys[i] = first + static_cast<int64_t>(i);
+      bind[2 * i].buffer_type = MYSQL_TYPE_LONGLONG;
+      bind[2 * i].buffer = &keys[i];
+      bind[2 * i + 1].buffer_type = MYSQL_TYPE_LONG_BLOB;
+      bind[2 * i + 1].buffer = static_cast<char*>(bytes) + random() % (options.payload_bytes - options.value_bytes);
+      bind[2 * i + 1].buffer_length = options.value_bytes;
+    }
+    if (mysql_stmt_bind_param(statement, bind.data()) != 0 || mysql_stmt_execute(statement) != 0)
+      Fail("INSERT INTO " + options.table, mysql_stmt_error(statement));
+    const int64_t last = first + count - 1;
+    if (last % transaction_rows == 0 || last == options.rows) Query(connection, "COMMIT");
   }
-  mysql_stmt_close(statement);
+  if (statement != nullptr) mysql_stmt_close(statement);
   mysql_close(connection);
   ::munmap(bytes, options.payload_bytes);
   ::close(file);
