@@ -83,7 +83,7 @@ class AutoIncrement(TableExperiment):
 
     def default_request(self) -> Request:
         return Request(self.name, list(LOADS), [ROW, WIDE_ROW], [THREADS], [*ID_VARIANTS, *fronts_bench.WAYS, *WIDE_VARIANTS],
-                       settings=Settings(batch_rows=BATCH_ROWS, dataset_bytes=WIDE_ROWS * WIDE_ROW), mycnf=dict(BUFFER_POOL))
+                       settings=Settings(warmup_seconds=1, batch_rows=BATCH_ROWS, dataset_bytes=WIDE_ROWS * WIDE_ROW), mycnf=dict(BUFFER_POOL))
 
     def quick(self, request: Request) -> Request:
         """Of each load the ends; a tenth of the rows."""

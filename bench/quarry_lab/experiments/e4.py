@@ -55,6 +55,11 @@ class Way:
     def variant(self) -> Variant:
         return ALL[self.table]
 
+    @property
+    def is_protocol(self) -> bool:
+        """An SQL statement on a kept connection: what the compressed protocol concerns."""
+        return self.path in ("text", "prepared") and not self.embedded
+
 
 PRIVATE_WAYS = {
     "text": Way("SQL text", "text"),
@@ -68,6 +73,8 @@ PRIVATE_WAYS = {
 }
 # What every server of the family has; NDB's head is pinned to its own default, 256 bytes.
 SQL_WAYS = ("text", "text-compressed", "prepared", "connect")
+# Of the default grid the other ways are measured at these sizes only: between them the protocol is what differs from size to size.
+EVERY_WAY_SIZES = (SMALL, 64 * KIB)
 TARGET_TABLES = {"innodb": "target-innodb", "quarry": "target-quarry-default", "ndb": "target-ndb-head"}
 
 
@@ -135,7 +142,9 @@ class Protocols(Experiment):
         return [*ways, NDB_API_WAY] if "NDBCLUSTER" in engines and value_reader.has_ndb_api() and target.local_cluster() else ways
 
     def cells(self, request: Request) -> list[Cell]:
-        return [Cell("fetch", key, size, count) for size in request.sizes_bytes for key in request.variants for count in request.threads]
+        is_whole = request.scale == "full" or request.sizes_bytes != list(SIZES)
+        return [Cell("fetch", key, size, count) for size in request.sizes_bytes for key in request.variants for count in request.threads
+                if is_whole or size in EVERY_WAY_SIZES or WAYS[key].is_protocol]
 
     def identity(self, request: Request) -> dict:
         plugin = request.plugin and file_sha256(request.plugin)

@@ -139,6 +139,19 @@ def test_every_listed_experiment_is_planned_at_every_scale(name):
     assert experiment.request().rounds >= 3 and experiment.request().settings.seconds >= 10
 
 
+def test_the_normal_grids_leave_out_what_only_a_whole_grid_needs():
+    e1, e4 = EXPERIMENTS["e1"], EXPERIMENTS["e4"]
+    threads = {size: {c.threads for c in e1.cells(e1.request("normal")) if c.size_bytes == size * KIB} for size in (4, 24, 64, 448)}
+    assert threads == {4: {8, 32}, 24: {8, 32}, 64: {2, 8, 32}, 448: {8, 32}}
+    protocol = {"text", "text-compressed", "prepared", "innodb-prepared"}
+    ways = {size: {c.variant for c in e4.cells(e4.request("normal")) if c.size_bytes == size} for size in (100, 4 * KIB, 64 * KIB, 448 * KIB)}
+    assert ways[100] == ways[64 * KIB] > protocol and ways[4 * KIB] == ways[448 * KIB] == protocol
+    # Whole when asked for, and at full scale.
+    asked = replace(e4.request("normal"), sizes_bytes=[4 * KIB])
+    assert {c.variant for c in e4.cells(asked)} == ways[100]
+    assert {c.variant for c in e4.cells(e4.request("full")) if c.size_bytes == 448 * KIB} == ways[100]
+
+
 def test_too_little_disk_is_said_before_any_work_starts(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(session.device, "free_bytes", lambda _path: 5 << 30)
     request = replace(EXPERIMENTS["core"].request(), output=tmp_path, plugin=tmp_path / "none.so")
