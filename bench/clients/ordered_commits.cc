@@ -1,13 +1,14 @@
 // How often a second the device alone can do what a commit needs that may not be found without its value: the value
 // durable in one file, then, after it, a block durable in a second one. Nothing else is done: no server, no engine.
 //
-//   ordered_commits --directory D --threads N --value-bytes N --seconds S [--growing] [--gather]
+//   ordered_commits --directory D --threads N --value-bytes N --seconds S [--growing] [--gather] [--unordered]
 //
 // Both are group commits: of the threads that have come one writes for all that have come until then, and flushes; who
 // comes meanwhile waits for the next group. Direct writes and fdatasync. Without --growing the values go into space
 // that was written and flushed before, round and round; with it their file grows, and its file system commits the new
 // size with every flush. With --gather whoever writes first waits until all threads have come, so that every group has
-// them all; without it groups of values and of the log run side by side.
+// them all; without it groups of values and of the log run side by side. With --unordered a commit writes both at once
+// and waits for both: what the order costs.
 //
 // Prints one line of JSON: commits_per_second, and the mean number of commits of a group, of values and of the log. An
 // error ends it with exit code 1 and a word on what failed. Its files have no name; nothing is left behind.
@@ -26,7 +27,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <random>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,7 +51,7 @@ struct Options {
   std::string directory;
   size_t threads = 0, value_bytes = 0;
   double seconds = 0;
-  bool growing = false, gather = false;
+  bool growing = false, gather = false, unordered = false;
 };
 
 /// Page-aligned memory of random bytes, as direct I/O demands. Never released.
@@ -149,6 +152,33 @@ class Log {
   uint64_t started_ = 0, completed_ = 0, commits_ = 0;
 };
 
+/// A log's commits in a thread of their own, one at a time: for a client that has something else to wait for meanwhile.
+class Companion {
+ public:
+  Companion(Log* log, const std::atomic<size_t>& members_min)
+      : thread_([this, log, &members_min] {
+          for (wanted_.acquire(); !stop_; wanted_.acquire()) {
+            log->Commit(members_min);
+            done_.release();
+          }
+        }) {}
+  ~Companion() {
+    stop_ = true;
+    wanted_.release();
+    thread_.join();
+  }
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+
+  void Begin() { wanted_.release(); }
+  void Wait() { done_.acquire(); }
+
+ private:
+  std::binary_semaphore wanted_{0}, done_{0};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
 void Measure(const Options& options) {
   const size_t largest = std::max(size_t{1} << 20, options.value_bytes * options.threads);
   if (static_cast<off_t>(largest) > kSpanBytes) Fail("threads times bytes of a value", "more than 64 MiB");
@@ -161,9 +191,16 @@ void Measure(const Options& options) {
   const Clock::time_point begin = Clock::now();
   for (size_t i = 0; i < options.threads; ++i) {
     threads.emplace_back([&] {
+      std::optional<Companion> companion;
+      if (options.unordered) companion.emplace(&values, gathered);
       while (!stop) {
-        values.Commit(gathered);
+        if (companion) {
+          companion->Begin();
+        } else {
+          values.Commit(gathered);
+        }
         log.Commit(gathered);
+        if (companion) companion->Wait();
         ++commits;
       }
     });
@@ -191,13 +228,11 @@ double Number(const char* text, double least, double most) {
 
 Options ParseOptions(int argc, char** argv) {
   Options options;
-  const option known[] = {{"directory", required_argument, nullptr, 'd'},
-                          {"threads", required_argument, nullptr, 't'},
-                          {"value-bytes", required_argument, nullptr, 'v'},
-                          {"seconds", required_argument, nullptr, 's'},
-                          {"growing", no_argument, nullptr, 'g'},
-                          {"gather", no_argument, nullptr, 'a'},
-                          {nullptr, 0, nullptr, 0}};
+  const option known[] = {
+      {"directory", required_argument, nullptr, 'd'},   {"threads", required_argument, nullptr, 't'},
+      {"value-bytes", required_argument, nullptr, 'v'}, {"seconds", required_argument, nullptr, 's'},
+      {"growing", no_argument, nullptr, 'g'},           {"gather", no_argument, nullptr, 'a'},
+      {"unordered", no_argument, nullptr, 'u'},         {nullptr, 0, nullptr, 0}};
   for (int found; (found = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
     switch (found) {
       case 'd':
@@ -217,6 +252,9 @@ Options ParseOptions(int argc, char** argv) {
         break;
       case 'a':
         options.gather = true;
+        break;
+      case 'u':
+        options.unordered = true;
         break;
       default:
         std::exit(1);  // getopt has said why

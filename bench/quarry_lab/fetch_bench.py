@@ -32,9 +32,13 @@ def schema_of(kind: str, size_bytes: int, method: str) -> str:
 
 
 class FetchBench(Bench):
-    """Externally synchronised. The caller starts and closes the server and the network."""
+    """
+    Externally synchronised. The caller starts and closes the server and the network. methods: of every (kind, bytes of a value) all
+    that any round measures; a resumed run may have nothing left of some of them in its first round.
+    """
 
-    def __init__(self, context: Context, server: LabServer, network: Network):
+    def __init__(self, context: Context, server: LabServer, network: Network, methods: dict[tuple[str, int], set[str]]):
+        self._methods = methods
         self.run, self.progress, self.request = context.run, context.progress, context.request
         self.server, self.network = server, network
         password = java.create_account(server)
@@ -53,7 +57,7 @@ class FetchBench(Bench):
         if (kind, size_bytes) in self._loaded:
             return
         self.progress.step(f"loading {kind}, {size_bytes} bytes")
-        methods = sorted({point.variant for point in block.points})
+        methods = sorted(self._methods[kind, size_bytes])
         payloads = f"{schema_of(kind, size_bytes, _PAYLOADS)}.{_PAYLOADS}"
         self.server.execute(f"CREATE DATABASE `{schema_of(kind, size_bytes, _PAYLOADS)}`")
         self.server.execute(f"CREATE TABLE {payloads} (id INT PRIMARY KEY, sha256 BINARY(32))")

@@ -30,6 +30,7 @@ from . import e3_findings, e3_figures
 from .base import Context, PublishedFigure, Source, noise_note
 from .e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES, bytes_rate
 from .java_experiment import JavaExperiment
+from .table_experiment import value_cache
 
 KINDS = (REAL, "stub-62", "stub-10", "stub-4", "stub-2")
 SIZES = (298, 1 * KIB, 16 * KIB, STUB_BYTES, 1024 * KIB, DOCUMENT_BYTES, 5120 * KIB)
@@ -114,6 +115,11 @@ class FetchCompressed(JavaExperiment):
     def disk_bytes(self, request: Request) -> int:
         return 2 * self._dataset_bytes(request) * len(request.variants) + (2 << 30) + request.settings.disk_reserve_bytes
 
+    def methods_of(self, request: Request) -> dict[tuple[str, int], set[str]]:
+        """(kind, bytes of a value) -> the methods measured with such values."""
+        cells = self.cells(request)
+        return {key: {cell.variant for cell in cells if self.group(cell) == key} for key in {(cell.operation, cell.size_bytes) for cell in cells}}
+
     def _dataset_bytes(self, request: Request) -> int:
         """Of all kinds and sizes, in one method's tables."""
         sizes = {(cell.operation, cell.size_bytes) for cell in self.cells(request)}
@@ -136,11 +142,12 @@ class FetchCompressed(JavaExperiment):
         (port,) = free_ports(1)
         with ExitStack() as stack:
             network = stack.enter_context(Network([LINKS[key] for key in request.options["links"]], port))
-            extra = {**java.network_options(port, network.addresses), **(ROCKSDB_OPTIONS if with_rocksdb else {}), **request.mycnf}
+            caches = {**(ROCKSDB_OPTIONS if with_rocksdb else {}), **(value_cache(request) if plugin else {})}
+            extra = {**java.network_options(port, network.addresses), **caches, **request.mycnf}
             server = LabServer("main", DATA / "main", plugin, with_rocksdb, extra)
             stack.callback(server.close)
             server.start()
-            yield FetchBench(context, server, network)
+            yield FetchBench(context, server, network, self.methods_of(request))
 
     def line(self, record: dict) -> str:
         rate = stats.human_bytes(record["result"]["uncompressed_bytes_per_second"])

@@ -33,7 +33,7 @@ from ..value_reader import Reading
 from ..variants import ALL, KIB, TARGET, Variant, create_table
 from ..verdicts import ANSWERED, Finding, Verdict, figures_of, judge, not_measured
 from .base import Bench, Context, Experiment, PublishedFigure, Source
-from .table_experiment import judge_gain, server_needs
+from .table_experiment import judge_gain, server_needs, value_cache
 
 SMALL = 100
 SIZES = (SMALL, 4 * KIB, 64 * KIB, 448 * KIB)
@@ -227,7 +227,8 @@ class ReaderBench(Bench):
         self.has_embedded = any(WAYS[key].embedded for key in request.variants)
         plugin = request.plugin if any(v.needs_plugin and v.server != TARGET for v in self.tables) else None
         network = {"port": self.port, "bind_address": "127.0.0.1", "handlersocket_address": "127.0.0.1", "handlersocket_port": self.read_port,
-                   "handlersocket_port_wr": write_port, "handlersocket_threads": 16}
+                   "handlersocket_port_wr": write_port, "handlersocket_threads": 16,
+                   **(value_cache(request) if plugin else {})}
         self.server = LabServer("main", DATA / "main", plugin, False, {**network, **request.mycnf}, plugins=("handlersocket",))
         self.servers: dict[str, LabServer | TargetServer] = {"main": self.server}
         if request.target:

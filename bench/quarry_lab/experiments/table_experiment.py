@@ -105,15 +105,15 @@ def make_servers(variants: list[Variant], request: Request, cache_bytes: int | N
     for key in sorted({v.server for v in variants} - {TARGET}):
         mine = [v for v in variants if v.server == key]
         plugin = builds[key] if any(v.needs_plugin for v in mine) else None
-        extra = {**(_quarry_cache(request, cache_bytes or buffer_pool_bytes(request)) if plugin else {}), **request.mycnf}
+        extra = {**(value_cache(request, cache_bytes) if plugin else {}), **request.mycnf}
         plugins = ("ha_blackhole",) if any(v.engine == "BLACKHOLE" for v in mine) else ()
         servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), extra, cgroup=cgroup, plugins=plugins)
     return servers
 
 
-def _quarry_cache(request: Request, cache_bytes: int) -> dict[str, str]:
-    """An older build of the plugin may have none."""
-    return {} if "quarry_cache_size" in request.mycnf else {"loose_quarry_cache_size": str(cache_bytes)}
+def value_cache(request: Request, cache_bytes: int | None = None) -> dict[str, str]:
+    """The option for Quarry's value cache, as large as InnoDB's buffer pool unless said. An older build of the plugin may have none."""
+    return {} if "quarry_cache_size" in request.mycnf else {"loose_quarry_cache_size": str(cache_bytes or buffer_pool_bytes(request))}
 
 
 def buffer_pool_bytes(request: Request) -> int:

@@ -1,7 +1,9 @@
 """E3 without a server: its plan, JMH's report, the links as toxiproxy is told of them, and the rules of its findings."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,10 +11,11 @@ from quarry_lab import java
 from quarry_lab.experiments import e3_figures
 from quarry_lab.experiments.e3 import FetchCompressed
 from quarry_lab.experiments.e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES, verdicts
-from quarry_lab.fetch_bench import rows_of
+from quarry_lab.fetch_bench import FetchBench, rows_of
 from quarry_lab.links import LINKS
 from quarry_lab.methods import METHODS
 from quarry_lab.namespaces import queues
+from quarry_lab.plan import interleave
 from quarry_lab.verdicts import NOT_APPLICABLE, NOT_JUDGED, NOT_REPRODUCED, REPRODUCED
 
 PARAMETERS = {"name": "e3", "rounds": 3}
@@ -133,6 +136,22 @@ def test_a_load_that_reports_too_few_tables_is_an_error():
 def test_rows_are_bounded_both_ways():
     assert (rows_of(298, 16 << 20), rows_of(DOCUMENT_BYTES, 16 << 20), rows_of(5 << 20, 16 << 20)) == (256, 4, 4)
     assert rows_of(1 << 20, 16 << 20) == 16
+
+
+def test_a_resumed_run_loads_what_its_later_rounds_need(monkeypatch):
+    """With one point left of the first round, every way to keep such a value still gets its table."""
+    experiment = FetchCompressed()
+    request = replace(experiment.request("normal"), operations=["stub-2"], sizes_bytes=[1024])
+    cells = experiment.cells(request)
+    (block, *_) = interleave(cells, request.rounds, request.seed, experiment.group)
+    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None)
+    context = SimpleNamespace(run=None, request=request, progress=SimpleNamespace(step=lambda _text: nullcontext()))
+    loaded = []
+    monkeypatch.setattr(java, "load_blobs", lambda _dataset, _payloads, targets, _client: loaded.extend(targets) or [{} for _ in targets])
+    network = SimpleNamespace(port=1, endpoint=lambda _key: None)
+    bench = FetchBench(context, server, network, experiment.methods_of(request))
+    bench.begin(replace(block, points=block.points[-1:]))
+    assert len(loaded) == len({cell.variant for cell in cells}) > 1
 
 
 def test_links_ask_the_proxy_for_their_rate_and_delay():
