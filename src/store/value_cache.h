@@ -24,8 +24,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_set>
 #include <utility>
+
+#include <tsl/robin_set.h>
 
 #include "base/mutex.h"
 #include "quarry/locator.h"
@@ -92,11 +93,12 @@ class ValueCache {
  private:
   static constexpr size_t kShards = 16;
   static constexpr uint64_t kShareOfLargest = 8;  ///< a value takes at most the cache's size over this
-  static constexpr uint32_t kUsesMax = 3;
+  static constexpr uint8_t kUsesMax = 3;
   static constexpr size_t kStepsMax = 128;  ///< of the hand at one visit to a shard
 
   class Pin;
 
+  /// Without the bits that all entries of a shard have in common: the index looks at the last ones.
   struct Hash {
     using is_transparent = void;
     size_t operator()(const Locator& locator) const;
@@ -109,9 +111,13 @@ class ValueCache {
     bool operator()(const Entry* entry, const Locator& locator) const { return (*this)(locator, entry); }
   };
 
+  /// Hashes stand beside the pointers in one array: a look-up in a large cache is two cache lines from memory, the
+  /// slot's and the entry's, where a table of chained nodes took four or five.
+  using Index = tsl::robin_set<Entry*, Hash, Same, std::allocator<Entry*>, /*StoreHash=*/true>;
+
   struct alignas(64) Shard {
     Mutex mutex;
-    std::unordered_set<Entry*, Hash, Same> index QUARRY_GUARDED_BY(mutex);
+    Index index QUARRY_GUARDED_BY(mutex);
     // A chain of all that is in the index, and of what was forgotten.
     Entry* oldest QUARRY_GUARDED_BY(mutex) = nullptr;
     Entry* newest QUARRY_GUARDED_BY(mutex) = nullptr;
