@@ -91,6 +91,7 @@ void QuarryHandler::BeginStatement(THD* thd) {
   if (!rewriter_.active()) return;
   rewriter_.ForgetStatement();
   read_options_.read_batch_bytes = ReadBatchBytes(thd);
+  read_options_.page_cache_pct = PageCachePct(thd);
   write_batch_bytes_ = WriteBatchBytes(thd);
 }
 

@@ -28,7 +28,7 @@ TableCheck::TableCheck(THD* thd, TABLE* table, const ColumnLayout* layout, std::
       table_(table),
       layout_(layout),
       partition_(std::move(partition)),
-      read_options_{ReadBatchBytes(thd), /*skip_cache=*/true} {}
+      read_options_{ReadBatchBytes(thd), /*skip_cache=*/true, /*page_cache_pct=*/0} {}
 
 bool TableCheck::killed() const { return thd_->killed != NOT_KILLED; }
 

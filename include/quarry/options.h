@@ -33,6 +33,10 @@ inline constexpr uint32_t kBatchMaxBytes = 1U << 30;
 inline constexpr uint32_t kWriteBatchDefaultBytes = 512U << 10;
 inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
 
+/// What is read often gets into the page cache after some ten reads, and a scan of what does not fit leaves most of it
+/// as it was (docs/performance.md, 'Around the page cache').
+inline constexpr uint32_t kPageCacheDefaultPct = 10;
+
 /// Small, so that a server whose memory was cut out for InnoDB stands the engine, too (docs/operations.md, 'Memory').
 /// Where values are read again and again, give it what they need.
 inline constexpr uint64_t kValueCacheDefaultBytes = 16ULL << 20;
@@ -52,6 +56,9 @@ struct ReadOptions {
   uint32_t read_batch_bytes =
       kReadBatchDefaultBytes;  ///< quarry_read_batch_bytes: bytes of stored parts asked for in one submission
   bool skip_cache = false;  ///< for those who ask what the segment holds: the value cache is neither asked nor filled
+  /// quarry_page_cache_pct: of what neither cache holds, so many per cent are read through the page cache and stay in
+  /// it; the rest goes around it. 100: everything goes through it. 0: nothing, and it is not asked either.
+  uint32_t page_cache_pct = kPageCacheDefaultPct;
 };
 
 /// How a StoreDirectory is opened. Constant after Open.

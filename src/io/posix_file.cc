@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -177,6 +178,57 @@ Status PosixReadableFile::ReadBatch(std::span<const ReadRequest> requests) {
     }
   }
   return Status::Ok();
+}
+
+// cachestat(2), of Linux 6.5, which the C library does not know yet. (A preadv2 with RWF_NOWAIT is no such question:
+// it starts to read what is not there.)
+std::optional<bool> PosixReadableFile::IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) {
+  static std::atomic<bool> can_tell{true};
+  if (!can_tell.load(std::memory_order_relaxed)) return std::nullopt;
+  constexpr long kCachestat = 451;  // on every architecture
+  struct {
+    uint64_t offset_bytes, size_bytes;
+  } range = {offset_bytes, size_bytes};
+  struct {
+    uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
+  } found = {};
+  if (::syscall(kCachestat, fd_.get(), &range, &found, 0) != 0) {
+    can_tell.store(false, std::memory_order_relaxed);
+    return std::nullopt;
+  }
+  static const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t pages = (offset_bytes + size_bytes - 1) / page_bytes - offset_bytes / page_bytes + 1;
+  return found.cached >= pages;
+}
+
+// By way of the descriptor, for the file may have another name by now, or none.
+void PosixReadableFile::OpenDirect() {
+  const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
+  direct_fd_ = unique_fd(::open(self.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  direct_.store(direct_fd_.get() >= 0, std::memory_order_relaxed);
+}
+
+Result<std::optional<size_t>> PosixReadableFile::ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) {
+  assert(IsBlockAligned(offset_bytes) && IsBlockAligned(out.size()));
+  assert(IsBlockAligned(reinterpret_cast<uintptr_t>(out.data())));
+  std::call_once(direct_once_, [this] { OpenDirect(); });
+  if (!direct_.load(std::memory_order_relaxed)) return std::optional<size_t>();
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t result =
+        ::pread(direct_fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset_bytes + done));
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0 && errno == EINVAL) {
+      // Some file systems take O_DIRECT and refuse the read.
+      direct_.store(false, std::memory_order_relaxed);
+      return std::optional<size_t>();
+    }
+    if (result < 0) return Status::FromErrno(errno, "read", path_);
+    done += static_cast<size_t>(result);
+    // A direct read goes on at a block only; one that ends elsewhere has met the end of the file.
+    if (result == 0 || !IsBlockAligned(done)) break;
+  }
+  return std::optional<size_t>(done);
 }
 
 Result<uint64_t> PosixReadableFile::SizeBytes() {

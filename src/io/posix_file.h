@@ -10,6 +10,8 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -46,6 +48,8 @@ class PosixReadableFile : public ReadableFile {
 
   [[nodiscard]] Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) override;
   [[nodiscard]] Status ReadBatch(std::span<const ReadRequest> requests) override;
+  [[nodiscard]] std::optional<bool> IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) override;
+  [[nodiscard]] Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) override;
   [[nodiscard]] Result<uint64_t> SizeBytes() override;
   [[nodiscard]] Result<uint64_t> AllocatedBytes() override;
   [[nodiscard]] Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override;
@@ -57,6 +61,11 @@ class PosixReadableFile : public ReadableFile {
  private:
   Status ReadWhole(const ReadRequest& request, size_t done_bytes);
   Status ReadContiguous(std::span<const ReadRequest> requests);
+  void OpenDirect();
+
+  std::once_flag direct_once_;
+  unique_fd direct_fd_;                     ///< a second descriptor of the same file, opened at the first need
+  std::atomic<bool> direct_{false};  ///< it is there, and was not refused
 };
 
 /// Reads around the page cache where the file system lets it; elsewhere drops from the cache what it brought there.

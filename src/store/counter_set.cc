@@ -29,6 +29,8 @@ Counters CounterSet::Snapshot() const {
   counters.value_bytes_read = Get(Counter::kValueBytesRead);
   counters.file_bytes_read = Get(Counter::kFileBytesRead);
   counters.read_submissions = Get(Counter::kReadSubmissions);
+  counters.direct_read_submissions = Get(Counter::kDirectReadSubmissions);
+  counters.page_cache_hits = Get(Counter::kPageCacheHits);
   counters.flushes = Get(Counter::kFlushes);
   counters.committers_flushed = Get(Counter::kCommittersFlushed);
   counters.flushes_zeroed = Get(Counter::kFlushesZeroed);

@@ -27,6 +27,8 @@ enum class Counter : uint8_t {
   kValueBytesRead,
   kFileBytesRead,
   kReadSubmissions,
+  kDirectReadSubmissions,
+  kPageCacheHits,
   kFlushes,
   kCommittersFlushed,
   kFlushesZeroed,

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
 
 #include "codec/codec.h"
 #include "format/part_cipher.h"
+#include "store/layout.h"
 
 namespace quarry {
 namespace {
@@ -22,7 +24,8 @@ SegmentReader::SegmentReader(StoreContext* context, SegmentLocator* files, Segme
       files_(files),
       segment_(segment),
       locator_(locator),
-      batch_bytes_(std::clamp<uint64_t>(options.read_batch_bytes, kBatchMinBytes, kBatchMaxBytes)) {}
+      batch_bytes_(std::clamp<uint64_t>(options.read_batch_bytes, kBatchMinBytes, kBatchMaxBytes)),
+      page_cache_pct_(options.page_cache_pct) {}
 
 Status SegmentReader::Corruption(const std::string& what) const {
   return Status::Corruption(locator_.store.value, locator_.segment.value, locator_.offset_bytes, what);
@@ -68,7 +71,7 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
   }
   context_->counters.Add(Counter::kReadSubmissions);
   context_->counters.Add(Counter::kFileBytesRead, size);
-  const Status status = file->ReadBatch({placed.data(), requests.size()});
+  const Status status = ReadFile(file, {placed.data(), requests.size()});
   if (status.ok()) return status;
   const ReadRequest& last = placed[requests.size() - 1];
   const uint64_t end = last.offset_bytes + last.out.size();
@@ -76,6 +79,70 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
     return Corruption("the extent ends at " + std::to_string(end) + ", the segment at " + std::to_string(*file_size));
   }
   return status;
+}
+
+Status SegmentReader::ReadFile(ReadableFile* file, std::span<const ReadRequest> requests) {
+  if (page_cache_pct_ >= 100) return file->ReadBatch(requests);
+  if (page_cache_pct_ > 0) {
+    const uint64_t begin = requests.front().offset_bytes;
+    const uint64_t end = requests.back().offset_bytes + requests.back().out.size();
+    const std::optional<bool> is_cached = file->IsInPageCache(begin, end - begin);
+    if (is_cached.value_or(false)) context_->counters.Add(Counter::kPageCacheHits);
+    // Where nobody can tell, what is in the page cache would be read from the device again and again.
+    if (is_cached.value_or(true)) return file->ReadBatch(requests);
+  }
+  if (!GoesThroughPageCache()) {
+    QUARRY_TRY_ASSIGN(const bool was_read, ReadAroundPageCache(file, requests));
+    if (was_read) {
+      context_->counters.Add(Counter::kDirectReadSubmissions);
+      return Status::Ok();
+    }
+  }
+  return file->ReadBatch(requests);
+}
+
+bool SegmentReader::GoesThroughPageCache() {
+  if (!goes_through_page_cache_) {
+    // Spread over the reads without a pattern that theirs could fall in with: the n-th draw of SplitMix64.
+    uint64_t draw = context_->page_cache_draws.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b97f4a7c15U;
+    draw = (draw ^ (draw >> 30U)) * 0xbf58476d1ce4e5b9U;
+    draw = (draw ^ (draw >> 27U)) * 0x94d049bb133111ebU;
+    goes_through_page_cache_ = (draw ^ (draw >> 31U)) % 100 < page_cache_pct_;
+  }
+  return *goes_through_page_cache_;
+}
+
+Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests) {
+  const uint64_t end = requests.back().offset_bytes + requests.back().out.size();
+  uint64_t from = requests.front().offset_bytes;  // what is still wanted
+  DirectBuffers::Slot slot = context_->direct_buffers.Take();
+  const std::span<uint8_t> bytes = slot.bytes();
+  auto request = requests.begin();
+  size_t filled = 0;  // of *request
+  while (from < end) {
+    const uint64_t begin = from / kBlockSizeBytes * kBlockSizeBytes;
+    const uint64_t size = std::min<uint64_t>(bytes.size(), RoundUpToBlock(end - begin));
+    QUARRY_TRY_ASSIGN(const std::optional<size_t> read,
+                      file->ReadDirect(begin, bytes.first(static_cast<size_t>(size))));
+    if (!read) return false;
+    const uint64_t until = std::min(end, begin + size);
+    if (begin + *read < until) {
+      return Status::FromErrno(EIO, "short read of " + std::to_string(*read) + " bytes at " + std::to_string(begin),
+                               SegmentFileName(segment_->number()) + " of store " +
+                                   std::to_string(locator_.store.value));
+    }
+    while (from < until) {
+      const size_t part = static_cast<size_t>(std::min<uint64_t>(request->out.size() - filled, until - from));
+      std::memcpy(request->out.data() + filled, bytes.data() + (from - begin), part);
+      from += part;
+      filled += part;
+      if (filled == request->out.size()) {
+        ++request;
+        filled = 0;
+      }
+    }
+  }
+  return true;
 }
 
 Status SegmentReader::ReadWhole(std::span<uint8_t> out) {

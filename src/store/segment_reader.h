@@ -46,6 +46,12 @@ class SegmentReader {
                                    std::span<uint8_t> out);
   /// One submission: all of `requests`, at most two, which lie back to back in the extent.
   [[nodiscard]] Status Submit(std::span<const ReadRequest> requests);
+  /// The same, `requests` standing where they do in the file.
+  [[nodiscard]] Status ReadFile(ReadableFile* file, std::span<const ReadRequest> requests);
+  /// Whether what no cache holds is to stay in the page cache: decided once for each extent.
+  [[nodiscard]] bool GoesThroughPageCache();
+  /// False: this file has no such reads, and nothing was read.
+  [[nodiscard]] Result<bool> ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests);
   [[nodiscard]] Status Corruption(const std::string& what) const;
 
   StoreContext* const context_;
@@ -53,6 +59,8 @@ class SegmentReader {
   Segment* const segment_;
   const Locator& locator_;
   const uint64_t batch_bytes_;
+  const uint32_t page_cache_pct_;
+  std::optional<bool> goes_through_page_cache_;
   bool missed_recent_ = false;
   std::optional<uint64_t> place_bytes_;  ///< of the extent in the file, once it was needed
 

@@ -50,7 +50,7 @@ TEST_F(StoreBasicTest, EveryCodecAndSizeReadsBackAtEveryStage) {
   }
   const auto check_all = [&] {
     for (const Written& written : all) {
-      ASSERT_EQ(ValueOf(ReadValue(directory_.get(), written.locator, 4096)), written.value);
+      ASSERT_EQ(ValueOf(ReadValue(directory_.get(), written.locator, {.read_batch_bytes = 4096})), written.value);
       ASSERT_EQ(ValueOf(ReadValue(directory_.get(), written.locator)), written.value);
     }
   };

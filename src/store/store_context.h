@@ -2,6 +2,7 @@
 // Thread-safety: constant after construction, or internally synchronised, member by member as marked.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "store/buffer_pool.h"
 #include "store/chunk_supply.h"
 #include "store/counter_set.h"
+#include "store/direct_buffers.h"
 #include "store/maintenance.h"
 #include "store/map_cache.h"
 #include "store/recent_cache.h"
@@ -31,6 +33,8 @@ struct SegmentPath {
 inline constexpr uint64_t kChunkBudgetBytes = 16ULL << 20;
 inline constexpr uint64_t kWriteBufferBudgetBytes = 16ULL << 20;
 inline constexpr uint64_t kReadBufferKeptBytes = 16ULL << 20;
+/// Buffers of reads around the page cache, 32 MiB if all are in use.
+inline constexpr size_t kDirectSlots = 64;
 /// Maps of rewritten segments: 16 bytes for each run of extents, so some four million runs.
 inline constexpr uint64_t kMapBudgetBytes = 64ULL << 20;
 /// An extent of at most this size, and of at most the write batch, is staged.
@@ -45,6 +49,7 @@ struct StoreContext {
         chunk_buffers(kChunkBudgetBytes),
         write_buffers(kWriteBufferBudgetBytes),
         read_buffers(kReadBufferKeptBytes),
+        direct_buffers(kDirectSlots),
         chunk_supply(&chunk_buffers),
         recent(options_in.recent_cache_bytes),
         values(&counters),
@@ -64,6 +69,8 @@ struct StoreContext {
   BufferPool chunk_buffers;
   BufferPool write_buffers;
   BufferPool read_buffers;
+  DirectBuffers direct_buffers;
+  std::atomic<uint64_t> page_cache_draws{0};
   ChunkSupply chunk_supply;
   RecentCache recent;
   ValueCache values;

@@ -67,7 +67,8 @@ TEST_F(StoreEffectsTest, TheReadBatchSetsTheNumberOfSubmissions) {
     uint64_t last = UINT64_MAX;
     for (const uint32_t batch : {16U << 10, 128U << 10, 2U << 20}) {
       const uint64_t before = env_.CountOf(CallKind::kRead);
-      ASSERT_EQ(ValueOf(ReadValue(directory_.get(), locator, batch)), value);
+      const ReadOptions read_options{.read_batch_bytes = batch, .page_cache_pct = 100};
+      ASSERT_EQ(ValueOf(ReadValue(directory_.get(), locator, read_options)), value);
       const uint64_t submissions = env_.CountOf(CallKind::kRead) - before;
       EXPECT_LT(submissions, last);
       EXPECT_GE(submissions, (1U << 20) / batch);
@@ -75,6 +76,64 @@ TEST_F(StoreEffectsTest, TheReadBatchSetsTheNumberOfSubmissions) {
     }
     EXPECT_EQ(last, 1U);
   }
+}
+
+TEST_F(StoreEffectsTest, ThePageCacheShareSaysHowManyReadsGoAroundIt) {
+  options_.recent_cache_bytes = 0;
+  options_.value_cache_bytes = 0;
+  Open();
+  const std::vector<uint8_t> value = RandomValue(100000, 1);
+  const Locator locator = Append(value, {.write_batch_bytes = 64U << 10});  // longer: it is not kept in a chunk
+  const auto around = [&](uint32_t pct, int reads) {
+    const Counters before = directory_->GetCounters();
+    for (int i = 0; i < reads; ++i) {
+      EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator, {.page_cache_pct = pct})), value);
+    }
+    const Counters after = directory_->GetCounters();
+    EXPECT_EQ(after.read_submissions - before.read_submissions, static_cast<uint64_t>(reads));
+    return after.direct_read_submissions - before.direct_read_submissions;
+  };
+  EXPECT_EQ(around(100, 50), 0U);
+  EXPECT_EQ(around(0, 50), 50U);
+  const uint64_t most = around(10, 1000);
+  EXPECT_GT(most, 850U);
+  EXPECT_LT(most, 950U);
+}
+
+TEST_F(StoreEffectsTest, ReadsAroundThePageCacheGiveTheSameBytes) {
+  options_.recent_cache_bytes = 0;
+  options_.value_cache_bytes = 0;
+  Open();
+  // Extents that begin and end anywhere in a block; longer than a slot, than two, than a read batch; every codec.
+  for (const size_t size : {1, 100, 4096, 50000, 511 << 10, 512 << 10, 513 << 10, 1100 << 10, 3000000}) {
+    for (const Codec codec : {Codec::kNone, Codec::kLz4}) {
+      const std::vector<uint8_t> value = RandomValue(size, static_cast<uint32_t>(size));
+      const Locator locator = Append(value, {.codec = codec, .write_batch_bytes = kBatchMinBytes});
+      for (const uint32_t batch : {kBatchMinBytes, 100000U, kReadBatchDefaultBytes, kBatchMaxBytes}) {
+        const ReadOptions options{.read_batch_bytes = batch, .page_cache_pct = 0};
+        ASSERT_EQ(ValueOf(ReadValue(directory_.get(), locator, options)), value) << size << " " << batch;
+        const size_t begin = size / 3;
+        std::vector<uint8_t> range(size / 2);
+        ASSERT_OK(directory_->ReadRange(locator, begin, options, range));
+        ASSERT_TRUE(std::equal(range.begin(), range.end(), value.begin() + static_cast<ptrdiff_t>(begin)));
+      }
+    }
+  }
+  const Counters counters = directory_->GetCounters();
+  EXPECT_EQ(counters.direct_read_submissions, counters.read_submissions);
+}
+
+TEST_F(StoreEffectsTest, AFailedReadAroundThePageCacheIsTold) {
+  options_.recent_cache_bytes = 0;
+  options_.value_cache_bytes = 0;
+  Open();
+  const Locator locator = Append(RandomValue(100000, 1), {.write_batch_bytes = 64U << 10});
+  const ReadOptions direct{.page_cache_pct = 0};
+  ASSERT_OK(ReadValue(directory_.get(), locator, direct).status());
+  env_.FailCall(CallKind::kRead, 1, EIO);
+  const Status status = ReadValue(directory_.get(), locator, direct).status();
+  EXPECT_EQ(status.system_errno(), EIO) << status.ToString();
+  EXPECT_OK(ReadValue(directory_.get(), locator, direct).status());
 }
 
 TEST_F(StoreEffectsTest, ARangeReadsOnlyItsParts) {

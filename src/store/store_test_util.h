@@ -81,9 +81,9 @@ inline void CutPower(MemoryEnv* memory, FaultEnv* env, uint64_t seed, std::uniqu
 }
 
 inline Result<std::vector<uint8_t>> ReadValue(StoreDirectory* directory, const Locator& locator,
-                                              uint32_t read_batch_bytes = kReadBatchDefaultBytes) {
+                                              const ReadOptions& options = {}) {
   std::vector<uint8_t> out(locator.value_size_bytes);
-  QUARRY_TRY(directory->Read(locator, {read_batch_bytes}, out));
+  QUARRY_TRY(directory->Read(locator, options, out));
   return out;
 }
 

@@ -4,8 +4,7 @@
 // asked for and missed in between (GhostKeys), and is no longer than an eighth of the cache. So a scan over a large
 // table leaves nothing behind but keys. And a value that was written in the place of one that is in it and was read
 // since (Carry). What it lets go: the oldest first, unless it was used since (up to three rounds), a CLOCK. (Together
-// the ghost and main queues of S3-FIFO; its small queue is the operating system's page cache, from which the first two
-// reads come.)
+// the ghost and main queues of S3-FIFO; it has no small queue: the first two reads ask the page cache, or the device.)
 //
 // Invariants:
 //  - A value stands under its whole locator: a row whose locator differs in anything is not served by it. Extents never

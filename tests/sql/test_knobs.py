@@ -3,7 +3,9 @@ a counter that moves proves nothing.
 """
 
 import math
+import os
 import pathlib
+import subprocess
 import threading
 import time
 
@@ -191,6 +193,7 @@ def test_read_batch_bytes_is_the_number_of_reads(lab):
     size = 1 << 20
     make(lab, "cold", "PART_SIZE=16384", 4, size)
     lab.restart()
+    lab.query("SET GLOBAL quarry_page_cache_pct = 100")  # around it, a longer batch is read in several calls
     counts = {}
     for row, batch in enumerate((32 << 10, 128 << 10, 4 << 20)):
         lab.query(f"SET GLOBAL quarry_read_batch_bytes = {batch}")
@@ -203,7 +206,50 @@ def test_read_batch_bytes_is_the_number_of_reads(lab):
         ), f"{batch}: {counts[batch]} reads, expected about {expected}\n{calls[:40]}"
         assert max((call.result for call in calls if call.name != "io_uring_enter"), default=0) <= batch + SLACK_BYTES
     lab.query("SET GLOBAL quarry_read_batch_bytes = DEFAULT")
+    lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT")
     assert counts[32 << 10] > counts[128 << 10] > counts[4 << 20]
+
+
+def resident_bytes(path):
+    """What the page cache holds of a file, as util-linux' fincore counts it."""
+    found = subprocess.run(["fincore", "-b", "-n", "-r", "-o", "RES", path], check=True, capture_output=True, text=True)
+    return int(found.stdout)
+
+
+def has_direct_reads(directory):
+    path = pathlib.Path(directory) / "direct_probe"
+    path.write_bytes(bytes(4096))
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        return False
+    finally:
+        path.unlink()
+    return True
+
+
+def test_page_cache_pct_is_the_share_that_stays_in_the_page_cache(lab):
+    """Values that no cache holds, each read once: none of them, about one in ten, or all."""
+    if not has_direct_reads(lab.directory):
+        pytest.skip("the file system of the server's directory has no O_DIRECT")
+    rows, size = 200, 20000
+    shares = {}
+    for pct in (0, 10, 100):
+        make(lab, "around", "", rows, size)
+        lab.restart()
+        lab.query(f"SET GLOBAL quarry_page_cache_pct = {pct}")
+        for row in range(rows):
+            assert lab.query(f"SELECT b FROM k.around WHERE id = {row}") == ((payload(("around", row), size),),)
+        shares[pct] = sum(resident_bytes(path) for path in lab.segments_of("k", "around")) / (rows * size)
+    lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT")
+    assert shares[0] < 0.01 and shares[100] > 0.99, shares
+    # Where the kernel can't tell what is in the page cache, everything goes through it (docs/operations.md).
+    assert 0.02 < shares[10] < 0.3 or shares[10] > 0.99 and not can_ask_page_cache(), shares
+
+
+def can_ask_page_cache():
+    version = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
+    return version >= (6, 5)
 
 
 def segment_writes(server, action):

@@ -1,0 +1,47 @@
+// DirectBuffers: slots belong to one holder, are used again, and never run out.
+#include "store/direct_buffers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <vector>
+
+namespace quarry {
+namespace {
+
+constexpr size_t kHugePageBytes = 2U << 20;
+
+TEST(DirectBuffersTest, ALoneReaderUsesOneSlotAgainAndAgain) {
+  DirectBuffers buffers(8);
+  EXPECT_EQ(buffers.held_bytes(), 0U);
+  std::set<uint8_t*> places;
+  for (int i = 0; i < 20; ++i) {
+    DirectBuffers::Slot slot = buffers.Take();
+    ASSERT_EQ(slot.bytes().size(), DirectBuffers::kSlotBytes);
+    std::memset(slot.bytes().data(), i, slot.bytes().size());
+    places.insert(slot.bytes().data());
+  }
+  EXPECT_EQ(places.size(), 1U);
+  EXPECT_EQ(buffers.held_bytes(), kHugePageBytes);
+}
+
+TEST(DirectBuffersTest, EveryHolderHasMemoryOfItsOwnBeyondTheArenaToo) {
+  DirectBuffers buffers(6);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<DirectBuffers::Slot> slots;
+    for (uint8_t i = 0; i < 10; ++i) {
+      slots.push_back(buffers.Take());
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(slots.back().bytes().data()) % 4096, 0U);
+      std::memset(slots.back().bytes().data(), i, DirectBuffers::kSlotBytes);
+    }
+    for (uint8_t i = 0; i < 10; ++i) {
+      EXPECT_EQ(slots[i].bytes().front(), i);
+      EXPECT_EQ(slots[i].bytes().back(), i);
+    }
+    EXPECT_EQ(buffers.held_bytes(), 2 * kHugePageBytes) << "six slots of four to a page";
+  }
+}
+
+}  // namespace
+}  // namespace quarry
