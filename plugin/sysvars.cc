@@ -65,10 +65,11 @@ MYSQL_THDVAR_ENUM(codec, PLUGIN_VAR_RQCMDARG, "CODEC of tables created without o
 MYSQL_THDVAR_UINT(read_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "Bytes of stored parts that are asked for in one submission when a value is read", nullptr, nullptr,
                   kReadBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);
-MYSQL_THDVAR_UINT(page_cache_pct, PLUGIN_VAR_RQCMDARG,
-                  "Of values that are in no cache, per cent that are read through the operating system's page cache and "
-                  "stay in it; the others are read around it. 100: all go through it. 0: none, and it is not asked",
-                  nullptr, nullptr, kPageCacheDefaultPct, 0, 100, 0);
+MYSQL_THDVAR_UINT(
+    page_cache_pct, PLUGIN_VAR_RQCMDARG,
+    "Of values that are in no cache, per cent that are read through the operating system's page cache and "
+    "stay in it; the others are read around it. 100: all go through it. 0: none, and it is not asked",
+    nullptr, nullptr, kPageCacheDefaultPct, 0, 100, 0);
 MYSQL_THDVAR_UINT(write_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "Bytes of one write call, and of the buffer behind it, when a value is written", nullptr, nullptr,
                   kWriteBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);

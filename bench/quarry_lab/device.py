@@ -7,6 +7,7 @@ rate that an engine reaches can be stated. Everything is removed afterwards.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -21,6 +22,7 @@ from pathlib import Path
 from . import stats
 
 PROBE_SPAN_BYTES = 64 << 20  # of files that are written over
+HUGE_PAGE_BYTES = 2 << 20
 SECTOR_BYTES = 512  # /proc/diskstats counts in these, whatever the device's own sector is
 
 
@@ -146,6 +148,17 @@ def _aligned_random(size: int) -> mmap.mmap:
     return buffer
 
 
+def _huge_pages(size: int) -> mmap.mmap:
+    """Memory of at least `size` in as few pieces as the system has: a device pays for each piece of a request."""
+    whole = -(-size // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
+    buffer = mmap.mmap(-1, whole, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a kernel without them
+        buffer.madvise(mmap.MADV_HUGEPAGE)
+    for offset in range(0, whole, mmap.PAGESIZE):
+        buffer[offset] = 1  # else every page of it is the one of zeros
+    return buffer
+
+
 def _open_direct(path: Path) -> int:
     return os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_DIRECT, 0o600)
 
@@ -189,12 +202,12 @@ def sequential_write_rate(directory: Path, seconds: float = 3.0, writers: int = 
 
 
 def random_read_rate(directory: Path, seconds: float = 2.0, readers: int = 16, block_bytes: int = 32 << 10, file_bytes: int = 1 << 30) -> float:
-    """Bytes per second of `readers` threads that read aligned blocks at random places of one file, past the page cache."""
+    """Bytes per second of `readers` threads that read aligned blocks at random places of one file, past the page cache, into huge pages."""
     path = directory / f"quarry-probe-{os.getpid()}-read"
     done = [0] * readers
 
     def read(index: int, deadline: float) -> None:
-        rng, block = random.Random(index), mmap.mmap(-1, block_bytes)
+        rng, block = random.Random(index), memoryview(_huge_pages(block_bytes))[:block_bytes]
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
         try:
             while time.monotonic() < deadline:

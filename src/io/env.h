@@ -64,8 +64,8 @@ class ReadableFile {
     (void)size_bytes;
     return std::nullopt;
   }
-  /// Around the page cache: address, offset and length are multiples of kBlockSizeBytes; it ends at the end of the file.
-  /// Nothing where that cannot be done with this file: ReadAt then.
+  /// Around the page cache: address, offset and length are multiples of kBlockSizeBytes; it ends at the end of the
+  /// file. Nothing where that cannot be done with this file: ReadAt then.
   [[nodiscard]] virtual Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) {
     (void)offset_bytes;
     (void)out;

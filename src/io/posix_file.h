@@ -64,7 +64,7 @@ class PosixReadableFile : public ReadableFile {
   void OpenDirect();
 
   std::once_flag direct_once_;
-  unique_fd direct_fd_;                     ///< a second descriptor of the same file, opened at the first need
+  unique_fd direct_fd_;              ///< a second descriptor of the same file, opened at the first need
   std::atomic<bool> direct_{false};  ///< it is there, and was not refused
 };
 

@@ -127,9 +127,9 @@ Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<co
     if (!read) return false;
     const uint64_t until = std::min(end, begin + size);
     if (begin + *read < until) {
-      return Status::FromErrno(EIO, "short read of " + std::to_string(*read) + " bytes at " + std::to_string(begin),
-                               SegmentFileName(segment_->number()) + " of store " +
-                                   std::to_string(locator_.store.value));
+      return Status::FromErrno(
+          EIO, "short read of " + std::to_string(*read) + " bytes at " + std::to_string(begin),
+          SegmentFileName(segment_->number()) + " of store " + std::to_string(locator_.store.value));
     }
     while (from < until) {
       const size_t part = static_cast<size_t>(std::min<uint64_t>(request->out.size() - filled, until - from));

@@ -99,7 +99,8 @@ TEST_F(StoreCipherTest, EveryWayAValueTakesReadsBackAndLeavesNothingPlain) {
       EXPECT_TRUE(index.header.encrypted);
       EXPECT_EQ(index.cipher.key_id, kKey);
       for (const uint32_t batch : {4096U, 100000U, 1U << 20}) {
-        EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator, {.read_batch_bytes = batch})), value) << way.size_bytes << CodecName(codec);
+        EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator, {.read_batch_bytes = batch})), value)
+            << way.size_bytes << CodecName(codec);
       }
       for (const size_t offset : {size_t{0}, way.size_bytes / 3, way.size_bytes - way.size_bytes / 7}) {
         std::vector<uint8_t> piece(std::min<size_t>(way.size_bytes - offset, 5000));

@@ -364,9 +364,8 @@ Counters StoreDirectoryImpl::GetCounters() const {
   counters.cache_bytes = context_->values.used_bytes();
   counters.segment_map_bytes = context_->maps.kept_bytes();
   counters.staging_bytes = context_->chunk_buffers.counted_bytes() + context_->write_buffers.counted_bytes();
-  counters.buffer_bytes =
-      context_->chunk_buffers.held_bytes() + context_->write_buffers.held_bytes() +
-      context_->read_buffers.held_bytes() + context_->direct_buffers.held_bytes();
+  counters.buffer_bytes = context_->chunk_buffers.held_bytes() + context_->write_buffers.held_bytes() +
+                          context_->read_buffers.held_bytes() + context_->direct_buffers.held_bytes();
   return counters;
 }
 
