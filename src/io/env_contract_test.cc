@@ -129,12 +129,9 @@ TEST_P(EnvContractTest, DirectReadsGiveTheSameBytesUpToTheEnd) {
   auto reader = OpenForRead("f");
   AlignedBuffer out(128 << 10);
   const auto read = [&](uint64_t offset, size_t size) {
-    const Result<std::optional<size_t>> result = reader->ReadDirect(offset, out.span().first(size));
-    EXPECT_TRUE(result.ok());
-    // Where the file system of the tests has no such reads there is nothing to compare.
-    if (!result->has_value()) std::cout << "no direct reads here\n";
-    return result->value_or(offset >= 60000 ? 0 : std::min<size_t>(size, 60000 - offset));
+    return reader->ReadDirect(offset, out.span().first(size)).value();
   };
+  if (!read(0, 4096)) GTEST_SKIP() << "the file system of the tests has no direct reads";
   EXPECT_EQ(read(8192, 16384), 16384U);
   EXPECT_TRUE(std::equal(out.data(), out.data() + 16384, content.data() + 8192));
   EXPECT_EQ(read(0, 128 << 10), 60000U) << "the end of the file cuts a read short";

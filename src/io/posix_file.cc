@@ -28,6 +28,23 @@ bool SetDirect(int fd, bool direct) {
   return flags >= 0 && ::fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
+enum class Reading : uint8_t { kThroughPageCache, kDirect };
+
+// Reads until `out` is full or the file ends. Returns an errno, or 0; `done` is the count read either way.
+int ReadUntilEnd(int fd, uint64_t offset_bytes, std::span<uint8_t> out, Reading way, size_t* done) {
+  *done = 0;
+  while (*done < out.size()) {
+    const ssize_t result =
+        ::pread(fd, out.data() + *done, out.size() - *done, static_cast<off_t>(offset_bytes + *done));
+    if (result < 0 && errno == EINTR) continue;
+    if (result < 0) return errno;
+    *done += static_cast<size_t>(result);
+    // A direct read goes on at a block only; one that ends elsewhere has met the end of the file.
+    if (result == 0 || (way == Reading::kDirect && !IsBlockAligned(*done))) break;
+  }
+  return 0;
+}
+
 // True when each request continues the one before it in the file, as the parts of an extent do.
 bool IsContiguous(std::span<const ReadRequest> requests) {
   for (size_t i = 1; i < requests.size(); ++i) {
@@ -111,14 +128,8 @@ PosixReadableFile::PosixReadableFile(std::string path, unique_fd fd) : path_(std
 
 Result<size_t> PosixReadableFile::ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) {
   size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t result =
-        ::pread(fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset_bytes + done));
-    if (result < 0 && errno == EINTR) continue;
-    if (result < 0) return Status::FromErrno(errno, "read", path_);
-    if (result == 0) break;
-    done += static_cast<size_t>(result);
-  }
+  const int error = ReadUntilEnd(fd_.get(), offset_bytes, out, Reading::kThroughPageCache, &done);
+  if (error != 0) return Status::FromErrno(error, "read", path_);
   return done;
 }
 
@@ -214,20 +225,13 @@ Result<std::optional<size_t>> PosixReadableFile::ReadDirect(uint64_t offset_byte
   std::call_once(direct_once_, [this] { OpenDirect(); });
   if (!direct_.load(std::memory_order_relaxed)) return std::optional<size_t>();
   size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t result =
-        ::pread(direct_fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset_bytes + done));
-    if (result < 0 && errno == EINTR) continue;
-    if (result < 0 && errno == EINVAL) {
-      // Some file systems take O_DIRECT and refuse the read.
-      direct_.store(false, std::memory_order_relaxed);
-      return std::optional<size_t>();
-    }
-    if (result < 0) return Status::FromErrno(errno, "read", path_);
-    done += static_cast<size_t>(result);
-    // A direct read goes on at a block only; one that ends elsewhere has met the end of the file.
-    if (result == 0 || !IsBlockAligned(done)) break;
+  const int error = ReadUntilEnd(direct_fd_.get(), offset_bytes, out, Reading::kDirect, &done);
+  if (error == EINVAL) {
+    // Some file systems take O_DIRECT and refuse the read.
+    direct_.store(false, std::memory_order_relaxed);
+    return std::optional<size_t>();
   }
+  if (error != 0) return Status::FromErrno(error, "read", path_);
   return std::optional<size_t>(done);
 }
 
@@ -260,22 +264,13 @@ Result<size_t> PosixVerifyFile::ReadAt(uint64_t offset_bytes, std::span<uint8_t>
   assert(IsBlockAligned(offset_bytes) && IsBlockAligned(out.size()));
   assert(IsBlockAligned(reinterpret_cast<uintptr_t>(out.data())));
   size_t done = 0;
-  bool may_leave_direct = true;
-  while (done < out.size()) {
-    const ssize_t result =
-        ::pread(fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset_bytes + done));
-    if (result < 0 && errno == EINTR) continue;
-    if (result < 0 && errno == EINVAL && std::exchange(may_leave_direct, false)) {
-      // Some file systems take O_DIRECT and refuse the read.
-      direct_.store(false, std::memory_order_relaxed);
-      if (SetDirect(fd_.get(), false)) continue;
-      errno = EINVAL;
-    }
-    if (result < 0) return Status::FromErrno(errno, "read", path_);
-    done += static_cast<size_t>(result);
-    // A direct read goes on at a block only; one that ends elsewhere has met the end of the file.
-    if (result == 0 || !IsBlockAligned(done)) break;
+  int error = ReadUntilEnd(fd_.get(), offset_bytes, out, Reading::kDirect, &done);
+  if (error == EINVAL) {
+    // Some file systems take O_DIRECT and refuse the read.
+    direct_.store(false, std::memory_order_relaxed);
+    if (SetDirect(fd_.get(), false)) error = ReadUntilEnd(fd_.get(), offset_bytes, out, Reading::kDirect, &done);
   }
+  if (error != 0) return Status::FromErrno(error, "read", path_);
   if (!direct_.load(std::memory_order_relaxed)) {
     (void)::posix_fadvise(fd_.get(), static_cast<off_t>(offset_bytes), static_cast<off_t>(out.size()),
                           POSIX_FADV_DONTNEED);

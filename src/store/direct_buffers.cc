@@ -39,7 +39,7 @@ DirectBuffers::DirectBuffers(size_t slots) {
   arena_ = mapping_ + (kHugePageBytes - begin % kHugePageBytes) % kHugePageBytes;
   // Advice only: without huge pages it is as much memory in more pieces.
   (void)::madvise(arena_, slots * kSlotBytes, MADV_HUGEPAGE);
-  for (size_t number = 0; number < slots; ++number) free_.insert(free_.end(), number);
+  for (size_t number = 0; number < slots; ++number) free_.push(number);
 }
 
 DirectBuffers::~DirectBuffers() {
@@ -49,9 +49,9 @@ DirectBuffers::~DirectBuffers() {
 DirectBuffers::Slot DirectBuffers::Take() {
   {
     MutexLock lock(mutex_);
-    if (const auto lowest = free_.begin(); lowest != free_.end()) {
-      const size_t number = *lowest;
-      free_.erase(lowest);
+    if (!free_.empty()) {
+      const size_t number = free_.top();
+      free_.pop();
       if (number >= touched_) {
         if (number % kSlotsOfHugePage == 0) TouchHugePage(arena_ + number * kSlotBytes);
         touched_ = number + 1;
@@ -64,7 +64,7 @@ DirectBuffers::Slot DirectBuffers::Take() {
 
 void DirectBuffers::GiveBack(size_t number) {
   MutexLock lock(mutex_);
-  free_.insert(number);
+  free_.push(number);
 }
 
 uint64_t DirectBuffers::held_bytes() const {

@@ -10,9 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <functional>
+#include <queue>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/mutex.h"
@@ -60,7 +62,7 @@ class DirectBuffers {
   size_t mapping_bytes_ = 0;
   uint8_t* arena_ = nullptr;  ///< begins with a huge page
   mutable Mutex mutex_;
-  std::set<size_t> free_ QUARRY_GUARDED_BY(mutex_);
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> free_ QUARRY_GUARDED_BY(mutex_);  ///< lowest first
   size_t touched_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< slots below it were in use
 };
 

@@ -21,7 +21,7 @@ std::vector<PartEntry>& ThreadParts() {
 
 uint64_t BatchOf(const AppendOptions& options) {
   const uint64_t batch = std::clamp<uint64_t>(options.write_batch_bytes, kBatchMinBytes, kWriteCallMaxBytes);
-  return batch / kBlockSizeBytes * kBlockSizeBytes;
+  return RoundDownToBlock(batch);
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> v
                       all_fits ? 0
                                : RoundUpToBlock(std::min<uint64_t>(options_.part_size_bytes, value.size()) +
                                                 PartOverheadBytes(header_.encrypted)),
-                      front_fits ? 0 : front_bytes_ / kBlockSizeBytes * kBlockSizeBytes, front_bytes_, false);
+                      front_fits ? 0 : RoundDownToBlock(front_bytes_), front_bytes_, false);
   if (!front_fits) return StreamCompressed(value, &stream);
   while (parts_.size() < header_.part_count && !stream.full()) {
     QUARRY_TRY(StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), &stream));

@@ -96,7 +96,7 @@ Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes) {
 
 void Lane::OpenChunk(PooledBuffer buffer, uint64_t size_min_bytes) {
   uint64_t end = active_->position_bytes + kChunkSizeBytes;
-  end = std::min(end, std::max(context_->options.segment_size_bytes / kBlockSizeBytes * kBlockSizeBytes,
+  end = std::min(end, std::max(RoundDownToBlock(context_->options.segment_size_bytes),
                                active_->position_bytes + RoundUpToBlock(size_min_bytes)));
   if (active_->zeroing && active_->position_bytes < active_->zeroing_begin_bytes) {
     end = std::min(end, active_->zeroing_begin_bytes);

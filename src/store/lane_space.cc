@@ -14,8 +14,6 @@ constexpr uint64_t kZeroCallBytes = 512ULL << 10;
 /// So many lone flushes in a row before zeros are written ahead: one says nothing.
 constexpr uint32_t kLoneFlushesMin = 4;
 
-uint64_t RoundDownToBlock(uint64_t bytes) { return bytes / kBlockSizeBytes * kBlockSizeBytes; }
-
 }  // namespace
 
 Lane::ByteRange Lane::ClaimAllocation() {

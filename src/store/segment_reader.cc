@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/split_mix.h"
 #include "codec/codec.h"
 #include "format/part_cipher.h"
 #include "store/layout.h"
@@ -103,11 +104,9 @@ Status SegmentReader::ReadFile(ReadableFile* file, std::span<const ReadRequest> 
 
 bool SegmentReader::GoesThroughPageCache() {
   if (!goes_through_page_cache_) {
-    // Spread over the reads without a pattern that theirs could fall in with: the n-th draw of SplitMix64.
-    uint64_t draw = context_->page_cache_draws.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b97f4a7c15U;
-    draw = (draw ^ (draw >> 30U)) * 0xbf58476d1ce4e5b9U;
-    draw = (draw ^ (draw >> 27U)) * 0x94d049bb133111ebU;
-    goes_through_page_cache_ = (draw ^ (draw >> 31U)) % 100 < page_cache_pct_;
+    // Spread over the reads without a pattern that theirs could fall in with.
+    const uint64_t draw = context_->page_cache_draws.fetch_add(1, std::memory_order_relaxed);
+    goes_through_page_cache_ = SplitMixWord(draw * kSplitMixStep) % 100 < page_cache_pct_;
   }
   return *goes_through_page_cache_;
 }
@@ -120,7 +119,7 @@ Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<co
   auto request = requests.begin();
   size_t filled = 0;  // of *request
   while (from < end) {
-    const uint64_t begin = from / kBlockSizeBytes * kBlockSizeBytes;
+    const uint64_t begin = RoundDownToBlock(from);
     const uint64_t size = std::min<uint64_t>(bytes.size(), RoundUpToBlock(end - begin));
     QUARRY_TRY_ASSIGN(const std::optional<size_t> read,
                       file->ReadDirect(begin, bytes.first(static_cast<size_t>(size))));

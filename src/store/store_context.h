@@ -78,6 +78,8 @@ struct StoreContext {
   Maintenance maintenance;
 };
 
+[[nodiscard]] inline uint64_t RoundDownToBlock(uint64_t bytes) { return bytes / kBlockSizeBytes * kBlockSizeBytes; }
+
 [[nodiscard]] inline uint64_t RoundUpToBlock(uint64_t bytes) {
   return (bytes + kBlockSizeBytes - 1) / kBlockSizeBytes * kBlockSizeBytes;
 }

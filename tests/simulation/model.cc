@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/split_mix.h"
+
 namespace quarry::simulation {
 namespace {
 
-uint64_t NextWord(uint64_t* state) {
-  uint64_t word = (*state += 0x9e3779b97f4a7c15);
-  word = (word ^ (word >> 30U)) * 0xbf58476d1ce4e5b9;
-  word = (word ^ (word >> 27U)) * 0x94d049bb133111eb;
-  return word ^ (word >> 31U);
-}
+uint64_t NextWord(uint64_t* state) { return SplitMixWord(*state += kSplitMixStep); }
 
 }  // namespace
 

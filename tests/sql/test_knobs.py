@@ -5,13 +5,13 @@ a counter that moves proves nothing.
 import math
 import os
 import pathlib
-import subprocess
 import threading
 import time
 
 import pymysql
 import pytest
 from quarry_cluster.plan import free_ports
+from quarry_lab.device import page_cache_bytes
 
 from harness.segments import all_extents
 from harness.server import NO_BACKGROUND, Server
@@ -210,12 +210,6 @@ def test_read_batch_bytes_is_the_number_of_reads(lab):
     assert counts[32 << 10] > counts[128 << 10] > counts[4 << 20]
 
 
-def resident_bytes(path):
-    """What the page cache holds of a file, as util-linux' fincore counts it."""
-    found = subprocess.run(["fincore", "-b", "-n", "-r", "-o", "RES", path], check=True, capture_output=True, text=True)
-    return int(found.stdout)
-
-
 def has_direct_reads(directory):
     path = pathlib.Path(directory) / "direct_probe"
     path.write_bytes(bytes(4096))
@@ -240,7 +234,8 @@ def test_page_cache_pct_is_the_share_that_stays_in_the_page_cache(lab):
         lab.query(f"SET GLOBAL quarry_page_cache_pct = {pct}")
         for row in range(rows):
             assert lab.query(f"SELECT b FROM k.around WHERE id = {row}") == ((payload(("around", row), size),),)
-        shares[pct] = sum(resident_bytes(path) for path in lab.segments_of("k", "around")) / (rows * size)
+        directories = {pathlib.Path(path).parent for path in lab.segments_of("k", "around")}
+        shares[pct] = sum(page_cache_bytes(directory) for directory in directories) / (rows * size)
     lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT")
     assert shares[0] < 0.01 and shares[100] > 0.99, shares
     # Where the kernel can't tell what is in the page cache, everything goes through it (docs/operations.md).
