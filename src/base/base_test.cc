@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <thread>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "base/aligned_buffer.h"
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "base/event_count.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "quarry/options.h"
@@ -131,6 +134,62 @@ TEST(MutexTest, ExcludesAndWakes) {
   for (std::thread& thread : threads) thread.join();
   MutexLock lock(mutex);
   EXPECT_FALSE(condition.WaitFor(mutex, std::chrono::microseconds(1)));
+}
+
+TEST(EventCountTest, DoesNotWaitForWhatHasHappened) {
+  EventCount events;
+  const uint32_t seen = events.Current();
+  events.NotifyOne();
+  events.AwaitChange(seen);
+  EXPECT_NE(events.Current(), seen);
+}
+
+TEST(EventCountTest, TwoThreadsThatWaitForEachOtherMissNothing) {
+  constexpr uint64_t kTurns = 20000;
+  EventCount events;
+  std::atomic<uint64_t> turn{0};
+  std::vector<uint64_t> written;  // by whose turn it is: only the order of turns keeps it whole
+  const auto play = [&](uint64_t parity) {
+    for (uint64_t mine = parity; mine < kTurns; mine += 2) {
+      while (true) {
+        const uint32_t seen = events.Current();
+        if (turn.load(std::memory_order_acquire) == mine) break;
+        events.AwaitChange(seen);
+      }
+      written.push_back(mine);
+      turn.store(mine + 1, std::memory_order_release);
+      events.NotifyAll();
+    }
+  };
+  std::thread other(play, 1);
+  play(0);
+  other.join();
+  ASSERT_EQ(written.size(), kTurns);
+  EXPECT_TRUE(std::is_sorted(written.begin(), written.end()));
+}
+
+TEST(EventCountTest, NotifyAllWakesEverybodyAndNotifyOneAtLeastOne) {
+  EventCount events;
+  std::atomic<int> woken{0};
+  std::vector<std::thread> threads;
+  const uint32_t first = events.Current();
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      events.AwaitChange(first);
+      ++woken;
+    });
+  }
+  events.NotifyAll();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(woken, 4);
+  const uint32_t second = events.Current();
+  std::thread last([&] {
+    events.AwaitChange(second);
+    ++woken;
+  });
+  events.NotifyOne();
+  last.join();
+  EXPECT_EQ(woken, 5);
 }
 
 TEST(StatusTest, MapsErrnoAndNamesWhatWentWrong) {

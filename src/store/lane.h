@@ -12,11 +12,13 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "base/event_count.h"
 #include "base/mutex.h"
 #include "quarry/status.h"
 #include "store/segment_file.h"
@@ -99,8 +101,11 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
       QUARRY_REQUIRES(mutex_);
   void CountAppended(SegmentFile* file, uint64_t offset_bytes, uint64_t stored_bytes) QUARRY_REQUIRES(mutex_);
 
-  void WaitForFlush(uint64_t ticket) QUARRY_REQUIRES(mutex_);
-  void LeadFlush() QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] uint64_t LastTicket() QUARRY_EXCLUDES(mutex_);
+  /// Returns when the flush `ticket`, or the next one if there is no such ticket yet, has completed: its number.
+  uint64_t AwaitFlush(uint64_t ticket) QUARRY_EXCLUDES(mutex_);
+  /// Called with the mutex, returns without it.
+  void LeadFlush() QUARRY_RELEASE(mutex_);
   [[nodiscard]] bool HasUnwritten(uint64_t ticket) const QUARRY_REQUIRES(mutex_);
   void Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
             Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
@@ -122,10 +127,14 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   const uint32_t path_number_;
 
   Mutex mutex_;
-  CondVar rolled_;               ///< a new segment is there, or making it failed
-  CondVar written_;              ///< a run left unwritten_
-  CondVar zeroed_;               ///< zeroing ended
-  std::array<CondVar, 2> turn_;  ///< by parity of the flush waited for
+  CondVar rolled_;   ///< a new segment is there, or making it failed
+  CondVar written_;  ///< a run left unwritten_
+  CondVar zeroed_;   ///< zeroing ended
+
+  // Internally synchronised.
+  std::array<EventCount, 2> turn_;            ///< by parity of the flush waited for
+  std::atomic<uint64_t> flush_completed_{0};  ///< changes under mutex_
+  std::atomic<bool> has_failures_{false};     ///< failures_ is not empty; changes under mutex_
 
   std::shared_ptr<SegmentFile> active_ QUARRY_GUARDED_BY(mutex_);
   bool rolling_ QUARRY_GUARDED_BY(mutex_) = false;
@@ -140,7 +149,6 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   Status unreported_loss_ QUARRY_GUARDED_BY(mutex_);                           ///< for SyncAll
 
   uint64_t flush_started_ QUARRY_GUARDED_BY(mutex_) = 0;
-  uint64_t flush_completed_ QUARRY_GUARDED_BY(mutex_) = 0;
   bool flush_active_ QUARRY_GUARDED_BY(mutex_) = false;
   uint64_t last_ticket_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< of whatever was appended so far
   uint64_t committers_current_ QUARRY_GUARDED_BY(mutex_) = 0;

@@ -6,30 +6,45 @@
 namespace quarry {
 
 Status Lane::Sync(SegmentNumber segment, uint64_t ticket) {
+  ticket = AwaitFlush(ticket == 0 ? LastTicket() : ticket);
+  // A failure that concerns this ticket was there when its flush completed; a later one concerns later tickets only.
+  if (!has_failures_.load(std::memory_order_relaxed)) return Status::Ok();
   MutexLock lock(mutex_);
-  // No ticket is handed out beyond the next flush.
-  ticket = ticket == 0 ? last_ticket_ : std::min(ticket, flush_started_ + 1);
-  WaitForFlush(ticket);
   return FailureOf(segment, ticket);
 }
 
 Status Lane::SyncAll() {
+  AwaitFlush(LastTicket());
   MutexLock lock(mutex_);
-  WaitForFlush(last_ticket_);
   return std::exchange(unreported_loss_, Status::Ok());
 }
 
-void Lane::WaitForFlush(uint64_t ticket) {
+uint64_t Lane::LastTicket() {
+  MutexLock lock(mutex_);
+  return last_ticket_;
+}
+
+uint64_t Lane::AwaitFlush(uint64_t ticket) {
   bool counted = false;
-  while (flush_completed_ < ticket) {
-    if (!counted) ++(ticket > flush_started_ ? committers_next_ : committers_current_);
-    counted = true;
+  // Who was served leaves without the mutex: all of a group would else wake only to wait for it, one after the other.
+  while (flush_completed_.load(std::memory_order_acquire) < ticket) {
+    mutex_.Lock();
+    ticket = std::min(ticket, flush_started_ + 1);  // none is handed out beyond the next flush
+    if (flush_completed_.load(std::memory_order_relaxed) >= ticket) {
+      mutex_.Unlock();
+      break;
+    }
+    if (!std::exchange(counted, true)) ++(ticket > flush_started_ ? committers_next_ : committers_current_);
     if (flush_active_) {
-      turn_[ticket & 1U].Wait(mutex_);
+      EventCount& turn = turn_[ticket & 1U];
+      const uint32_t seen = turn.Current();
+      mutex_.Unlock();
+      turn.AwaitChange(seen);
     } else {
       LeadFlush();
     }
   }
+  return ticket;
 }
 
 bool Lane::HasUnwritten(uint64_t ticket) const {
@@ -81,24 +96,24 @@ void Lane::LeadFlush() {
       committers_current_ <= 1 && committers_next_ == 0 && (active_ == nullptr || active_->private_in_flight == 0);
   lone_flushes_ = alone ? lone_flushes_ + 1 : 0;
   committers_current_ = 0;
-  flush_completed_ = number;
+  flush_completed_.store(number, std::memory_order_release);
   flush_active_ = false;
-  turn_[number & 1U].NotifyAll();
-  turn_[(number + 1) & 1U].NotifyOne();  // who arrived meanwhile: one of them leads the next flush
-
   const std::shared_ptr<SegmentFile> to_zero = ClaimZeroing();
-  if (losses.to_write.empty() && losses.to_keep.empty() && losses.to_drop.empty() && finished.empty() && !to_zero)
-    return;
   mutex_.Unlock();
+
+  // Without the mutex, which those who are woken may want. First one of those who came meanwhile: the next flush is
+  // what everybody waits for.
+  turn_[(number + 1) & 1U].NotifyOne();
+  turn_[number & 1U].NotifyAll();
   Settle(std::move(losses));
   for (const std::shared_ptr<SegmentFile>& file : finished) {
     // A tail that stays only costs space until the next start cuts it off.
     context_->maintenance.Submit([lane = shared_from_this(), file] { (void)lane->FinishSealed(file); });
   }
-  const bool refused = to_zero != nullptr && !context_->maintenance.Submit(
-                                                 [lane = shared_from_this(), to_zero] { lane->ZeroAhead(to_zero); });
-  mutex_.Lock();
-  if (refused) {  // the directory is closed: nobody may wait for zeros that will never come
+  if (to_zero != nullptr &&
+      !context_->maintenance.Submit([lane = shared_from_this(), to_zero] { lane->ZeroAhead(to_zero); })) {
+    // The directory is closed: nobody may wait for zeros that will never come.
+    MutexLock lock(mutex_);
     to_zero->zeroing = false;
     to_zero->zeroing_failed = true;
     zeroed_.NotifyAll();
@@ -118,6 +133,7 @@ void Lane::Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ti
   const auto [failure, inserted] =
       failures_.try_emplace(file->segment->number().value, Failure{first_lost_ticket, status});
   if (!inserted) failure->second.first_lost_ticket = std::min(failure->second.first_lost_ticket, first_lost_ticket);
+  has_failures_.store(true, std::memory_order_relaxed);  // published by the flush that completes
   unreported_loss_ = status;
   if (active_ != file) return;
   DetachChunk(aftermath);

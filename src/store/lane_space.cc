@@ -131,16 +131,18 @@ Status Lane::Seal() {
 void Lane::SealForGc() {
   std::shared_ptr<SegmentFile> file;
   Aftermath aftermath;
+  uint64_t ticket = 0;
   {
     MutexLock lock(mutex_);
     file = active_;
     if (active_ != nullptr) SealActive(&aftermath);
     if (!dirty_.empty()) last_ticket_ = std::max(last_ticket_, flush_started_ + 1);
+    ticket = last_ticket_;
   }
   Settle(std::move(aftermath));
+  AwaitFlush(ticket);
   {
     MutexLock lock(mutex_);
-    WaitForFlush(last_ticket_);
     if (file == nullptr || file->segment->state() != SegmentState::kActive || file->dirty) return;
   }
   (void)FinishSealed(file);  // a tail that stays, and keeps the segment active, only costs space until the next start
