@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "io/page_cache.h"
 #include "io/uring_reader.h"
 
 namespace quarry {
@@ -191,25 +191,8 @@ Status PosixReadableFile::ReadBatch(std::span<const ReadRequest> requests) {
   return Status::Ok();
 }
 
-// cachestat(2), of Linux 6.5, which the C library does not know yet. (A preadv2 with RWF_NOWAIT is no such question:
-// it starts to read what is not there.)
 std::optional<bool> PosixReadableFile::IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) {
-  static std::atomic<bool> can_tell{true};
-  if (!can_tell.load(std::memory_order_relaxed)) return std::nullopt;
-  constexpr long kCachestat = 451;  // on every architecture
-  struct {
-    uint64_t offset_bytes, size_bytes;
-  } range = {offset_bytes, size_bytes};
-  struct {
-    uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
-  } found = {};
-  if (::syscall(kCachestat, fd_.get(), &range, &found, 0) != 0) {
-    can_tell.store(false, std::memory_order_relaxed);
-    return std::nullopt;
-  }
-  static const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const uint64_t pages = (offset_bytes + size_bytes - 1) / page_bytes - offset_bytes / page_bytes + 1;
-  return found.cached >= pages;
+  return quarry::IsInPageCache(fd_.get(), offset_bytes, size_bytes);
 }
 
 // By way of the descriptor, for the file may have another name by now, or none.

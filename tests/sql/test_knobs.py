@@ -238,13 +238,7 @@ def test_page_cache_pct_is_the_share_that_stays_in_the_page_cache(lab):
         shares[pct] = sum(page_cache_bytes(directory) for directory in directories) / (rows * size)
     lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT")
     assert shares[0] < 0.01 and shares[100] > 0.99, shares
-    # Where the kernel can't tell what is in the page cache, everything goes through it (docs/operations.md).
-    assert 0.02 < shares[10] < 0.3 or shares[10] > 0.99 and not can_ask_page_cache(), shares
-
-
-def can_ask_page_cache():
-    version = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
-    return version >= (6, 5)
+    assert 0.02 < shares[10] < 0.3, shares
 
 
 def segment_writes(server, action):
