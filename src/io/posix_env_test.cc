@@ -125,7 +125,7 @@ TEST_F(PosixEnvTest, WhatIsInThePageCacheIsTold) {
   EXPECT_FALSE(reader->IsInPageCache(5000, 50000).value()) << "the whole range, or no";
 }
 
-// A file of which every second piece of 1 MiB is in the page cache, so that mincore is asked more than once.
+// A file of which some pieces of 1 MiB are in the page cache: a longer range asks mincore more than once.
 TEST_F(PosixEnvTest, BothQuestionsAboutThePageCacheHaveTheSameAnswer) {
   constexpr uint64_t kPieceBytes = 1 << 20;
   constexpr uint64_t kPieces = 5;
