@@ -1,14 +1,15 @@
 // How often a second the device alone can do what a commit needs that may not be found without its value: the value
 // durable in one file, then, after it, a block durable in a second one. Nothing else is done: no server, no engine.
 //
-//   ordered_commits --directory D --threads N --value-bytes N --seconds S [--growing] [--gather] [--unordered]
+//   ordered_commits --directory D --threads N --value-bytes N --seconds S [--growing] [--gather] [--unordered |
+//   --values-alone]
 //
 // Both are group commits: of the threads that have come one writes for all that have come until then, and flushes; who
 // comes meanwhile waits for the next group. Direct writes and fdatasync. Without --growing the values go into space
 // that was written and flushed before, round and round; with it their file grows, and its file system commits the new
 // size with every flush. With --gather whoever writes first waits until all threads have come, so that every group has
 // them all; without it groups of values and of the log run side by side. With --unordered a commit writes both at once
-// and waits for both: what the order costs.
+// and waits for both: what the order costs. With --values-alone a commit is the value alone, and no log is written.
 //
 // Prints one line of JSON: commits_per_second, and the mean number of commits of a group, of values and of the log. An
 // error ends it with exit code 1 and a word on what failed. Its files have no name; nothing is left behind.
@@ -51,7 +52,7 @@ struct Options {
   std::string directory;
   size_t threads = 0, value_bytes = 0;
   double seconds = 0;
-  bool growing = false, gather = false, unordered = false;
+  bool growing = false, gather = false, unordered = false, values_alone = false;
 };
 
 /// Page-aligned memory of random bytes, as direct I/O demands. Never released.
@@ -199,7 +200,7 @@ void Measure(const Options& options) {
         } else {
           values.Commit(gathered);
         }
-        log.Commit(gathered);
+        if (!options.values_alone) log.Commit(gathered);
         if (companion) companion->Wait();
         ++commits;
       }
@@ -228,11 +229,15 @@ double Number(const char* text, double least, double most) {
 
 Options ParseOptions(int argc, char** argv) {
   Options options;
-  const option known[] = {
-      {"directory", required_argument, nullptr, 'd'},   {"threads", required_argument, nullptr, 't'},
-      {"value-bytes", required_argument, nullptr, 'v'}, {"seconds", required_argument, nullptr, 's'},
-      {"growing", no_argument, nullptr, 'g'},           {"gather", no_argument, nullptr, 'a'},
-      {"unordered", no_argument, nullptr, 'u'},         {nullptr, 0, nullptr, 0}};
+  const option known[] = {{"directory", required_argument, nullptr, 'd'},
+                          {"threads", required_argument, nullptr, 't'},
+                          {"value-bytes", required_argument, nullptr, 'v'},
+                          {"seconds", required_argument, nullptr, 's'},
+                          {"growing", no_argument, nullptr, 'g'},
+                          {"gather", no_argument, nullptr, 'a'},
+                          {"unordered", no_argument, nullptr, 'u'},
+                          {"values-alone", no_argument, nullptr, 'o'},
+                          {nullptr, 0, nullptr, 0}};
   for (int found; (found = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
     switch (found) {
       case 'd':
@@ -256,6 +261,9 @@ Options ParseOptions(int argc, char** argv) {
       case 'u':
         options.unordered = true;
         break;
+      case 'o':
+        options.values_alone = true;
+        break;
       default:
         std::exit(1);  // getopt has said why
     }
@@ -263,6 +271,7 @@ Options ParseOptions(int argc, char** argv) {
   if (options.directory.empty() || options.threads == 0 || options.value_bytes == 0 || options.seconds == 0) {
     Fail("arguments", "--directory, --threads, --value-bytes and --seconds are needed");
   }
+  if (options.unordered && options.values_alone) Fail("--values-alone", "has no order that --unordered could drop");
   if (options.value_bytes % kBlockBytes != 0) Fail("--value-bytes", "not a multiple of 4096, as direct writes need");
   return options;
 }

@@ -104,7 +104,8 @@ class TableBench(Bench):
                              tables=self.settings.tables, warmup_seconds=self.settings.warmup_seconds, seconds=self.settings.seconds,
                              read_percent=self.settings.read_percent,
                              batch_rows=self.settings.batch_rows if operation == "insert" else 1,
-                             session_sql=variant.session_sql, columns=variant.columns, id_expression=variant.id_expression)
+                             session_sql=variant.session_sql, columns=variant.columns, id_expression=variant.id_expression,
+                             value_expression=variant.value_expression)
 
     def _create_tables(self, server: Server, variant: Variant, size_bytes: int) -> None:
         if variant.sequence_cache:

@@ -46,6 +46,7 @@ class Load:
     session_sql: str = ""
     columns: int = 1  # of value_bytes each
     id_expression: str = ""
+    value_expression: str = "?"  # what an insert stores of a value
     range_bytes: int = 1  # of a range read
 
     @property
@@ -99,7 +100,8 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
         f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95",
         f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
         f"--read-percent={100 - load.write_percent}", f"--batch-rows={load.batch_rows}",
-        f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}", f"--range-bytes={load.range_bytes}",
+        f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",
+        f"--value-expression={load.value_expression}", f"--range-bytes={load.range_bytes}",
         f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",
         str(SCRIPTS / script),
     ]

@@ -13,6 +13,7 @@ KIB = 1024
 CORE_SIZES_KIB = (4, 24, 64, 448)
 # BLOB_INLINE_SIZE of the published inline variants (MySQL Cluster 9.4's maximum for 64 and 448 KB).
 E1_INLINE_BYTES = {4: 4096, 24: 24576, 64: 29736, 448: 29736}
+TRAILER_BYTES = 64  # docs/format.md
 NDB_HEAD_BYTES = 256  # what NDB keeps in the row without a comment; E1's default variant is pinned to it
 SWEEP_KIB = (16, 256, 1024, 16384, 32768)  # batch bytes swept by E1, beside the 64 KB and 4 MB of its other variants
 VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes and the id
@@ -33,6 +34,7 @@ class Variant:
     columns: int = 1  # values per row, each an equal share of the size
     counter: bool = False  # an INT column of that name beside the values
     sequence_cache: int = 0  # ids come from a SEQUENCE with this cache instead of AUTO_INCREMENT
+    kept_bytes: int = 0  # all that an insert stores of a value, which is sent whole; 0: the value
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:
@@ -41,6 +43,10 @@ class Variant:
     @property
     def id_expression(self) -> str:
         return "NEXTVAL(ids)" if self.sequence_cache else ""
+
+    @property
+    def value_expression(self) -> str:
+        return f"LEFT(?, {self.kept_bytes})" if self.kept_bytes else "?"
 
     @property
     def needs_plugin(self) -> bool:
@@ -104,6 +110,8 @@ ALL = {
         Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="core", counter=True),
         Variant("no-table", "SQL layer alone", ""),
         Variant("blackhole", "BLACKHOLE: SQL layer alone", "BLACKHOLE"),
+        # The rows that Quarry gives to InnoDB, and nothing for the values: what an engine whose values cost nothing would reach.
+        Variant("heads-alone", "InnoDB, heads alone", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
         Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),
     )

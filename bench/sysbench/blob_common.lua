@@ -32,6 +32,7 @@ sysbench.cmdline.options = {
    read_percent = {"blob_mix: percentage of point selects; the rest are updates", 90},
    rows_per_transaction = {"prepare: rows per transaction", 16},
    columns = {"Values per row", 1},
+   value_expression = {"blob_insert: what is stored of each value, the value being '?', e.g. LEFT(?, 320)", "?"},
    id_expression = {"blob_insert: an SQL expression for the id, e.g. NEXTVAL(ids); empty: AUTO_INCREMENT", ""},
    range_bytes = {"blob_range: bytes read of a value", 65536},
    batch_rows = {"blob_insert: rows per INSERT statement", 1},
@@ -127,8 +128,9 @@ function blob.columns(after)
    return table.concat(names, ", ")
 end
 
-function blob.placeholders()
-   return "?" .. string.rep(", ?", sysbench.opt.columns - 1)
+-- The values of a row, each as `expression` with its '?'.
+function blob.placeholders(expression)
+   return expression .. string.rep(", " .. expression, sysbench.opt.columns - 1)
 end
 
 function blob.connect()
@@ -145,7 +147,7 @@ end
 function blob.fill()
    local con = blob.connect()
    for t = 1, sysbench.opt.tables do
-      local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, " .. blob.columns("") .. ") VALUES (?, " .. blob.placeholders() .. ")",
+      local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, " .. blob.columns("") .. ") VALUES (?, " .. blob.placeholders("?") .. ")",
                                     "i" .. string.rep("v", sysbench.opt.columns))
       local pending = 0
       for id = sysbench.tid % sysbench.opt.threads + 1, sysbench.opt.rows, sysbench.opt.threads do

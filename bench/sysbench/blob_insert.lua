@@ -8,10 +8,11 @@ function thread_init()
    statements = {}
    for t = 1, sysbench.opt.tables do
       local rows = sysbench.opt.batch_rows
-      local names, row = blob.columns(""), "(" .. blob.placeholders() .. ")"
+      local names, values = blob.columns(""), blob.placeholders(sysbench.opt.value_expression)
       if sysbench.opt.id_expression ~= "" then
-         names, row = "id, " .. names, "(" .. sysbench.opt.id_expression .. ", " .. blob.placeholders() .. ")"
+         names, values = "id, " .. names, sysbench.opt.id_expression .. ", " .. values
       end
+      local row = "(" .. values .. ")"
       local text = "INSERT INTO sbtest" .. t .. " (" .. names .. ") VALUES " .. row .. string.rep(", " .. row, rows - 1)
       statements[t] = blob.statement(con, text, string.rep("v", rows * sysbench.opt.columns))
    end

@@ -25,7 +25,7 @@ from ..verdicts import Verdict
 from . import targets_findings
 from .table_experiment import TableExperiment
 from .target_rules import INNODB
-from .targets_findings import COMPRESSED_VARIANTS, COUNTER_VARIANTS, NO_ENGINE, NO_TABLE, TEXT3, gigabytes_per_core_second
+from .targets_findings import COMPRESSED_VARIANTS, COUNTER_VARIANTS, HEADS_ALONE, NO_ENGINE, NO_TABLE, TEXT3, gigabytes_per_core_second
 
 OPERATIONS = ("insert", "read", "constant", "mix", "counter", "update")
 _QUARRY = ("quarry", "quarry-baseline")
@@ -49,7 +49,7 @@ class _Part:
 
 
 _GRID = (
-    _Part("insert", _LARGE_KIB, (1, 8, 32), (INNODB, *_QUARRY, NO_ENGINE)),
+    _Part("insert", _LARGE_KIB, (1, 8, 32), (INNODB, *_QUARRY, NO_ENGINE, HEADS_ALONE)),
     *(_Part(operation, (4,), (1, 8, 32)) for operation in ("insert", "read", "mix")),
     _Part("read", _LARGE_KIB, (8,)),
     _Part("constant", _LARGE_KIB, (8,), (NO_TABLE,)),
@@ -72,7 +72,7 @@ class Targets(TableExperiment):
         """MyRocks' lz4 at every level. innodb_compression_algorithm: what the server's package offers without more plugins."""
         mycnf = {"innodb_compression_algorithm": "zlib", **{f"loose_{name}": value for name, value in ROCKSDB_OPTIONS.items()}}
         return Request(self.name, list(OPERATIONS), [s * KIB for s in CORE_SIZES_KIB], [1, 8, 16, 32],
-                       [INNODB, "quarry", NO_TABLE, NO_ENGINE, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS], mycnf=mycnf)
+                       [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS], mycnf=mycnf)
 
     def quick(self, request: Request) -> Request:
         """One short round of two sizes: a look, not a measurement."""
@@ -96,7 +96,8 @@ class Targets(TableExperiment):
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"], ordered_commits.rates(run.run))
+        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"],
+                                         ordered_commits.rates(run.run), ordered_commits.rates(run.run, values_alone=True))
 
     def figures(self, run: RunDirectory) -> dict:
         cells = self.cells_of(run)

@@ -17,7 +17,7 @@ from ..verdicts import NOT_APPLICABLE, Finding, Verdict, figures_of, judge, not_
 from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text
 
 TEXT3 = "text3"
-NO_TABLE, NO_ENGINE = "no-table", "blackhole"
+NO_TABLE, NO_ENGINE, HEADS_ALONE = "no-table", "blackhole", "heads-alone"
 COUNTER_VARIANTS = ("innodb-counter", "quarry-counter")
 QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB = COMPRESSED_VARIANTS = ("quarry-lz4", "innodb-page-compressed", "rocksdb")
 # threads -> size in KB -> ratio to InnoDB
@@ -39,11 +39,12 @@ COUNTER = Finding("targets-counter", f"update of an INT in rows with 64 KB value
 Ordered = dict[tuple[int, int, str], Summary]  # ordered_commits.rates
 
 
-def verdicts(cells: Cells, rate: Summary | None, parameters: dict, ordered: Ordered | None = None) -> list[Verdict]:
-    """rate: the device's raw sequential rate. ordered: what the device alone gives to commits behind their values."""
+def verdicts(cells: Cells, rate: Summary | None, parameters: dict, ordered: Ordered | None = None, values: Ordered | None = None) -> list[Verdict]:
+    """rate: the device's raw sequential rate. ordered: what the device alone gives to commits behind their values. values: and to values without a log."""
     counter_keys = [k for k in cells.keys() if k.operation == "counter"]
     return [
-        *(_with_limit(_insert(cells, threads, size, floor, rate, parameters), cells, threads, size, ordered or {}) for threads, floors in INSERT_FLOORS.items() for size, floor in floors.items()),
+        *(_with_limit(_insert(cells, threads, size, floor, rate, parameters), cells, threads, size, ordered or {}, values or {})
+          for threads, floors in INSERT_FLOORS.items() for size, floor in floors.items()),
         judge_ratio(cells, SMALL, [k for k in cells.keys() if k.size_bytes == 4 * KIB], SMALL_FLOOR, parameters),
         *(_read(cells, size, floor, parameters) for size, floor in READ_FLOORS.items()),
         *(_constant(cells, size, parameters) for size in SIZES_KIB),
@@ -72,22 +73,40 @@ def _insert(cells: Cells, threads: int, size_kib: int, floor: float, rate: Summa
     return judge_ratio_or_device(cells, finding, key, floor, rate, parameters)
 
 
-def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ordered: Ordered) -> Verdict:
+def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ordered: Ordered, values: Ordered) -> Verdict:
     """
-    What no engine can beat on this machine that keeps values outside of its log: the SQL layer alone (the engine does nothing: BLACKHOLE), and the device alone,
-    which makes the value durable and then the log, for a value may not be missing where a commit is found (into space written before, groups formed the better
-    way). A lone client does one after the other; several overlap, and the scarcer of both decides. Also said: what the device gives where the values' file grows.
+    What no engine can beat on this machine that keeps rows in InnoDB and values outside of its log, for a value may not be missing where a commit is found.
+    A lone client does one after the other: its row without the value, as InnoDB commits it while the value is sent and dropped, and the value's durable
+    write alone (into space written before). Several overlap, and the scarcest decides: the SQL layer alone (the engine does nothing: BLACKHOLE), the rows
+    without their values, and the device alone, which makes the value durable and then the log (groups formed the better way). Also said: what the device
+    gives where the values' file grows, as ours does, and what comes of rows and values one after the other when neither disturbs the other.
     """
     key = CellKey("insert", size_kib * KIB, threads)
-    written, growing = (ordered.get((threads, key.size_bytes, file)) for file in (WRITTEN, GROWING))
-    parts = {"the SQL layer alone": cells.summary(key, NO_ENGINE, throughput), "two ordered durable writes of the device alone": written}
-    found = _beside_limit(verdict, cells, key, parts, one_by_one=threads == 1)
+    probed = (threads, key.size_bytes)
+    rows = cells.summary(key, HEADS_ALONE, throughput)
+    alone, layer, both = values.get((*probed, WRITTEN)), cells.summary(key, NO_ENGINE, throughput), ordered.get((*probed, WRITTEN))
+    one_by_one = threads == 1
+    if one_by_one and rows and alone:
+        parts = {"the rows without their values": rows, "the values' durable writes alone": alone}
+    else:
+        parts = {"the SQL layer alone": layer, "the rows without their values": rows, "two ordered durable writes of the device alone": both}
+    found = _beside_limit(verdict, cells, key, parts, one_by_one)
     ours = cells.summary(key, "quarry", throughput)
-    if not (growing and ours) or found is verdict:
+    if found is verdict or not ours:
         return found
-    share = ours.median / growing.median
-    return replace(found, reason=f"{found.reason}; the two writes where the values' file grows {growing.median:,.0f}/s, of which this is {share:.0%}",
-                   figures={**found.figures, "growing_per_second": figures_of(growing), "share_of_growing": share})
+    if growing := ordered.get((*probed, GROWING)):
+        found = _beside_figure(found, "the two writes where the values' file grows", "growing", growing.median, ours)
+    if (grown := values.get((*probed, GROWING))) and rows:
+        found = _beside_figure(found, "a row without its value and then a value where the file grows, each as fast as alone", "one_by_one",
+                               1 / (1 / rows.median + 1 / grown.median), ours)
+    return found
+
+
+def _beside_figure(verdict: Verdict, text: str, name: str, rate: float, ours: Summary) -> Verdict:
+    """The verdict with one more rate to compare ours with."""
+    share = ours.median / rate
+    return replace(verdict, reason=f"{verdict.reason}; {text} {rate:,.0f}/s, of which this is {share:.0%}",
+                   figures={**verdict.figures, f"{name}_per_second": rate, f"share_of_{name}": share})
 
 
 def _beside_limit(verdict: Verdict, cells: Cells, key: CellKey, parts: dict[str, Summary | None], one_by_one: bool = False) -> Verdict:

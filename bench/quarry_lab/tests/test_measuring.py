@@ -49,13 +49,16 @@ def test_ordered_commits_of_the_device_alone(tmp_path: Path):
     """Not every file system takes direct writes; the one under the build directory does, for the lab's servers live there."""
     directory = clients.PROGRAMS.parent
     found = ordered_commits.probe(directory, [(1, 8192), (3, 8192)], seconds=0.05)
-    assert {(each["threads"], each["file"], each["gather"]) for each in found} == {
-        (1, "written", False), (1, "growing", False), *((3, file, gather) for file in ("written", "growing") for gather in (False, True))}
+    assert {(each["threads"], each["file"], each["gather"], each["values_alone"]) for each in found} == {
+        (threads, file, gather, values_alone) for threads, gather in ((1, False), (3, False), (3, True))
+        for file in ("written", "growing") for values_alone in (False, True)}
     assert all(each["commits_per_second"] > 0 and each["value_bytes"] == 8192 for each in found)
     runs = {"sessions": [{"device_probes": [{"ordered_commits": found}, {"ordered_commits": found}, {}]}, {}]}
-    rates = ordered_commits.rates(runs)
-    assert rates[3, 8192, "growing"].median == max(each["commits_per_second"] for each in found if (each["threads"], each["file"]) == (3, "growing"))
-    assert set(rates) == {(threads, 8192, file) for threads in (1, 3) for file in ordered_commits.FILES}
+    for values_alone in (False, True):
+        rates = ordered_commits.rates(runs, values_alone)
+        assert rates[3, 8192, "growing"].median == max(each["commits_per_second"] for each in found
+                                                       if (each["threads"], each["file"], each["values_alone"]) == (3, "growing", values_alone))
+        assert set(rates) == {(threads, 8192, file) for threads in (1, 3) for file in ordered_commits.FILES}
     with pytest.raises(ProgramError, match="not a multiple of 4096"):
         ordered_commits.measure(directory, 1, 5000)
     with pytest.raises(ProgramError, match="a file in .*/missing"):

@@ -11,7 +11,7 @@ from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
+from quarry_lab.experiments.targets_findings import HEADS_ALONE, INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
 from quarry_lab.ordered_commits import GROWING, WRITTEN, Commits
 from quarry_lab.payload import Payload
 from quarry_lab.plan import Point
@@ -88,8 +88,8 @@ def test_the_largest_insert_may_reach_the_device_instead(rounds):
     assert verdict_of(points, "insert-448kb-x8", device_rate=taken).state == "not met"
 
 
-def commits(threads, rate, file=WRITTEN, gather=False, size_kib=64):
-    return asdict(Commits(threads, size_kib * KIB, file, gather, rate))
+def commits(threads, rate, file=WRITTEN, gather=False, size_kib=64, values_alone=False):
+    return asdict(Commits(threads, size_kib * KIB, file, gather, rate, values_alone))
 
 
 def test_inserts_stand_beside_what_the_sql_layer_and_two_ordered_writes_allow(rounds):
@@ -101,6 +101,24 @@ def test_inserts_stand_beside_what_the_sql_layer_and_two_ordered_writes_allow(ro
     assert "alone" not in verdict_of(both, "insert-64kb-x1").reason, "a run of before has neither"
     with_layer = verdict_of([*both, *rounds(NO_ENGINE, "insert", 64, 1, 5000.0)], "insert-64kb-x1", ordered=probe)
     assert "the SQL layer alone 5,000/s, two ordered durable writes of the device alone 1,250/s: together 1,000/s, 1.00x InnoDB, of which this is 90%" in with_layer.reason
+
+
+def test_a_lone_client_commits_its_row_after_its_value(rounds):
+    both = [*rounds("innodb", "insert", 64, 1, INNODB_RATE), *rounds("quarry", "insert", 64, 1, 900.0)]
+    rows = rounds(HEADS_ALONE, "insert", 64, 1, 2000.0)
+    probe = [commits(1, 1250.0), commits(1, 3000.0, values_alone=True), commits(1, 1800.0, GROWING, values_alone=True)]
+    found = verdict_of([*both, *rounds(NO_ENGINE, "insert", 64, 1, 5000.0), *rows], "insert-64kb-x1", ordered=probe)
+    assert "the rows without their values 2,000/s, the values' durable writes alone 3,000/s: together 1,200/s, 1.20x InnoDB, of which this is 75%" in found.reason
+    assert "a row without its value and then a value where the file grows, each as fast as alone 947/s, of which this is 95%" in found.reason
+    assert found.figures["share_of_limit"] == pytest.approx(0.75) and found.figures["share_of_one_by_one"] == pytest.approx(0.95)
+
+
+def test_with_many_clients_rows_without_values_may_be_the_scarcest(rounds):
+    eight = [*rounds("innodb", "insert", 64, 8, INNODB_RATE), *rounds("quarry", "insert", 64, 8, 900.0), *rounds(NO_ENGINE, "insert", 64, 8, 1800.0)]
+    probe = [commits(8, 1600.0), commits(8, 1e6, values_alone=True), commits(8, 6000.0, GROWING, values_alone=True)]
+    found = verdict_of([*eight, *rounds(HEADS_ALONE, "insert", 64, 8, 1500.0)], "insert-64kb-x8", ordered=probe)
+    assert "at most 1,500/s, 1.50x InnoDB, of which this is 60%" in found.reason, "values without a log are no limit of commits"
+    assert "each as fast as alone 1,200/s, of which this is 75%" in found.reason
 
 
 def test_with_many_clients_the_scarcer_of_both_is_the_limit(rounds):
@@ -223,6 +241,19 @@ def test_each_operation_does_what_it_says(bench):
     the_constant_is_sent_whole_and_no_engine_is_asked(bench, lab)
     the_counter_moves_and_the_value_stays(bench, lab)
     an_insert_without_an_engine_is_taken_and_thrown_away(bench, lab)
+    rows_without_their_values_are_sent_whole_and_keep_a_head(bench, lab)
+
+
+def rows_without_their_values_are_sent_whole_and_keep_a_head(bench, lab):
+    def counted(name):
+        return int(lab.status(name)[name.lower()])
+
+    received, inserted = counted("Bytes_received"), counted("Handler_write")
+    record = bench.measure(Point(1, "insert", SIZE, THREADS, HEADS_ALONE))
+    rows = record["result"]["total_rows_written"]
+    assert 1 <= (counted("Bytes_received") - received) / (rows * SIZE) < 1.1
+    assert counted("Handler_write") - inserted >= rows > 100
+    assert rows * 320 < record["written"]["server_bytes"] < rows * SIZE / 2
 
 
 def an_insert_without_an_engine_is_taken_and_thrown_away(bench, lab):
