@@ -88,8 +88,8 @@ def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ord
     one_by_one = threads == 1
     if one_by_one and rows and alone:
         parts = {"the rows without their values": rows, "the values' durable writes alone": alone}
-    else:
-        parts = {"the SQL layer alone": layer, "the rows without their values": rows, "two ordered durable writes of the device alone": both}
+    else:  # a lone client's rows would count the SQL layer and the log twice
+        parts = {"the SQL layer alone": layer, **({} if one_by_one else {"the rows without their values": rows}), "two ordered durable writes of the device alone": both}
     found = _beside_limit(verdict, cells, key, parts, one_by_one)
     ours = cells.summary(key, "quarry", throughput)
     if found is verdict or not ours:
@@ -98,8 +98,13 @@ def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ord
         found = _beside_figure(found, "the two writes where the values' file grows", "growing", growing.median, ours)
     if (grown := values.get((*probed, GROWING))) and rows:
         found = _beside_figure(found, "a row without its value and then a value where the file grows, each as fast as alone", "one_by_one",
-                               1 / (1 / rows.median + 1 / grown.median), ours)
+                               _one_after_the_other([rows.median, grown.median]), ours)
     return found
+
+
+def _one_after_the_other(rates: list[float]) -> float:
+    """How often a second all of them are done, when each takes its turn."""
+    return 1 / sum(1 / rate for rate in rates)
 
 
 def _beside_figure(verdict: Verdict, text: str, name: str, rate: float, ours: Summary) -> Verdict:
@@ -119,7 +124,7 @@ def _beside_limit(verdict: Verdict, cells: Cells, key: CellKey, parts: dict[str,
     if not (measured and ours and innodb):
         return verdict
     rates = [part.median for part in measured.values()]
-    limit = 1 / sum(1 / rate for rate in rates) if one_by_one else min(rates)
+    limit = _one_after_the_other(rates) if one_by_one else min(rates)
     text = ", ".join(f"{text} {part.median:,.0f}/s" for text, part in measured.items())
     how = f": {'together' if one_by_one else 'at most'} {limit:,.0f}/s" if len(measured) > 1 else ""
     text = f"; {text}{how}, {limit / innodb.median:.2f}x InnoDB, of which this is {ours.median / limit:.0%}"

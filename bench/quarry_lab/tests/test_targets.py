@@ -111,6 +111,8 @@ def test_a_lone_client_commits_its_row_after_its_value(rounds):
     assert "the rows without their values 2,000/s, the values' durable writes alone 3,000/s: together 1,200/s, 1.20x InnoDB, of which this is 75%" in found.reason
     assert "a row without its value and then a value where the file grows, each as fast as alone 947/s, of which this is 95%" in found.reason
     assert found.figures["share_of_limit"] == pytest.approx(0.75) and found.figures["share_of_one_by_one"] == pytest.approx(0.95)
+    unprobed = verdict_of([*both, *rounds(NO_ENGINE, "insert", 64, 1, 5000.0), *rows], "insert-64kb-x1", ordered=probe[:1])
+    assert "together 1,000/s" in unprobed.reason, "the layer and the log are not counted twice"
 
 
 def test_with_many_clients_rows_without_values_may_be_the_scarcest(rounds):
