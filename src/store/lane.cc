@@ -221,6 +221,7 @@ void Lane::WriteRun(const std::shared_ptr<Run>& run) {
 
 void Lane::MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes) {
   if (begin_bytes < file->zeroed_begin_bytes || end_bytes > file->zeroed_end_bytes) file->grew = true;
+  unflushed_bytes_ += end_bytes - begin_bytes;
   if (file->dirty) return;
   file->dirty = true;
   dirty_.push_back(file);

@@ -153,7 +153,8 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   uint64_t last_ticket_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< of whatever was appended so far
   uint64_t committers_current_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t committers_next_ QUARRY_GUARDED_BY(mutex_) = 0;
-  uint32_t lone_flushes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< in a row
+  uint64_t unflushed_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< written, for the next flush
+  uint32_t lone_flushes_ QUARRY_GUARDED_BY(mutex_) = 0;     ///< in a row, and small
 };
 
 }  // namespace quarry

@@ -4,6 +4,13 @@
 #include "store/lane.h"
 
 namespace quarry {
+namespace {
+
+/// The most that a lone commit writes for zeros ahead to pay: they cost the device as much again as what is written,
+/// and save one request of a flush (docs/performance.md, 'Durable insert by a lone client').
+constexpr uint64_t kZeroedCommitMaxBytes = 128ULL << 10;
+
+}  // namespace
 
 Status Lane::Sync(SegmentNumber segment, uint64_t ticket) {
   ticket = AwaitFlush(ticket == 0 ? LastTicket() : ticket);
@@ -66,6 +73,7 @@ void Lane::LeadFlush() {
 
   std::vector<std::shared_ptr<SegmentFile>> files;
   files.swap(dirty_);
+  const uint64_t flushed_bytes = std::exchange(unflushed_bytes_, 0);
   bool zeroed_only = true;
   for (const std::shared_ptr<SegmentFile>& file : files) {
     file->dirty = false;
@@ -94,7 +102,7 @@ void Lane::LeadFlush() {
   // Alone means that nobody else is on the way either: large values spend their time in writes, not in flushes.
   const bool alone =
       committers_current_ <= 1 && committers_next_ == 0 && (active_ == nullptr || active_->private_in_flight == 0);
-  lone_flushes_ = alone ? lone_flushes_ + 1 : 0;
+  lone_flushes_ = alone && flushed_bytes <= kZeroedCommitMaxBytes ? lone_flushes_ + 1 : 0;
   committers_current_ = 0;
   flush_completed_.store(number, std::memory_order_release);
   flush_active_ = false;

@@ -186,6 +186,18 @@ TEST_F(StoreEffectsTest, LoneCommittersHitZeroedSpaceAndItsTailIsCutOff) {
   EXPECT_LT(FileSize("00000001.qseg"), 100U * 62000 + (2 << 20));
 }
 
+TEST_F(StoreEffectsTest, LargeLoneCommitsGetNoZeros) {
+  options_.zeroed_pool_bytes = 4 << 20;
+  Open();
+  for (uint64_t i = 0; i < 20; ++i) Append(RandomValue(200 << 10, i));
+  EXPECT_EQ(directory_->GetCounters().zero_bytes_written, 0U);
+  // One among small ones begins their count anew.
+  for (uint64_t i = 0; i < 20; ++i) Append(RandomValue(i % 4 == 3 ? 2 << 20 : 24 << 10, i));
+  EXPECT_EQ(directory_->GetCounters().zero_bytes_written, 0U);
+  for (uint64_t i = 0; i < 20; ++i) Append(RandomValue(100 << 10, i));
+  EXPECT_GT(directory_->GetCounters().zero_bytes_written, 0U);
+}
+
 TEST_F(StoreEffectsTest, TheZeroedTailOfACrashIsCutOffAtStart) {
   options_.zeroed_pool_bytes = 4 << 20;
   Open();
