@@ -13,6 +13,7 @@
 #include <set_var.h>
 
 #include "column_options.h"
+#include "innodb_variables.h"
 
 namespace quarry {
 namespace {
@@ -22,9 +23,6 @@ constexpr uint kEncryptionDefault = 0;
 constexpr uint kEncryptionYes = 1;
 
 constexpr uint32_t kFirstKeyId = 1;  ///< FIL_DEFAULT_ENCRYPTION_KEY
-
-/// The bits of a plugin variable's flags that say its type (sql_plugin.cc keeps the name to itself).
-constexpr int kTypeMask = 0x7f;
 
 std::atomic<const unsigned long*> innodb_encrypt_tables{nullptr};
 
@@ -123,7 +121,7 @@ uint32_t KeyIdOption(const TABLE_SHARE* share) {
 
 bool EncryptTablesByDefault() {
   const unsigned long* const variable = innodb_encrypt_tables.load(std::memory_order_acquire);
-  return variable != nullptr && *static_cast<const volatile unsigned long*>(variable) != 0;
+  return variable != nullptr && ReadInnodbVariable(variable) != 0;
 }
 
 const engine_option_value* FindOption(const engine_option_value* list, std::string_view name) {
@@ -148,23 +146,9 @@ uint64_t DefaultKeyId(THD* thd) {
 std::shared_ptr<CipherProvider> MakeCipherProvider() { return std::make_shared<ServiceProvider>(); }
 
 bool AdoptInnodbEncryption(const handlerton* innodb_hton) {
-  // What the plugin API calls an ENUM: its value is an unsigned long, behind the common header.
-  struct EnumVariable {
-    MYSQL_PLUGIN_VAR_HEADER;
-    unsigned long* value;
-  };
-  const st_plugin_int* const plugin = hton2plugin[innodb_hton->slot];
-  st_mysql_sys_var* const* variable = plugin == nullptr ? nullptr : plugin->plugin->system_vars;
-  for (; variable != nullptr && *variable != nullptr; variable++) {
-    const auto* const header = reinterpret_cast<const EnumVariable*>(*variable);
-    const bool global_enum =
-        (header->flags & kTypeMask) == PLUGIN_VAR_ENUM && (header->flags & PLUGIN_VAR_THDLOCAL) == 0;
-    const std::string_view name(header->name);
-    if (global_enum && (name == "encrypt_tables" || name == "innodb_encrypt_tables")) {
-      innodb_encrypt_tables.store(header->value, std::memory_order_release);
-      return true;
-    }
-  }
+  const unsigned long* const variable = FindInnodbVariable(innodb_hton, "encrypt_tables");
+  innodb_encrypt_tables.store(variable, std::memory_order_release);
+  if (variable != nullptr) return true;
   sql_print_error("QUARRY: InnoDB of this server has no variable innodb_encrypt_tables: no QUARRY table is opened");
   return false;
 }

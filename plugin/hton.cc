@@ -16,6 +16,7 @@
 #include "housekeeping.h"
 #include "information_schema.h"
 #include "inner_table.h"
+#include "prepared_commit.h"
 #include "scrub.h"
 #include "status_vars.h"
 #include "sysvars.h"
@@ -46,6 +47,7 @@ bool AdoptInnodb() {
   if (!innodb_adopted.load(std::memory_order_relaxed)) {
     if (!AdoptInnodbEncryption(innodb)) return false;
     AdoptInnodbTableOptions(quarry_handlerton, innodb);
+    AdoptInnodbFlushing(innodb);
     SetPrepareHook(quarry_handlerton);
     innodb_adopted.store(true, std::memory_order_release);
   }
@@ -81,7 +83,7 @@ int NotifyDefinitionChanged(handlerton*, LEX_CSTRING* db, LEX_CSTRING* table_nam
 }
 
 int DdlRecoveryDone(handlerton*) {
-  AdoptInnodb();
+  if (AdoptInnodb()) DecidePreparedCommits();
   StartHousekeeping();
   StartGc();
   StartScrub();

@@ -23,6 +23,10 @@ struct Snapshot {
   uint64_t heads_kept;
   uint64_t range_reads;
   uint64_t commit_syncs;
+  uint64_t commits_prepared;
+  uint64_t prepared_committed;
+  uint64_t prepared_rolled_back;
+  uint64_t prepared_undecided;
   uint64_t ddl_syncs;
   uint64_t scrub_bytes;
   uint64_t scrub_doubtful;
@@ -60,6 +64,7 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(cache_misses),
     QUARRY_CORE(checkpoints),
     QUARRY_OWN(commit_syncs),
+    QUARRY_OWN(commits_prepared),
     QUARRY_CORE(committers_flushed),
     {"committers_per_flush", offsetof(Snapshot, committers_per_flush), Kind::kRatio},
     QUARRY_CORE(corruptions),
@@ -80,6 +85,9 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(parts_encrypted),
     QUARRY_CORE(parts_decrypted),
     QUARRY_CORE(parts_stored_raw),
+    QUARRY_OWN(prepared_committed),
+    QUARRY_OWN(prepared_rolled_back),
+    QUARRY_OWN(prepared_undecided),
     QUARRY_OWN(range_reads),
     QUARRY_CORE(read_submissions),
     QUARRY_CORE(recent_cache_bytes),
@@ -108,7 +116,7 @@ constexpr Entry kEntries[] = {
 constexpr size_t kEntryCount = std::size(kEntries);
 
 // A counter added to the core and forgotten here would be invisible.
-constexpr size_t kOwnEntryCount = 16;
+constexpr size_t kOwnEntryCount = 20;
 static_assert(sizeof(Counters) == (kEntryCount - kOwnEntryCount) * sizeof(uint64_t));
 
 struct Buffer {
@@ -154,6 +162,10 @@ Snapshot TakeSnapshot(THD* thd) {
   snapshot.heads_kept = Get(plugin_counters.heads_kept);
   snapshot.range_reads = Get(plugin_counters.range_reads);
   snapshot.commit_syncs = Get(plugin_counters.commit_syncs);
+  snapshot.commits_prepared = Get(plugin_counters.commits_prepared);
+  snapshot.prepared_committed = Get(plugin_counters.prepared_committed);
+  snapshot.prepared_rolled_back = Get(plugin_counters.prepared_rolled_back);
+  snapshot.prepared_undecided = Get(plugin_counters.prepared_undecided);
   snapshot.ddl_syncs = Get(plugin_counters.ddl_syncs);
   snprintf(snapshot.table_id_check, sizeof(snapshot.table_id_check), "%s", StateName(GetSelfCheckState()));
   const ScrubState scrub = GetScrubState();

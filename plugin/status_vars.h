@@ -19,6 +19,10 @@ struct PluginCounters {
   std::atomic<uint64_t> heads_kept{0};                  ///< updated rows' values whose old head was kept, unread
   std::atomic<uint64_t> range_reads{0};                 ///< values of which only what the statement looks at was read
   std::atomic<uint64_t> commit_syncs{0};                ///< transactions whose appends were made durable by the hook
+  std::atomic<uint64_t> commits_prepared{0};            ///< of these, those flushed beside InnoDB's redo log
+  std::atomic<uint64_t> prepared_committed{0};          ///< left by a crash, committed at the start
+  std::atomic<uint64_t> prepared_rolled_back{0};        ///< left by a crash, rolled back at the start
+  std::atomic<uint64_t> prepared_undecided{0};          ///< left by a crash, still prepared
   std::atomic<uint64_t> ddl_syncs{0};                   ///< syncs outside of the hook (ALTER, XA, commit by id)
 };
 extern PluginCounters plugin_counters;

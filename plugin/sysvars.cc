@@ -40,6 +40,7 @@ unsigned long long recent_cache_bytes;
 unsigned long long segment_size;
 unsigned long long cache_size;
 unsigned long long checkpoint_interval;
+my_bool parallel_flush;
 my_bool gc;
 my_bool gc_now;
 double space_amplification_max;
@@ -121,6 +122,11 @@ MYSQL_SYSVAR_ULONGLONG(checkpoint_interval, checkpoint_interval, PLUGIN_VAR_RQCM
                        nullptr, nullptr, DirectoryOptions().checkpoint_interval_bytes, kCheckpointMin, kCheckpointMax,
                        0);
 
+MYSQL_SYSVAR_BOOL(
+    parallel_flush, parallel_flush, PLUGIN_VAR_OPCMDARG,
+    "A commit flushes its values and InnoDB's redo log at the same time; a crash between the two is decided "
+    "at the next start. OFF: first the values, then the redo log",
+    nullptr, nullptr, true);
 MYSQL_SYSVAR_BOOL(gc, gc, PLUGIN_VAR_RQCMDARG,
                   "Give back the space of dead values by itself. OFF: only when quarry_gc_now asks for it", nullptr,
                   nullptr, true);
@@ -223,6 +229,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(segment_size),
                                         MYSQL_SYSVAR(checkpoint_interval),
+                                        MYSQL_SYSVAR(parallel_flush),
                                         MYSQL_SYSVAR(gc),
                                         MYSQL_SYSVAR(gc_now),
                                         MYSQL_SYSVAR(gc_interval),
@@ -251,6 +258,7 @@ bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 
 uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
 
+bool ParallelFlush() { return parallel_flush != 0; }
 bool GcIsOn() { return gc != 0; }
 double SpaceAmplificationMax() { return space_amplification_max; }
 uint32_t GcIntervalSeconds() { return gc_interval; }

@@ -3,6 +3,7 @@
 #include "ha_error.h"
 #include "hton.h"
 #include "inner_table.h"
+#include "prepared_commit.h"
 #include "status_vars.h"
 
 namespace quarry {
@@ -16,7 +17,16 @@ bool InMultiStatementTransaction(THD* thd) { return thd_test_options(thd, OPTION
 ulonglong PrepareCommit(THD* thd, ulonglong*) {
   Transaction* transaction = Transaction::Find(thd);
   if (transaction == nullptr || transaction->unsynced()->empty()) return 0;
-  const Status status = transaction->Sync();
+  Status status;
+  if (CommitsPrepared(thd, transaction->appended())) {
+    // InnoDB's own hook comes after ours. What it has to write (rows of a bulk insert) is written before it prepares.
+    ulonglong start_id = 0;
+    const ulonglong id = InnodbHandlerton()->prepare_commit_versioned(thd, &start_id);
+    if (id == ULONGLONG_MAX) return id;
+    status = id == 0 ? transaction->SyncAndPrepare(thd) : transaction->Sync();
+  } else {
+    status = transaction->Sync();
+  }
   if (status.ok()) {
     plugin_counters.commit_syncs.fetch_add(1, std::memory_order_relaxed);
     return 0;
@@ -111,8 +121,22 @@ void Transaction::JoinWhereSavepointsAre(THD* thd) {
 
 Status Transaction::Sync() { return unsynced_.empty() ? Status::Ok() : Directory()->Sync(unsynced_); }
 
+Status Transaction::SyncAndPrepare(THD* thd) {
+  Directory()->StartSync(&unsynced_);
+  const bool prepared = PrepareInInnodb(thd, appended_);
+  const Status status = Sync();
+  if (status.ok()) {
+    if (prepared) plugin_counters.commits_prepared.fetch_add(1, std::memory_order_relaxed);
+    is_prepared_ = prepared;  // if InnoDB refused: its commit comes after the flush, as ever
+  } else if (prepared) {
+    RollbackInInnodb(thd);
+  }
+  return status;
+}
+
 void Transaction::OnCommit(THD* thd, bool all) {
   if (!all && InMultiStatementTransaction(thd)) return;
+  if (std::exchange(is_prepared_, false)) CommitInInnodb(thd);
   for (const Locator& locator : replaced_) Directory()->Release(locator);
   Clear();
 }
@@ -122,6 +146,8 @@ void Transaction::OnRollback(THD* thd, bool all) {
     RollbackTo(statement_);
     return;
   }
+  // The server gave up a commit behind our hook: nobody may find it committed after a crash.
+  if (std::exchange(is_prepared_, false)) RollbackInInnodb(thd);
   for (const Locator& locator : appended_) Directory()->Release(locator);
   Clear();
 }

@@ -1,8 +1,8 @@
 // What one session has appended and not yet committed: the bridge between the server's transactions and the store.
 //
 // Invariants:
-//  - Every extent that a committed row may point at was made durable before InnoDB decided to commit:
-//    OnPrepareCommit runs in handlerton::prepare_commit_versioned, before the choice of one or two phases.
+//  - Every extent that a committed row may point at was made durable before InnoDB decided to commit: the hook
+//    handlerton::prepare_commit_versioned runs before the choice of one or two phases.
 //  - Quarry is registered with the server lazily, at the first value appended or replaced, so that it stands before
 //  InnoDB in the
 //    server's list (newest first) and its hook is called first. Whether it is registered is never cached: a rollback
@@ -39,8 +39,14 @@ class Transaction {
   void NoteAppended(const Locator& locator) { Note(&appended_, locator); }
   void NoteReplaced(const Locator& locator) { Note(&replaced_, locator); }
 
+  /// What its rows may point at, but for what was replaced by a later append of its own.
+  [[nodiscard]] std::span<const Locator> appended() const { return appended_; }
+
   /// Makes what was appended durable. Does nothing when nothing was.
   Status Sync();
+  /// The same while InnoDB prepares (prepared_commit.h). On error nothing is left of the transaction in InnoDB, or it
+  /// was not prepared.
+  Status SyncAndPrepare(THD* thd);
 
   void OnCommit(THD* thd, bool all);
   void OnRollback(THD* thd, bool all);
@@ -70,6 +76,7 @@ class Transaction {
   std::vector<Locator> appended_;  ///< dead if the transaction rolls back
   std::vector<Locator> replaced_;  ///< dead if it commits
   Mark statement_;                 ///< where the running statement began
+  bool is_prepared_ = false;       ///< in InnoDB, with its values durable: only the commit is left
   std::unique_ptr<BackupLock> backup_lock_;
 };
 

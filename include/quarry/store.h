@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "quarry/backup.h"
+#include "quarry/commit_record.h"
 #include "quarry/locator.h"
 #include "quarry/options.h"
 #include "quarry/stats.h"
@@ -47,10 +48,13 @@ class UnsyncedExtents {
     SegmentNumber segment;
     uint64_t end_offset_bytes = 0;  ///< where the transaction's last extent in this segment ends
     uint64_t flush_ticket = 0;  ///< the flush of the segment's lane that covers them; 0: all that is appended so far
+    bool is_started = false;    ///< StartSync saw to that flush
+    bool is_counted = false;    ///< and counted its caller among the committers of it
   };
   /// Keeps one entry per segment, the furthest.
   void Add(const Entry& entry);
   [[nodiscard]] std::span<const Entry> entries() const { return entries_; }
+  [[nodiscard]] std::span<Entry> entries() { return entries_; }
 
  private:
   std::vector<Entry> entries_;
@@ -154,6 +158,17 @@ class StoreDirectory {
   /// Group commit: returns when every extent noted in `unsynced` is durable, sharing flushes with whoever waits on
   /// the same segments. Does not clear `unsynced`. Errors: kPoisoned, kIoError, kNoSpace: the caller must roll back.
   [[nodiscard]] virtual Status Sync(const UnsyncedExtents& unsynced) = 0;
+
+  /// Begins the flushes that Sync will wait for, in other threads, for a caller with something else to do until then.
+  /// Where there is no thread for one, it has completed when this returns. Errors are Sync's to tell, which is to
+  /// follow. For what was begun already nothing happens.
+  virtual void StartSync(UnsyncedExtents* unsynced) = 0;
+
+  /// After a crash: whether every extent of `record` is there, whole; then all of them are durable when it returns.
+  /// False: at least one never got to the disk as a whole, or was lost since. Every byte is read from the device and
+  /// compared with its checksum; no key is needed. Errors: kUnavailable, kIoError, kNotSupported: it cannot be told
+  /// now, and nothing may be decided.
+  [[nodiscard]] virtual Result<bool> HoldsDurably(const CommitRecord& record) = 0;
 
   /// Counts the extent behind `locator` as probably dead, whichever store it is in. The value cache forgets it.
   virtual void Release(const Locator& locator) = 0;

@@ -260,5 +260,131 @@ TEST_F(GroupCommitTest, ABlockThatWasFlushedIsNeverWrittenAgain) {
   EXPECT_FALSE(again) << "a block was written twice";
 }
 
+// ---- flushes that StartSync begins ----
+
+class StartSyncTest : public GroupCommitTest {
+ protected:
+  void SetUp() override {
+    GroupCommitTest::SetUp();
+    store_.reset();
+    directory_.reset();
+    directory_ = ValueOf(StoreDirectoryImpl::Open(TestOptions(), {&env_, true}));
+    store_ = ValueOf(directory_->OpenForAppend(kTable, "db/t"));
+    UnsyncedExtents first;  // the segment is made now
+    (void)ValueOf(store_->Append(RandomValue(100, 1), {}, &first));
+    ASSERT_OK(directory_->Sync(first));
+    before_ = directory_->GetCounters();
+  }
+  UnsyncedExtents Append(uint64_t seed) {
+    UnsyncedExtents unsynced;
+    (void)ValueOf(store_->Append(RandomValue(3000, seed), {}, &unsynced));
+    return unsynced;
+  }
+  [[nodiscard]] uint64_t Flushes() const { return directory_->GetCounters().flushes - before_.flushes; }
+  [[nodiscard]] uint64_t Committers() const {
+    return directory_->GetCounters().committers_flushed - before_.committers_flushed;
+  }
+  Counters before_;
+};
+
+TEST_F(StartSyncTest, TheFlushRunsWhileItsCallerGoesOn) {
+  gate_.Shut();
+  UnsyncedExtents unsynced = Append(2);
+  directory_->StartSync(&unsynced);
+  gate_.AwaitWaiting();  // another thread is in fdatasync
+  EXPECT_EQ(Flushes(), 0U);
+  gate_.Open();
+  ASSERT_OK(directory_->Sync(unsynced));
+  EXPECT_EQ(Flushes(), 1U);
+  EXPECT_EQ(Committers(), 1U) << "a committer counts once";
+  directory_->StartSync(&unsynced);
+  ASSERT_OK(directory_->Sync(unsynced));
+  EXPECT_EQ(Flushes(), 1U);
+}
+
+TEST_F(StartSyncTest, SyncWaitsForItsEnd) {
+  gate_.Shut();
+  UnsyncedExtents unsynced = Append(2);
+  directory_->StartSync(&unsynced);
+  gate_.AwaitWaiting();
+  std::atomic<bool> done{false};
+  std::thread committer([&] {
+    EXPECT_OK(directory_->Sync(unsynced));
+    done = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(done);
+  gate_.Open();
+  committer.join();
+}
+
+TEST_F(StartSyncTest, AFailureIsHeardBySync) {
+  env_.FailCall(CallKind::kSync, 1, EIO);
+  UnsyncedExtents lost = Append(2);
+  directory_->StartSync(&lost);
+  EXPECT_EQ(directory_->Sync(lost).code(), StatusCode::kIoError);
+  UnsyncedExtents next = Append(3);
+  directory_->StartSync(&next);
+  EXPECT_OK(directory_->Sync(next));
+}
+
+TEST_F(StartSyncTest, WhoComesBehindARunningFlushGetsTheNextWithoutWaitingForIt) {
+  gate_.Shut();
+  UnsyncedExtents first = Append(2);
+  directory_->StartSync(&first);
+  gate_.AwaitWaiting();
+  std::vector<UnsyncedExtents> others;
+  for (uint64_t i = 0; i < 5; ++i) others.push_back(Append(10 + i));
+  for (UnsyncedExtents& other : others) directory_->StartSync(&other);
+  gate_.Open();
+  while (Flushes() < 2) std::this_thread::yield();  // nobody called Sync
+  for (const UnsyncedExtents& other : others) EXPECT_OK(directory_->Sync(other));
+  EXPECT_OK(directory_->Sync(first));
+  EXPECT_EQ(Flushes(), 2U);
+  EXPECT_EQ(Committers(), 6U);
+}
+
+TEST_F(StartSyncTest, WhatIsAppendedBehindTheStartNeedsAnotherFlush) {
+  gate_.Shut();
+  UnsyncedExtents unsynced = Append(2);
+  directory_->StartSync(&unsynced);
+  gate_.AwaitWaiting();
+  const Locator late = ValueOf(store_->Append(RandomValue(5000, 3), {}, &unsynced));
+  gate_.Open();
+  directory_->StartSync(&unsynced);
+  ASSERT_OK(directory_->Sync(unsynced));
+  EXPECT_EQ(Flushes(), 2U);
+  env_.SetHook({});
+  store_.reset();
+  CutPower(&memory_, &env_, 0, &directory_);
+  directory_ = ValueOf(OpenDirectory(&env_, TestOptions()));
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), late)), RandomValue(5000, 3));
+}
+
+TEST_F(StartSyncTest, ALeaderWhoIsDoneLeavesTheNextFlushToOthers) {
+  gate_.Shut();
+  const UnsyncedExtents first = Append(2);
+  std::thread leader([&] { EXPECT_OK(directory_->Sync(first)); });
+  gate_.AwaitWaiting();
+  UnsyncedExtents second = Append(3);
+  directory_->StartSync(&second);
+  const UnsyncedExtents third = Append(4);
+  std::thread waiter([&] { EXPECT_OK(directory_->Sync(third)); });
+  gate_.Open();
+  leader.join();
+  waiter.join();
+  EXPECT_OK(directory_->Sync(second));
+  EXPECT_EQ(Flushes(), 2U);
+}
+
+TEST_F(StartSyncTest, NobodyNeedsToCallSync) {
+  for (uint64_t i = 0; i < 50; ++i) {
+    UnsyncedExtents unsynced = Append(i);
+    directory_->StartSync(&unsynced);  // and its transaction rolls back
+  }
+  store_.reset();
+  directory_.reset();
+}
+
 }  // namespace
 }  // namespace quarry

@@ -6,6 +6,7 @@
 //    the extent is reserved (staged; the flush waits for its fillers) or written (private). When that flush has
 //    completed and the segment did not fail at or before it, the extent is durable.
 //  - One flush runs at a time. A run never spans the start of a flush.
+//  - A flush that somebody waits for, or that StartFlush asked for, is led by somebody.
 //  - No lock is held while bytes are copied, compressed, written or flushed.
 //  - A segment that failed gets no further write; later appends go to a new one.
 // Thread-safety: internally synchronised.
@@ -52,8 +53,12 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
 
   // ---- flushing (lane_flush.cc) ----
 
+  /// For a committer that has something else to do before it calls Sync: another thread flushes meanwhile. When there
+  /// is none, the flush has completed when this returns. True: the committer was counted among those of the flush.
+  [[nodiscard]] bool StartFlush(uint64_t ticket) QUARRY_EXCLUDES(mutex_);
   /// Group commit: returns when the flush `ticket` has completed. Errors: the segment failed at or before it.
-  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t ticket) QUARRY_EXCLUDES(mutex_);
+  /// `counted`: what StartFlush said.
+  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t ticket, bool counted = false) QUARRY_EXCLUDES(mutex_);
   /// Everything whose append returned. Also reports, once, bytes lost since the last call.
   [[nodiscard]] Status SyncAll() QUARRY_EXCLUDES(mutex_);
 
@@ -103,9 +108,12 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
 
   [[nodiscard]] uint64_t LastTicket() QUARRY_EXCLUDES(mutex_);
   /// Returns when the flush `ticket`, or the next one if there is no such ticket yet, has completed: its number.
-  uint64_t AwaitFlush(uint64_t ticket) QUARRY_EXCLUDES(mutex_);
-  /// Called with the mutex, returns without it.
-  void LeadFlush() QUARRY_RELEASE(mutex_);
+  uint64_t AwaitFlush(uint64_t ticket, bool counted) QUARRY_EXCLUDES(mutex_);
+  /// One flush. Called with the mutex, returns without it. True: somebody who does not lead wants the next one, so the
+  /// caller must see to it (flush_active_ stays).
+  [[nodiscard]] bool LeadFlush() QUARRY_RELEASE(mutex_);
+  /// The same, and then the flushes that are wanted: here, or in a flush thread when `hands_over` and there is one.
+  void LeadFlushes(bool hands_over) QUARRY_RELEASE(mutex_);
   [[nodiscard]] bool HasUnwritten(uint64_t ticket) const QUARRY_REQUIRES(mutex_);
   void Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
             Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
@@ -149,8 +157,9 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   Status unreported_loss_ QUARRY_GUARDED_BY(mutex_);                           ///< for SyncAll
 
   uint64_t flush_started_ QUARRY_GUARDED_BY(mutex_) = 0;
-  bool flush_active_ QUARRY_GUARDED_BY(mutex_) = false;
-  uint64_t last_ticket_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< of whatever was appended so far
+  uint64_t flush_wanted_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< the furthest that StartFlush asked for
+  bool flush_active_ QUARRY_GUARDED_BY(mutex_) = false;  ///< somebody leads one, or is about to
+  uint64_t last_ticket_ QUARRY_GUARDED_BY(mutex_) = 0;   ///< of whatever was appended so far
   uint64_t committers_current_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t committers_next_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t unflushed_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< written, for the next flush

@@ -12,8 +12,33 @@ constexpr uint64_t kZeroedCommitMaxBytes = 128ULL << 10;
 
 }  // namespace
 
-Status Lane::Sync(SegmentNumber segment, uint64_t ticket) {
-  ticket = AwaitFlush(ticket == 0 ? LastTicket() : ticket);
+bool Lane::StartFlush(uint64_t ticket) {
+  if (ticket == 0) ticket = LastTicket();
+  if (flush_completed_.load(std::memory_order_acquire) >= ticket) return false;
+  mutex_.Lock();
+  ticket = std::min(ticket, flush_started_ + 1);  // none is handed out beyond the next flush
+  if (flush_completed_.load(std::memory_order_relaxed) >= ticket) {
+    mutex_.Unlock();
+    return false;
+  }
+  ++(ticket > flush_started_ ? committers_next_ : committers_current_);
+  flush_wanted_ = std::max(flush_wanted_, ticket);
+  const bool is_led = std::exchange(flush_active_, true);
+  mutex_.Unlock();
+  if (is_led) return true;
+  if (context_->flush_threads.TryRun([lane = shared_from_this()] {
+        lane->mutex_.Lock();
+        lane->LeadFlushes(false);
+      })) {
+    return true;
+  }
+  mutex_.Lock();
+  LeadFlushes(false);
+  return true;
+}
+
+Status Lane::Sync(SegmentNumber segment, uint64_t ticket, bool counted) {
+  ticket = AwaitFlush(ticket == 0 ? LastTicket() : ticket, counted);
   // A failure that concerns this ticket was there when its flush completed; a later one concerns later tickets only.
   if (!has_failures_.load(std::memory_order_relaxed)) return Status::Ok();
   MutexLock lock(mutex_);
@@ -21,7 +46,7 @@ Status Lane::Sync(SegmentNumber segment, uint64_t ticket) {
 }
 
 Status Lane::SyncAll() {
-  AwaitFlush(LastTicket());
+  AwaitFlush(LastTicket(), false);
   MutexLock lock(mutex_);
   return std::exchange(unreported_loss_, Status::Ok());
 }
@@ -31,8 +56,7 @@ uint64_t Lane::LastTicket() {
   return last_ticket_;
 }
 
-uint64_t Lane::AwaitFlush(uint64_t ticket) {
-  bool counted = false;
+uint64_t Lane::AwaitFlush(uint64_t ticket, bool counted) {
   // Who was served leaves without the mutex: all of a group would else wake only to wait for it, one after the other.
   while (flush_completed_.load(std::memory_order_acquire) < ticket) {
     mutex_.Lock();
@@ -48,10 +72,22 @@ uint64_t Lane::AwaitFlush(uint64_t ticket) {
       mutex_.Unlock();
       turn.AwaitChange(seen);
     } else {
-      LeadFlush();
+      LeadFlushes(true);
     }
   }
   return ticket;
+}
+
+void Lane::LeadFlushes(bool hands_over) {
+  while (LeadFlush()) {
+    if (hands_over && context_->flush_threads.TryRun([lane = shared_from_this()] {
+          lane->mutex_.Lock();
+          lane->LeadFlushes(false);
+        })) {
+      return;
+    }
+    mutex_.Lock();
+  }
 }
 
 bool Lane::HasUnwritten(uint64_t ticket) const {
@@ -59,7 +95,7 @@ bool Lane::HasUnwritten(uint64_t ticket) const {
                      [ticket](const std::shared_ptr<Run>& run) { return run->ticket <= ticket; });
 }
 
-void Lane::LeadFlush() {
+bool Lane::LeadFlush() {
   flush_active_ = true;
   const uint64_t number = ++flush_started_;
   committers_current_ = std::exchange(committers_next_, 0);
@@ -105,13 +141,14 @@ void Lane::LeadFlush() {
   lone_flushes_ = alone && flushed_bytes <= kZeroedCommitMaxBytes ? lone_flushes_ + 1 : 0;
   committers_current_ = 0;
   flush_completed_.store(number, std::memory_order_release);
-  flush_active_ = false;
+  const bool next_is_wanted = flush_wanted_ > number;
+  flush_active_ = next_is_wanted;
   const std::shared_ptr<SegmentFile> to_zero = ClaimZeroing();
   mutex_.Unlock();
 
-  // Without the mutex, which those who are woken may want. First one of those who came meanwhile: the next flush is
-  // what everybody waits for.
-  turn_[(number + 1) & 1U].NotifyOne();
+  // Without the mutex, which those who are woken may want. First one of those who came meanwhile, to lead: the next
+  // flush is what everybody waits for.
+  if (!next_is_wanted) turn_[(number + 1) & 1U].NotifyOne();
   turn_[number & 1U].NotifyAll();
   Settle(std::move(losses));
   for (const std::shared_ptr<SegmentFile>& file : finished) {
@@ -126,6 +163,7 @@ void Lane::LeadFlush() {
     to_zero->zeroing_failed = true;
     zeroed_.NotifyAll();
   }
+  return next_is_wanted;
 }
 
 void Lane::Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,

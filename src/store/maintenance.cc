@@ -1,5 +1,7 @@
 #include "store/maintenance.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 namespace quarry {
@@ -54,6 +56,7 @@ void Maintenance::Stop() {
 }
 
 void Maintenance::Run() {
+  (void)pthread_setname_np(pthread_self(), "quarry_store");
   MutexLock lock(mutex_);
   while (!stopped_) {
     if (tasks_.empty() || pauses_ > 0) {

@@ -14,6 +14,7 @@
 #include "store/chunk_supply.h"
 #include "store/counter_set.h"
 #include "store/direct_buffers.h"
+#include "store/flush_threads.h"
 #include "store/maintenance.h"
 #include "store/map_cache.h"
 #include "store/recent_cache.h"
@@ -42,6 +43,9 @@ inline constexpr uint64_t kChunkSizeBytes = 1ULL << 20;
 /// A larger quarry_write_batch_bytes has no further effect.
 inline constexpr uint64_t kWriteCallMaxBytes = 8ULL << 20;
 
+/// More lanes than this at once are flushed by their committers themselves.
+inline constexpr size_t kFlushThreadsMax = 16;
+
 struct StoreContext {
   StoreContext(Env* env_in, const DirectoryOptions& options_in, bool background_thread)
       : env(env_in),
@@ -54,7 +58,8 @@ struct StoreContext {
         recent(options_in.recent_cache_bytes),
         values(&counters),
         maps(kMapBudgetBytes),
-        maintenance(background_thread) {}
+        maintenance(background_thread),
+        flush_threads(background_thread, kFlushThreadsMax) {}
 
   // Constant after Open.
   Env* const env;
@@ -76,6 +81,7 @@ struct StoreContext {
   ValueCache values;
   MapCache maps;
   Maintenance maintenance;
+  FlushThreads flush_threads;
 };
 
 [[nodiscard]] inline uint64_t RoundDownToBlock(uint64_t bytes) { return bytes / kBlockSizeBytes * kBlockSizeBytes; }

@@ -20,6 +20,9 @@ void UnsyncedExtents::Add(const Entry& entry) {
   for (Entry& known : entries_) {
     if (known.store != entry.store || known.segment != entry.segment) continue;
     known.end_offset_bytes = std::max(known.end_offset_bytes, entry.end_offset_bytes);
+    if (entry.flush_ticket > known.flush_ticket || entry.flush_ticket == 0) {
+      known.is_started = known.is_counted = false;  // another flush than that
+    }
     known.flush_ticket = std::max(known.flush_ticket, entry.flush_ticket);
     return;
   }
@@ -46,6 +49,7 @@ StoreDirectoryImpl::~StoreDirectoryImpl() {
   context_->maintenance.Drain();
   for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)store->Close();
   context_->maintenance.Drain();
+  context_->flush_threads.Stop();
   context_->maintenance.Stop();
 }
 
@@ -335,9 +339,25 @@ Status StoreDirectoryImpl::Sync(const UnsyncedExtents& unsynced) {
   for (const UnsyncedExtents::Entry& entry : unsynced.entries()) {
     const std::shared_ptr<StoreImpl> store = FindStore(entry.store);
     if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(entry.store.value));
-    QUARRY_TRY(store->Sync(entry.segment, entry.flush_ticket));
+    QUARRY_TRY(store->Sync(entry.segment, entry.flush_ticket, entry.is_counted));
   }
   return Status::Ok();
+}
+
+void StoreDirectoryImpl::StartSync(UnsyncedExtents* unsynced) {
+  for (UnsyncedExtents::Entry& entry : unsynced->entries()) {
+    if (entry.is_started) continue;
+    const std::shared_ptr<StoreImpl> store = FindStore(entry.store);
+    if (store == nullptr) continue;  // Sync says so
+    entry.is_counted = store->StartSync(entry.segment, entry.flush_ticket);
+    entry.is_started = true;
+  }
+}
+
+Result<bool> StoreDirectoryImpl::HoldsDurably(const CommitRecord& record) {
+  const std::shared_ptr<StoreImpl> store = FindStore(record.store);
+  // Every store with something in it is known by its manifest, or by the files on the paths that are here.
+  return store == nullptr ? Result<bool>(false) : store->HoldsDurably(record.extents);
 }
 
 void StoreDirectoryImpl::CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {

@@ -50,6 +50,8 @@ class StoreDirectoryImpl final : public StoreDirectory {
                                  std::span<uint8_t> out) override;
   [[nodiscard]] Status SetValueCacheBytes(uint64_t bytes) override;
   [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;
+  void StartSync(UnsyncedExtents* unsynced) override;
+  [[nodiscard]] Result<bool> HoldsDurably(const CommitRecord& record) override;
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) override;
   void Release(const Locator& locator) override;
   [[nodiscard]] Status Checkpoint() override;

@@ -100,12 +100,18 @@ Lane* StoreImpl::ChooseLane(const UnsyncedExtents& unsynced) {
   return lanes_[next_lane_.fetch_add(1, std::memory_order_relaxed) % lanes_.size()].get();
 }
 
-Status StoreImpl::Sync(SegmentNumber segment, uint64_t flush_ticket) {
+bool StoreImpl::StartSync(SegmentNumber segment, uint64_t flush_ticket) {
+  const std::shared_ptr<Segment> found = FindSegment(segment);
+  Lane* const lane = found == nullptr ? nullptr : LaneOfPath(found->path_number());
+  return lane != nullptr && lane->StartFlush(flush_ticket);  // Sync says what is wrong
+}
+
+Status StoreImpl::Sync(SegmentNumber segment, uint64_t flush_ticket, bool counted) {
   const std::shared_ptr<Segment> found = FindSegment(segment);
   if (found == nullptr) return NotFound(segment);
   Lane* const lane = LaneOfPath(found->path_number());
   // Segments of other paths are of an earlier run, sealed and durable.
-  return lane == nullptr ? Status::Ok() : lane->Sync(segment, flush_ticket);
+  return lane == nullptr ? Status::Ok() : lane->Sync(segment, flush_ticket, counted);
 }
 
 Status StoreImpl::SyncAll() {

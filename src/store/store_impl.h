@@ -52,7 +52,11 @@ class StoreImpl final : public Store,
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
     context_->values.Carry(replaced, by, value, cached_bytes_);
   }
-  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t flush_ticket);
+  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t flush_ticket, bool counted = false);
+  /// Lane::StartFlush; what it said is for Sync.
+  [[nodiscard]] bool StartSync(SegmentNumber segment, uint64_t flush_ticket);
+  /// StoreDirectory::HoldsDurably (commit_check.cc).
+  [[nodiscard]] Result<bool> HoldsDurably(std::span<const CommitRecord::Extent> extents);
   /// Rewrites the manifest with what is true now.
   [[nodiscard]] Status Checkpoint() QUARRY_EXCLUDES(manifest_mutex_);
   /// Seals, flushes and trims the active segments, then writes the manifest: a clean shutdown.

@@ -21,9 +21,6 @@ class StoreRecoveryTest : public testing::Test {
     return ValueOf(store->Append(RandomValue(size_bytes, seed), {}, &unsynced_));
   }
   [[nodiscard]] StoreStats Stats() const { return directory_->ListStores().at(0); }
-  static std::string PathOf(const Locator& locator) {
-    return "/home/stores/" + StoreDirectoryName(locator.store) + "/" + SegmentFileName(locator.segment);
-  }
 
   MemoryEnv memory_;
   FaultEnv env_{&memory_};
@@ -39,7 +36,7 @@ TEST_F(StoreRecoveryTest, AnActiveSegmentThatWasAwayCountsOnceWhenItIsBack) {
   directory_->Release(released);
   ASSERT_OK(directory_->Checkpoint());
   Crash();
-  const std::string path = PathOf(kept);
+  const std::string path = SegmentPathOf(kept);
   ASSERT_OK(memory_.Rename(path, "/away"));
   Open();
   EXPECT_EQ(Stats().segments, 1U);
@@ -64,10 +61,10 @@ TEST_F(StoreRecoveryTest, AnExtentWhoseHeaderIsLostBeforeTheScanStaysDoubtful) {
   const Locator kept = Append(5000, 2);
   ASSERT_OK(directory_->Sync(unsynced_));
   Crash();
-  auto bytes = ValueOf(memory_.ReadSmallFile(PathOf(lost), 1 << 20));
+  auto bytes = ValueOf(memory_.ReadSmallFile(SegmentPathOf(lost), 1 << 20));
   const auto header = std::span(bytes).subspan(lost.offset_bytes, kExtentHeaderSizeBytes);
   std::fill(header.begin(), header.end(), uint8_t{0xff});
-  ASSERT_OK(memory_.ReplaceFile(PathOf(lost), bytes));
+  ASSERT_OK(memory_.ReplaceFile(SegmentPathOf(lost), bytes));
   Open();
   EXPECT_EQ(Stats().extents, 1U);
   EXPECT_EQ(ValueOf(ReadValue(directory_.get(), kept)), RandomValue(5000, 2));
@@ -96,8 +93,9 @@ TEST_F(StoreRecoveryTest, AReadThatFailsForAnyReasonIsNotTakenForDamage) {
   for (const int reason : {EIO, ENOSPC, EDQUOT, ENOENT}) {
     Crash();
     env_.SetHook([&](const Call& call) {
-      return call.kind == CallKind::kRead && call.path == PathOf(locator) ? Status::FromErrno(reason, "read", call.path)
-                                                                          : Status::Ok();
+      return call.kind == CallKind::kRead && call.path == SegmentPathOf(locator)
+                 ? Status::FromErrno(reason, "read", call.path)
+                 : Status::Ok();
     });
     EXPECT_FALSE(OpenDirectory(&env_, options_).ok()) << reason;
     env_.SetHook(nullptr);

@@ -42,6 +42,8 @@ void Work(StoreDirectory* directory, Shared* shared, uint64_t thread, int rounds
       const auto read = ReadValue(directory, locator);
       ASSERT_TRUE(!read.ok() || *read == ValueOfSeed(seed));
     }
+    if (random() % 2 == 0) directory->StartSync(&unsynced);
+    if (random() % 16 == 0) continue;  // rolled back
     if (!directory->Sync(unsynced).ok()) {
       ++shared->failed;
       continue;

@@ -11,6 +11,7 @@
 #include "io/fault_env.h"
 #include "io/memory_env.h"
 #include "quarry/store.h"
+#include "store/layout.h"
 #include "store/store_directory_impl.h"
 
 namespace quarry {
@@ -78,6 +79,11 @@ inline void CutPower(MemoryEnv* memory, FaultEnv* env, uint64_t seed, std::uniqu
   directory->reset();
   memory->PowerCut(seed);
   env->ClearFailures();
+}
+
+/// Where the segment of a locator lies in a directory of TestOptions without data paths.
+inline std::string SegmentPathOf(const Locator& locator) {
+  return "/home/stores/" + StoreDirectoryName(locator.store) + "/" + SegmentFileName(locator.segment);
 }
 
 inline Result<std::vector<uint8_t>> ReadValue(StoreDirectory* directory, const Locator& locator,

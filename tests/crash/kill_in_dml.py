@@ -145,6 +145,7 @@ class Hunt:
         torn = bool(self.random.randrange(2))
         mode = io_layer.LATE_KILL if kind.is_late else io_layer.TORN_KILL if torn else io_layer.KILL
         clients = self.clients(kind)
+        flushing = self.server.threads("quarry_flush")
         self.layer.reset_events()
         thread = clients[0].thread if by_client else 0
         self.layer.arm(mode, kind.call or None, kind.file or None, after=number, thread=thread)
@@ -169,7 +170,7 @@ class Hunt:
         else:
             self.server.kill()
         self.killed_at = {events[-1].kind} if fired else set()
-        threads = {client.thread for client in clients}
+        threads = {client.thread for client in clients} | flushing
         name = name_of(events, threads, kind, torn, self.with_binlog) if fired else "after the last answer"
         try:
             self.restart()
@@ -197,6 +198,9 @@ class Hunt:
             self.counts["restart_ms"] += round((time.monotonic() - began) * 1000)
             self.counts["restarts"] += 1
         lines = self.server.error_log()[log_size:].splitlines()
+        for found, committed in re.findall(r"QUARRY: of (\d+) transactions .* (\d+) are committed", "\n".join(lines)):
+            self.counts["found prepared: committed"] += int(committed)
+            self.counts["found prepared: rolled back"] += int(found) - int(committed)
         errors = [line for line in lines if "[ERROR]" in line and not self.is_excused(line)]
         assert not errors, "errors in the log of the restart:\n" + "\n".join(errors[:10])
         unfinished = sorted((self.server.datadir / "#quarry").rglob("*.qseg.new"))

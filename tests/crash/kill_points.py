@@ -31,7 +31,7 @@ FILES = {
 
 
 def name_of(events, client_threads, kind, torn, with_binlog):
-    """The name of the last of `events`, at which the server died."""
+    """The name of the last of `events`, at which the server died. Who flushes for clients is one of their threads."""
     last = events[-1]
     what = f"{last.call} of {FILES.get(last.kind, last.kind)}"
     if kind.is_late:

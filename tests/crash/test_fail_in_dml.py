@@ -44,8 +44,9 @@ def hunt(request):
 
 
 def quarry_calls(hunt, kind):
-    """(call, kind of file, how many before it) of every call on Quarry's files that the client's thread makes. Whoever
-    commits new long values makes some; what is rolled back before it was written down anywhere need not."""
+    """(call, kind of file, thread or None for the client's, how many before it) of every call on Quarry's files that the
+    client's thread makes, and those that flush for it. Whoever commits new long values makes some; what is rolled back
+    before it was written down anywhere need not."""
     (client,) = hunt.clients(kind)
     hunt.layer.reset_events()
     hunt.run_clients([client])
@@ -55,9 +56,11 @@ def quarry_calls(hunt, kind):
         hunt.model.apply(one)
     seen, found = collections.Counter(), []
     for event in hunt.layer.events():
-        if event.kind in QUARRY_FILES and event.thread == client.thread:
-            found.append((event.call, event.kind, seen[event.call, event.kind]))
-            seen[event.call, event.kind] += 1
+        flushes = event.thread in hunt.server.threads("quarry_flush")
+        if event.kind in QUARRY_FILES and (flushes or event.thread == client.thread):
+            who = event.thread if flushes else None
+            found.append((event.call, event.kind, who, seen[event.call, event.kind, who]))
+            seen[event.call, event.kind, who] += 1
     long = [value for value in written if isinstance(value, bytes) and len(value) > INLINE_SIZE_DEFAULT_BYTES]
     assert found or not long, f"{kind.name} wrote no segment"
     return found
@@ -68,16 +71,16 @@ def test_one_call_fails(hunt, kind):
     rng = random.Random(f"{SEED}-{kind.name}")
     calls = quarry_calls(hunt, kind)
     heard = 0
-    for call, file, number in rng.sample(calls, min(PLACES, len(calls))):
+    for call, file, thread, number in rng.sample(calls, min(PLACES, len(calls))):
         for error in ERRORS:
-            heard += fail(hunt, kind, call, file, number, error)
+            heard += fail(hunt, kind, call, file, thread, number, error)
     print(f"{len(calls)} calls, {heard} failures heard of")
 
 
-def fail(hunt, kind, call, file, number, error):
+def fail(hunt, kind, call, file, thread, number, error):
     """Whether the client was told."""
     (client,) = hunt.clients(kind)
-    hunt.layer.arm(io_layer.FAIL_ONCE, call, file, after=number, thread=client.thread, error=error)
+    hunt.layer.arm(io_layer.FAIL_ONCE, call, file, after=number, thread=thread or client.thread, error=error)
     client.start()
     client.join()
     client.connection.close()

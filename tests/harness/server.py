@@ -89,6 +89,17 @@ class Server:
     def pid(self):
         return self.private.pid
 
+    def threads(self, name):
+        """The kernel's ids of the server's threads of that name, as far as the kernel keeps it (15 characters)."""
+        found = set()
+        for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
+            try:
+                if (task / "comm").read_text().strip() == name[:15]:
+                    found.add(int(task.name))
+            except OSError:  # it has ended
+                continue
+        return found
+
     @property
     def datadir(self):
         return self.private.datadir

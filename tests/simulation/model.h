@@ -55,6 +55,12 @@ struct Transaction {
   uint64_t began_at = 0;       ///< operation number of the first append
 };
 
+/// A transaction that a crash may find prepared: its record is durable, and nothing behind that is.
+struct PreparedTransaction {
+  std::vector<size_t> values;
+  bool is_acknowledged = false;  ///< it was said to be committed
+};
+
 /// What a store is bound to, as ListStores shows it (but for the LSN).
 struct Shape {
   TableId table;

@@ -148,6 +148,27 @@ BUGS = [
         ["no-leftovers"],
     ),
     Bug(
+        "a prepared transaction is decided before its segment is flushed",
+        "src/store/commit_check.cc",
+        "    QUARRY_TRY(writable->Sync());\n",
+        "",
+        ["prepared-decided-right", "durable-reads-back"],
+    ),
+    Bug(
+        "the parts of a prepared transaction are not looked at",
+        "src/store/commit_check.cc",
+        " || !VerifyPart(*index, part, stored).ok()) return false;",
+        ") return false;",
+        ["durable-reads-back"],
+    ),
+    Bug(
+        "of a prepared transaction only the first extent is looked at",
+        "src/store/commit_check.cc",
+        "    if (!is_whole) return false;\n",
+        "    return is_whole;\n",
+        ["prepared-decided-right", "durable-reads-back"],
+    ),
+    Bug(
         "a manifest is not flushed before it takes its place",
         "tests/simulation/simulated_disk.cc",
         "  QUARRY_TRY(file->Sync());\n  return file->Close();",

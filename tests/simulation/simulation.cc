@@ -83,6 +83,8 @@ void Report(const Totals& totals, double seconds) {
   Print("  of them encrypted", totals.appends_encrypted);
   Print("commits", totals.commits);
   Print("commits that failed", totals.failed_commits);
+  Print("prepared transactions committed after a crash", totals.prepared_committed);
+  Print("  and rolled back", totals.prepared_rolled_back);
   Print("values compared", totals.values_compared);
   Print("values from the cache", totals.values_from_cache);
   Print("power cuts between operations", totals.power_cuts);

@@ -11,6 +11,7 @@ inline constexpr const char* kDurableReadsBack = "durable-reads-back";
 inline constexpr const char* kNeverOtherBytes = "never-other-bytes";
 inline constexpr const char* kUnsyncedReads = "unsynced-reads";
 inline constexpr const char* kFlushedBeforeCommit = "flushed-before-commit";
+inline constexpr const char* kPreparedDecidedRight = "prepared-decided-right";
 inline constexpr const char* kBlockWrittenOnce = "block-written-once";
 inline constexpr const char* kNothingAfterFailure = "nothing-after-failure";
 inline constexpr const char* kRecoveredNotAppended = "recovered-not-appended";

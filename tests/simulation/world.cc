@@ -122,8 +122,12 @@ uint64_t World::DrawCutSeed() {
 
 void World::FirstOpen() { Reopen(); }
 
-void World::EndLife() {
-  for (Transaction& transaction : transactions_) EndTransaction(&transaction, Value::State::kLost);
+void World::EndLife(bool is_crash) {
+  if (!is_crash) prepared_.clear();  // a clean shutdown leaves no transaction undecided
+  for (Transaction& transaction : transactions_) {
+    if (is_crash && dice_.Percent(50)) NotePrepared(transaction.values, false);
+    EndTransaction(&transaction, Value::State::kLost);
+  }
   gc_.reset();
   if (directory_ != nullptr) totals_->values_from_cache += directory_->GetCounters().cache_hits;
 }
@@ -132,7 +136,7 @@ void World::Crash(uint64_t cut_seed) {
   if (settings_.trace) std::printf("  crash, cut seed %llu\n", static_cast<unsigned long long>(cut_seed));
   CheckDisk();
   disk_.CutPowerNow();
-  EndLife();
+  EndLife(true);
   directory_.reset();
   disk_.PowerOn(cut_seed);
   Reopen();
@@ -151,7 +155,7 @@ void World::KillProcess() {
 void World::CloseCleanly() {
   ++totals_->clean_closes;
   disk_.faults()->ClearFailures();
-  EndLife();
+  EndLife(false);
   directory_.reset();
   CheckDisk();
   disk_.PowerOn(DrawCutSeed());
@@ -220,6 +224,8 @@ void World::Reopen() {
   CompareStats();
   CheckNoLeftovers();
   VerifyFiles();
+  DecidePrepared();
+  if (disk_.power_is_off()) return;  // a cut that was planned long ago
   if (dice_.Percent(15)) ReopenTwice();
 }
 

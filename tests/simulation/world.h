@@ -40,6 +40,8 @@ struct Totals {
   uint64_t appends_encrypted = 0;
   uint64_t commits = 0;
   uint64_t failed_commits = 0;
+  uint64_t prepared_committed = 0;    ///< found prepared after a crash, and whole
+  uint64_t prepared_rolled_back = 0;  ///< the same, and not whole
   uint64_t values_compared = 0;
   uint64_t values_from_cache = 0;
   uint64_t power_cuts = 0;
@@ -96,7 +98,7 @@ class World {
   void FailOpening();
   void ReopenTwice();
   void MountMissing();
-  void EndLife();
+  void EndLife(bool is_crash);
   void CloseCleanly();
   void KillProcess();
   void CutPower();
@@ -148,6 +150,12 @@ class World {
   void Attempt(StoreModel* store, const Shape& shape);
   void Succeeded(StoreModel* store, const Shape& shape);
 
+  // world_prepared.cc
+  void NotePrepared(const std::vector<size_t>& values, bool is_acknowledged);
+  [[nodiscard]] std::vector<Locator> LocatorsOf(const PreparedTransaction& transaction) const;
+  void DecidePrepared();
+  void DecideOne(const PreparedTransaction& transaction);
+
   // world_verify.cc
   void VerifyFiles();
   void Scrub();
@@ -179,8 +187,9 @@ class World {
   std::array<Slot, 3> slots_;
   std::vector<TableId> dropped_;
   std::vector<Value> values_;
-  std::map<uint64_t, StoreModel> stores_;  ///< by id
-  std::set<uint64_t> unlinked_;            ///< ids of stores that are gone for good
+  std::vector<PreparedTransaction> prepared_;  ///< as a crash now would find them
+  std::map<uint64_t, StoreModel> stores_;      ///< by id
+  std::set<uint64_t> unlinked_;                ///< ids of stores that are gone for good
   uint64_t next_table_ = 1;
   uint64_t store_id_max_ = 0;
   uint64_t lsn_ = 100;

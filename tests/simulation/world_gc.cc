@@ -31,6 +31,7 @@ void World::MarkGc() {
   if (!gc_ || gc_->is_marked) return;
   EndTransactions(true);
   if (disk_.power_is_off()) return;
+  prepared_.clear();  // the pass waits for InnoDB's log, before it gives anything back
   for (size_t index = 0; index < values_.size(); ++index) {
     if (values_[index].state != Value::State::kLive) continue;
     gc_->pass->Mark(values_[index].locator);

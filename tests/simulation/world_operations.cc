@@ -109,8 +109,11 @@ void World::CommitTransaction(Transaction* transaction) {
     has_failed_segment = has_failed_segment || disk_.HasFailed(locator.store, locator.segment);
   }
   const uint64_t failures_before = disk_.failures();
+  if (dice_.Percent(50)) directory_->StartSync(&transaction->unsynced);
   const Status status = directory_->Sync(transaction->unsynced);
   if (!status.ok()) {
+    // Power went before anybody had an answer. (A commit that fails otherwise is rolled back, durably.)
+    if (disk_.power_is_off()) NotePrepared(transaction->values, false);
     if (!has_failed_segment) ExpectCause(status, failures_before, "commit");
     ++totals_->failed_commits;
     return EndTransaction(transaction, Value::State::kLost);
@@ -120,6 +123,7 @@ void World::CommitTransaction(Transaction* transaction) {
     Check(disk_.IsFlushed(values_[index].locator), kFlushedBeforeCommit,
           "value " + std::to_string(index) + " was committed before it was flushed");
   }
+  NotePrepared(transaction->values, true);
   EndTransaction(transaction, Value::State::kLive);
 }
 
@@ -236,6 +240,7 @@ void World::DropTable() {
     if (gc_) gc_->dropped.insert(store->id.value);
   }
   const uint64_t failures_before = disk_.failures();
+  prepared_.clear();  // a DROP that is durable comes behind them in InnoDB's log
   const Status status = directory_->Discard(slot.table, lsn_);
   if (!status.ok()) {
     ExpectCause(status, failures_before, "discard");

@@ -1,6 +1,7 @@
 """The durability promise, told by the order of system calls: a committed row never points at bytes not on disk.
 
-At every commit the segment's fdatasync has returned before InnoDB (or the binlog) writes the commit.
+At every commit the segment's fdatasync has returned before InnoDB (or the binlog) writes the commit. That is the order with
+quarry_parallel_flush off, and of every commit that has a coordinator; test_parallel_flush.py is about the others.
 """
 
 import threading
@@ -23,7 +24,7 @@ def durable():
     binlog = ("--log-bin=binlog", "--server-id=1", "--binlog-format=ROW")
     # Threads of InnoDB's that commit statistics, and flush the log each second, would take a statement's commit along.
     quiet = ("--innodb-stats-auto-recalc=OFF", "--innodb-flush-log-at-timeout=2700")
-    server = Server("durability", [*binlog, *quiet, *NO_BACKGROUND]).start()
+    server = Server("durability", [*binlog, *quiet, *NO_BACKGROUND, "--quarry-parallel-flush=OFF"]).start()
     server.query("CREATE DATABASE d")
     yield server
     server.remove()

@@ -1,0 +1,141 @@
+// HoldsDurably: what a crash left prepared is taken for committed exactly when all of its extents are whole, and then
+// no second power cut takes them away.
+#include <array>
+
+#include "store/store_test_util.h"
+
+namespace quarry {
+namespace {
+
+class CommitCheckTest : public testing::Test {
+ protected:
+  void SetUp() override { Open(); }
+  void Open() { directory_ = ValueOf(OpenDirectory(&env_, options_)); }
+  /// seed 0: nothing is left that was not flushed; UINT64_MAX: all of it, as when only the process dies.
+  void Crash(uint64_t seed) {
+    CutPower(&memory_, &env_, seed, &directory_);
+    Open();
+  }
+  Locator Append(size_t size_bytes, uint64_t seed, TableId table = {1}) {
+    const auto store = ValueOf(directory_->OpenForAppend(table, "db/t"));
+    return ValueOf(store->Append(RandomValue(size_bytes, seed), {}, &unsynced_));
+  }
+  Result<bool> Holds(const std::vector<Locator>& locators) {
+    std::array<uint8_t, kCommitRecordSizeBytes> record{};
+    EncodeCommitRecord(locators, record);
+    return directory_->HoldsDurably(ValueOf(DecodeCommitRecord(record)));
+  }
+
+  MemoryEnv memory_;
+  FaultEnv env_{&memory_};
+  DirectoryOptions options_ = TestOptions();
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+  UnsyncedExtents unsynced_;
+};
+
+TEST_F(CommitCheckTest, WhatWasFlushedHolds) {
+  const std::vector<Locator> locators = {Append(3000, 1), Append(400000, 2), Append(1, 3)};
+  ASSERT_OK(directory_->Sync(unsynced_));
+  Crash(0);
+  EXPECT_TRUE(ValueOf(Holds(locators)));
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locators[1])), RandomValue(400000, 2));
+}
+
+TEST_F(CommitCheckTest, WhatWasLostDoesNot) {
+  const Locator kept = Append(3000, 1);
+  ASSERT_OK(directory_->Sync(unsynced_));
+  const Locator lost = Append(5000, 2);
+  Crash(0);
+  EXPECT_TRUE(ValueOf(Holds({kept})));
+  EXPECT_FALSE(ValueOf(Holds({lost})));
+  EXPECT_FALSE(ValueOf(Holds({kept, lost})));
+}
+
+TEST_F(CommitCheckTest, AStoreThatNeverWasHoldsNothing) {
+  const Locator lost = Append(3000, 1);
+  Locator other = lost;
+  other.store = StoreId{99};
+  Locator unknown = lost;
+  unknown.segment = SegmentNumber{99};
+  EXPECT_FALSE(ValueOf(Holds({other})));
+  EXPECT_FALSE(ValueOf(Holds({unknown})));
+}
+
+// The process died between the write and the flush: the bytes are all there, in the operating system's memory alone.
+TEST_F(CommitCheckTest, WhatHoldsSurvivesASecondCrash) {
+  const Locator locator = Append(70000, 1);
+  env_.FailCall(CallKind::kSync, 1, EIO);
+  EXPECT_FALSE(directory_->Sync(unsynced_).ok());
+  // What the process wrote stays, and nothing of it is durable: another directory on the same files.
+  for (size_t kind = 0; kind < kCallKinds; ++kind) env_.FailCall(static_cast<CallKind>(kind), 1, EIO, true);
+  directory_.reset();
+  env_.ClearFailures();
+  Open();
+  ASSERT_TRUE(ValueOf(Holds({locator})));
+  Crash(0);
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), RandomValue(70000, 1));
+}
+
+TEST_F(CommitCheckTest, AnyTornSubsetIsToldFromTheWhole) {
+  int torn = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    unsynced_.Clear();
+    const std::vector<Locator> locators = {Append(900, seed), Append(9000, 1000 + seed)};
+    // Written, and power goes inside the flush.
+    env_.FailCall(CallKind::kSync, 1, EIO);
+    EXPECT_FALSE(directory_->Sync(unsynced_).ok());
+    Crash(seed);
+    const bool holds = ValueOf(Holds(locators));
+    if (holds) Crash(0);
+    const bool first = ReadValue(directory_.get(), locators[0]).ok();
+    const bool second = ReadValue(directory_.get(), locators[1]).ok();
+    EXPECT_EQ(holds, first && second) << "seed " << seed;
+    torn += holds ? 0 : 1;
+  }
+  EXPECT_GT(torn, 10);
+}
+
+TEST_F(CommitCheckTest, AnotherExtentAtTheSamePlaceIsNotTheOne) {
+  const Locator locator = Append(3000, 1);
+  ASSERT_OK(directory_->Sync(unsynced_));
+  Locator other = locator;
+  other.index_checksum ^= 1U;
+  EXPECT_TRUE(ValueOf(Holds({locator})));
+  EXPECT_FALSE(ValueOf(Holds({other})));
+  other = locator;
+  other.offset_bytes += 8;
+  EXPECT_FALSE(ValueOf(Holds({other})));
+}
+
+TEST_F(CommitCheckTest, DamageInAnyPartIsSeen) {
+  const Locator locator = Append(200000, 1);
+  ASSERT_OK(directory_->Sync(unsynced_));
+  Crash(0);
+  for (const uint64_t at : {uint64_t{0}, uint64_t{70}, uint64_t{90}, uint64_t{1000}, locator.extent_size_bytes - 1}) {
+    ASSERT_TRUE(memory_.FlipBit(SegmentPathOf(locator), locator.offset_bytes + at, 3));
+    EXPECT_FALSE(ValueOf(Holds({locator}))) << at;
+    ASSERT_TRUE(memory_.FlipBit(SegmentPathOf(locator), locator.offset_bytes + at, 3));
+    EXPECT_TRUE(ValueOf(Holds({locator}))) << at;
+  }
+}
+
+TEST_F(CommitCheckTest, WhatCannotBeAskedIsNotDecided) {
+  const Locator locator = Append(3000, 1);
+  ASSERT_OK(directory_->Sync(unsynced_));
+  Crash(0);
+  env_.FailCall(CallKind::kSync, 1, EIO);
+  EXPECT_EQ(Holds({locator}).status().code(), StatusCode::kIoError);
+  env_.FailCall(CallKind::kRead, 1, EIO, true);
+  EXPECT_EQ(Holds({locator}).status().code(), StatusCode::kIoError);
+  env_.ClearFailures();
+  EXPECT_TRUE(ValueOf(Holds({locator})));
+  // The file is gone though the manifest knows it: somebody moved it.
+  ASSERT_OK(directory_->Checkpoint());
+  Crash(0);
+  ASSERT_OK(memory_.Rename(SegmentPathOf(locator), "/away"));
+  Crash(UINT64_MAX);
+  EXPECT_EQ(Holds({locator}).status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace quarry

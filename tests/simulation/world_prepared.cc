@@ -1,0 +1,62 @@
+// Transactions that a crash finds prepared in InnoDB, as the plugin decides them: by HoldsDurably, from the record that
+// names their extents.
+#include <algorithm>
+#include <array>
+
+#include "simulation/world.h"
+
+namespace quarry::simulation {
+namespace {
+
+/// InnoDB's log is flushed at the latest by the commits that follow.
+constexpr size_t kPreparedMax = 8;
+
+}  // namespace
+
+void World::NotePrepared(const std::vector<size_t>& values, bool is_acknowledged) {
+  PreparedTransaction transaction{values, is_acknowledged};
+  if (!FitsCommitRecord(LocatorsOf(transaction))) return;
+  prepared_.push_back(std::move(transaction));
+  if (prepared_.size() > kPreparedMax) prepared_.erase(prepared_.begin());
+}
+
+std::vector<Locator> World::LocatorsOf(const PreparedTransaction& transaction) const {
+  std::vector<Locator> locators;
+  for (const size_t index : transaction.values) locators.push_back(values_[index].locator);
+  return locators;
+}
+
+void World::DecidePrepared() {
+  while (!prepared_.empty() && !disk_.power_is_off()) {
+    DecideOne(prepared_.back());
+    // Power went meanwhile: the next start asks again.
+    if (!disk_.power_is_off()) prepared_.pop_back();
+  }
+}
+
+void World::DecideOne(const PreparedTransaction& transaction) {
+  std::array<uint8_t, kCommitRecordSizeBytes> record{};
+  EncodeCommitRecord(LocatorsOf(transaction), record);
+  const Result<CommitRecord> decoded = DecodeCommitRecord(record);
+  Check(decoded.ok(), kPreparedDecidedRight, decoded.status().ToString());
+  const uint64_t failures_before = disk_.failures();
+  const Result<bool> held = directory_->HoldsDurably(*decoded);
+  if (!held.ok()) return ExpectCause(held.status(), failures_before, "holds durably");
+  ++(*held ? totals_->prepared_committed : totals_->prepared_rolled_back);
+  for (const size_t index : transaction.values) {
+    Value& value = values_[index];
+    const std::string name = "value " + std::to_string(index);
+    if (*held) {
+      Check(disk_.IsFlushed(value.locator), kPreparedDecidedRight, name + " was taken for durable and is not");
+      if (!transaction.is_acknowledged) value.state = Value::State::kLive;
+      CompareValue(value);
+    } else {
+      Check(!transaction.is_acknowledged || value.is_damaged || value.may_be_gone ||
+                std::any_of(transaction.values.begin(), transaction.values.end(),
+                            [&](size_t other) { return values_[other].is_damaged || values_[other].may_be_gone; }),
+            kPreparedDecidedRight, name + " was committed, and is to be rolled back");
+    }
+  }
+}
+
+}  // namespace quarry::simulation
