@@ -135,7 +135,8 @@ bool CommitsPrepared(THD* thd, std::span<const Locator> extents) {
   // With 0 or 2 the redo log is not flushed at a commit; with 3 it would be flushed again.
   if (flushing == nullptr || ReadInnodbVariable(flushing) != 1) return false;
   const handlerton* const innodb = InnodbHandlerton();
-  return !HasCoordinator(thd) && !IsDdl(thd) && OnlyInnodbBesides(thd, innodb) && innodb->commit_ordered != nullptr &&
+  return !HasCoordinator(thd) && !IsDdl(thd) && OnlyInnodbBesides(thd, innodb) && innodb->prepare != nullptr &&
+         innodb->prepare_commit_versioned != nullptr && innodb->commit_ordered != nullptr &&
          innodb->flush_logs != nullptr;
 }
 

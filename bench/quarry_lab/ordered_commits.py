@@ -1,7 +1,7 @@
 """
-What the device alone gives to commits that may not be found without their values: the value durable, then, after it, the log, both shared by whoever
-commits at the same time (bench/clients/ordered_commits.cc). The bound for an engine that keeps values outside of its log. And what it gives to the values
-without the log.
+What the device alone gives to commits that need two durable writes, the value's and the log's, both begun at once and shared by whoever commits at the same
+time (bench/clients/ordered_commits.cc --unordered). The bound for an engine that keeps values outside of its log. And what it gives to the values without
+the log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def measure(directory: Path, threads: int, value_bytes: int, file: str = WRITTEN
     """value_bytes: a multiple of 4096. Takes up to 4 GiB of space meanwhile. ProgramError when the device or the file system refuses."""
     command = [str(clients.compiled("ordered_commits", [SOURCE])), f"--directory={directory}", f"--threads={threads}", f"--value-bytes={value_bytes}",
                f"--seconds={seconds}", *(["--growing"] if file == GROWING else []), *(["--gather"] if gather else []),
-               *(["--values-alone"] if values_alone else [])]
+               "--values-alone" if values_alone else "--unordered"]
     found = json.loads(RunningProgram(command).wait(seconds + 60).splitlines()[-1])
     return Commits(threads, value_bytes, file, gather, found["commits_per_second"], values_alone)
 

@@ -11,7 +11,7 @@ import shutil
 import threading
 
 import pymysql
-from drill import binlogs_after, check_all, checksums, replay
+from drill import binlogs_after, check_all, checksums, increments_under_ddl, replay
 from harness.values import SEED
 from harness.waiting import wait_for
 
@@ -130,6 +130,7 @@ def restored(own_server, drill, name, backup):
     return copy
 
 
+@increments_under_ddl
 def test_full_incrementals_and_point_in_time(own_server, drill):
     server = own_server("backup-load", *BINLOG)
     Load.prepare(server)

@@ -2,7 +2,7 @@
 
 import threading
 
-from drill import check_all, checksums, replay, binlogs_after
+from drill import binlogs_after, check_all, checksums, increments_under_ddl, replay
 from quarry_lab.device import allocated_bytes
 
 from harness.gc import Gc
@@ -92,6 +92,7 @@ def test_rewritten_segments(own_server, drill):
         copy.stop()
 
 
+@increments_under_ddl
 def test_under_load_with_passes_all_the_time(own_server, drill):
     server = own_server("backup-gc-load", *BINLOG, "--quarry-gc=OFF")
     gc = Gc(server)

@@ -75,21 +75,18 @@ def _insert(cells: Cells, threads: int, size_kib: int, floor: float, rate: Summa
 
 def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ordered: Ordered, values: Ordered) -> Verdict:
     """
-    What no engine can beat on this machine that keeps rows in InnoDB and values outside of its log, for a value may not be missing where a commit is found.
-    A lone client does one after the other: its row without the value, as InnoDB commits it while the value is sent and dropped, and the value's durable
-    write alone (into space written before). Several overlap, and the scarcest decides: the SQL layer alone (the engine does nothing: BLACKHOLE), the rows
-    without their values, and the device alone, which makes the value durable and then the log (groups formed the better way). Also said: what the device
-    gives where the values' file grows, as ours does, and what comes of rows and values one after the other when neither disturbs the other.
+    What no engine can beat on this machine that keeps rows in InnoDB and values outside of its log: the SQL layer alone (the engine does nothing: BLACKHOLE),
+    the rows without their values, as InnoDB commits them while the values are sent and dropped, and the device alone, which makes the value and the log durable,
+    both at once (groups formed the better way). The scarcest decides. A lone client is not at the device while it is in the SQL layer, so there one comes after
+    the other. Also said: what the device gives where the values' file grows, as ours does, and, as a yardstick, what comes of rows and values one after the
+    other, as long as neither disturbs the other: an engine that overlaps them can be beyond that.
     """
     key = CellKey("insert", size_kib * KIB, threads)
     probed = (threads, key.size_bytes)
     rows = cells.summary(key, HEADS_ALONE, throughput)
-    alone, layer, both = values.get((*probed, WRITTEN)), cells.summary(key, NO_ENGINE, throughput), ordered.get((*probed, WRITTEN))
+    layer, both = cells.summary(key, NO_ENGINE, throughput), ordered.get((*probed, WRITTEN))
     one_by_one = threads == 1
-    if one_by_one and rows and alone:
-        parts = {"the rows without their values": rows, "the values' durable writes alone": alone}
-    else:  # a lone client's rows would count the SQL layer and the log twice
-        parts = {"the SQL layer alone": layer, **({} if one_by_one else {"the rows without their values": rows}), "two ordered durable writes of the device alone": both}
+    parts = {"the SQL layer alone": layer, **({} if one_by_one else {"the rows without their values": rows}), "two durable writes at once of the device alone": both}
     found = _beside_limit(verdict, cells, key, parts, one_by_one)
     ours = cells.summary(key, "quarry", throughput)
     if found is verdict or not ours:
