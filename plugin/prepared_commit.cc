@@ -21,7 +21,9 @@ namespace {
 std::atomic<const unsigned long*> flush_log_at_trx_commit{nullptr};
 
 constexpr size_t kXidPartBytes = kCommitRecordSizeBytes / 2;
-static_assert(kCommitRecordSizeBytes == XIDDATASIZE && kXidPartBytes == MAXGTRIDSIZE && kXidPartBytes == MAXBQUALSIZE);
+static_assert(kCommitRecordSizeBytes == XIDDATASIZE);
+static_assert(kXidPartBytes == MAXGTRIDSIZE);
+static_assert(kXidPartBytes == MAXBQUALSIZE);
 
 /// The engines of what is about to be committed: all of the transaction, or the statement when that is all there is.
 const Ha_trx_info* EnginesOf(THD* thd) {

@@ -124,7 +124,7 @@ Status Transaction::Sync() { return unsynced_.empty() ? Status::Ok() : Directory
 Status Transaction::SyncAndPrepare(THD* thd) {
   Directory()->StartSync(&unsynced_);
   const bool prepared = PrepareInInnodb(thd, appended_);
-  const Status status = Sync();
+  Status status = Sync();
   if (status.ok()) {
     if (prepared) plugin_counters.commits_prepared.fetch_add(1, std::memory_order_relaxed);
     is_prepared_ = prepared;  // if InnoDB refused: its commit comes after the flush, as ever
