@@ -148,13 +148,6 @@ BUGS = [
         ["no-leftovers"],
     ),
     Bug(
-        "a prepared transaction is decided before its segment is flushed",
-        "src/store/commit_check.cc",
-        "    QUARRY_TRY(writable->Sync());\n",
-        "",
-        ["prepared-decided-right", "durable-reads-back"],
-    ),
-    Bug(
         "the parts of a prepared transaction are not looked at",
         "src/store/commit_check.cc",
         " || !VerifyPart(*index, part, stored).ok()) return false;",
