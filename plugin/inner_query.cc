@@ -64,12 +64,19 @@ Result<QueryRows> QueryHere(const std::string& query) {
 
 Result<QueryRows> QueryAside(const std::string& query) {
   Result<QueryRows> rows = Status::Unavailable("no thread for a session of Quarry's own");
-  std::thread([&rows, &query] {
+  (void)RunAside([&rows, &query] { rows = QueryHere(query); });  // else rows says so already
+  return rows;
+}
+
+bool RunAside(const std::function<void()>& work) {
+  bool ran = false;
+  std::thread([&] {
     if (my_thread_init() != 0) return;
-    rows = QueryHere(query);
+    work();
+    ran = true;
     my_thread_end();
   }).join();
-  return rows;
+  return ran;
 }
 
 }  // namespace quarry

@@ -2,6 +2,8 @@
 // Thread-safety: internally synchronised (each call has its own session).
 #pragma once
 
+#include <functional>
+
 #include "mariadb_compat.h"
 #include "quarry/status.h"
 
@@ -24,5 +26,9 @@ Result<QueryRows> QueryHere(const std::string& query);
 /// The same from a thread that runs a user's statement: in a helper thread, for the service would otherwise run the
 /// query inside that statement. The caller must hold nothing that the query could wait for.
 Result<QueryRows> QueryAside(const std::string& query);
+
+/// Runs `work` in a helper thread that has no session yet, and waits for it. False: the server has no room for the
+/// thread, and `work` was not run.
+[[nodiscard]] bool RunAside(const std::function<void()>& work);
 
 }  // namespace quarry

@@ -2,7 +2,6 @@
 #include "prepared_commit.h"
 
 #include <array>
-#include <thread>
 
 #include "hton.h"
 #include "inner_table.h"
@@ -58,14 +57,11 @@ struct Prepared {
   Result<CommitRecord> record = CommitRecord();
 };
 
+/// A literal of SQL: X'51...'.
 std::string Hex(std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex = "X'";
-  for (const char byte : bytes) {
-    hex += kDigits[static_cast<unsigned char>(byte) >> 4U];
-    hex += kDigits[static_cast<unsigned char>(byte) & 15U];
-  }
-  return hex + "'";
+  std::string digits(2 * bytes.size() + 1, '\0');
+  digits.resize(static_cast<size_t>(octet2hex(digits.data(), bytes.data(), bytes.size()) - digits.data()));
+  return "X'" + digits + "'";
 }
 
 Result<std::vector<Prepared>> FindPrepared(ServerSession* session) {
@@ -93,21 +89,19 @@ Status Decide(ServerSession* session, const Prepared& prepared) {
   return Status::Ok();
 }
 
+void ReportUnasked(const Status& status) {
+  sql_print_error(
+      "QUARRY: the server does not say which transactions a crash left undecided; rows of theirs, if there are any, "
+      "stay locked until the next start: %s",
+      status.ToString().c_str());
+}
+
 void DecideHere() {
   ServerSession session;
   Status status = session.Open();
-  Result<std::vector<Prepared>> found = std::vector<Prepared>();
-  if (status.ok()) {
-    found = FindPrepared(&session);
-    status = found.status();
-  }
-  if (!status.ok()) {
-    sql_print_error(
-        "QUARRY: the server does not say which transactions a crash left undecided; rows of theirs, if there are "
-        "any, stay locked until the next start: %s",
-        status.ToString().c_str());
-    return;
-  }
+  if (!status.ok()) return ReportUnasked(status);
+  const Result<std::vector<Prepared>> found = FindPrepared(&session);
+  if (!found.ok()) return ReportUnasked(found.status());
   if (found->empty()) return;
   for (const Prepared& prepared : *found) {
     if (status = Decide(&session, prepared); status.ok()) continue;
@@ -172,11 +166,7 @@ void RollbackInInnodb(THD* thd) {
 
 void DecidePreparedCommits() {
   // The service would run its statements inside those of a session that this thread may have (INSTALL).
-  std::thread([] {
-    if (my_thread_init() != 0) return;
-    DecideHere();
-    my_thread_end();
-  }).join();
+  if (!RunAside(DecideHere)) ReportUnasked(Status::Unavailable("no thread for a session of Quarry's own"));
 }
 
 }  // namespace quarry

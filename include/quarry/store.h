@@ -48,8 +48,7 @@ class UnsyncedExtents {
     SegmentNumber segment;
     uint64_t end_offset_bytes = 0;  ///< where the transaction's last extent in this segment ends
     uint64_t flush_ticket = 0;  ///< the flush of the segment's lane that covers them; 0: all that is appended so far
-    bool is_started = false;    ///< StartSync saw to that flush
-    bool is_counted = false;    ///< and counted its caller among the committers of it
+    bool is_counted = false;    ///< StartSync counted its caller among the committers of that flush
   };
   /// Keeps one entry per segment, the furthest.
   void Add(const Entry& entry);
@@ -161,7 +160,7 @@ class StoreDirectory {
 
   /// Begins the flushes that Sync will wait for, in other threads, for a caller with something else to do until then.
   /// Where there is no thread for one, it has completed when this returns. Errors are Sync's to tell, which is to
-  /// follow. For what was begun already nothing happens.
+  /// follow.
   virtual void StartSync(UnsyncedExtents* unsynced) = 0;
 
   /// After a crash: whether every extent of `record` is there, whole; then all of them are durable when it returns.

@@ -12,6 +12,7 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "base/zeros.h"
 #include "format/extent.h"
 #include "format/magic.h"
 #include "format/segment_header.h"
@@ -26,10 +27,6 @@ constexpr size_t kChecksumOffset = 120;
 static_assert(kExtentsOffset + kCommitRecordExtentsMax * kExtentEntrySizeBytes == kChecksumOffset);
 
 Status RecordCorruption(const std::string& what) { return Status::Corruption(0, 0, 0, "commit record " + what); }
-
-bool IsZero(std::span<const uint8_t> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
-}
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "base/zeros.h"
 #include "format/magic.h"
 
 namespace quarry {
@@ -56,8 +57,7 @@ Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, Segm
   }
   const size_t used_size = version == kRewrittenVersion ? kRewrittenUsedSize : kPlainUsedSize;
   const auto rest = block.subspan(used_size, kChecksumOffset - used_size);
-  if (version == 0 || zero_after_version != 0 || zero_after_path != 0 ||
-      std::any_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte != 0; })) {
+  if (version == 0 || zero_after_version != 0 || zero_after_path != 0 || !IsZero(rest)) {
     return corruption("has an impossible version or reserved bytes");
   }
   if (header.store.value == 0 || header.segment.value == 0) return corruption("names no segment");

@@ -3,10 +3,10 @@
 // Invariants: nothing is believed that was not read from the device and verified, and nothing is read before the file
 // was flushed: what the process that died had written may still be in the operating system's memory alone. A segment
 // that is nowhere although all data paths are here was never durable, and so was nothing in it.
-#include <algorithm>
+#include <optional>
 
 #include "format/extent.h"
-#include "store/segment_window.h"
+#include "store/segment_scan.h"
 #include "store/store_impl.h"
 
 namespace quarry {
@@ -14,21 +14,12 @@ namespace {
 
 constexpr uint64_t kWindowBytes = 256ULL << 10;
 
-/// What was never written, or torn, shows as damage; anything else is no answer.
-Result<bool> Answer(const Status& status) {
-  if (status.ok()) return true;
-  return status.code() == StatusCode::kCorruption ? Result<bool>(false) : Result<bool>(status);
-}
-
-/// Whether the extent that `expected` means stands, whole, at `place_bytes` of the file.
+/// Whether the extent that `expected` means stands, whole, at `place_bytes` of the file. What was never written, or is
+/// torn, shows as damage; any other failure is no answer.
 Result<bool> IsWhole(SegmentWindow* window, StoreId store, const CommitRecord::Extent& expected, uint64_t place_bytes) {
-  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> start, window->At(place_bytes, kExtentHeaderSizeBytes));
-  if (start.size() < kExtentHeaderSizeBytes || !StartsLikeExtent(start)) return false;
-  const auto header = DecodeExtentHeader(start, store, expected.segment, expected.offset_bytes);
-  if (!header.ok()) return Answer(header.status());
-  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front, window->At(place_bytes, HeaderAndIndexSizeBytes(*header)));
-  const auto index = DecodeExtentIndex(front, store, expected.segment, expected.offset_bytes);
-  if (!index.ok()) return Answer(index.status());
+  const auto index = ReadExtentIndex(window, store, expected.segment, place_bytes, expected.offset_bytes);
+  if (index.status().code() == StatusCode::kCorruption) return false;
+  QUARRY_TRY(index.status());
   if (index->index_checksum != expected.index_checksum) return false;
   for (uint32_t part = 0; part < index->header.part_count; ++part) {
     const PartEntry& entry = index->parts[part];
@@ -42,24 +33,29 @@ Result<bool> IsWhole(SegmentWindow* window, StoreId store, const CommitRecord::E
 }  // namespace
 
 Result<bool> StoreImpl::HoldsDurably(std::span<const CommitRecord::Extent> extents) {
+  std::shared_ptr<Segment> segment;  // that of the extent before, flushed and open
+  std::unique_ptr<ReadableFile> file;
+  std::optional<SegmentWindow> window;
   for (const CommitRecord::Extent& extent : extents) {
-    const std::shared_ptr<Segment> segment = FindSegment(extent.segment);
-    if (segment == nullptr) {
-      for (const SegmentPath& path : context_->paths) {
-        if (!path.unavailable.empty()) return Status::Unavailable(path.unavailable);
+    if (segment == nullptr || segment->number() != extent.segment) {
+      segment = FindSegment(extent.segment);
+      if (segment == nullptr) {
+        for (const SegmentPath& path : context_->paths) {
+          if (!path.unavailable.empty()) return Status::Unavailable(path.unavailable);
+        }
+        return false;
       }
-      return false;
+      QUARRY_TRY_ASSIGN(const std::unique_ptr<WritableFile> writable,
+                        OpenSegmentForWrite(segment->number(), segment->path_number()));
+      QUARRY_TRY(writable->Sync());
+      std::string path;
+      QUARRY_TRY_ASSIGN(file, OpenSegmentForVerify(*segment, &path));
+      QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
+      window.emplace(file.get(), size, kWindowBytes);
     }
-    QUARRY_TRY_ASSIGN(const std::unique_ptr<WritableFile> writable,
-                      OpenSegmentForWrite(segment->number(), segment->path_number()));
-    QUARRY_TRY(writable->Sync());
-    // A header that is damaged is no answer either: it was durable before the first extent.
+    // A header that is damaged is no answer: it was durable before the first extent.
     QUARRY_TRY_ASSIGN(const uint64_t place, segment->PlaceOf(this, extent.offset_bytes, kExtentHeaderSizeBytes));
-    std::string path;
-    QUARRY_TRY_ASSIGN(const std::unique_ptr<ReadableFile> file, OpenSegmentForVerify(*segment, &path));
-    QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
-    SegmentWindow window(file.get(), size, kWindowBytes);
-    QUARRY_TRY_ASSIGN(const bool is_whole, IsWhole(&window, id_, extent, place));
+    QUARRY_TRY_ASSIGN(const bool is_whole, IsWhole(&*window, id_, extent, place));
     if (!is_whole) return false;
   }
   return true;

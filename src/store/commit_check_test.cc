@@ -7,30 +7,19 @@
 namespace quarry {
 namespace {
 
-class CommitCheckTest : public testing::Test {
+class CommitCheckTest : public OneTableTest {
  protected:
   void SetUp() override { Open(); }
-  void Open() { directory_ = ValueOf(OpenDirectory(&env_, options_)); }
   /// seed 0: nothing is left that was not flushed; UINT64_MAX: all of it, as when only the process dies.
   void Crash(uint64_t seed) {
     CutPower(&memory_, &env_, seed, &directory_);
     Open();
-  }
-  Locator Append(size_t size_bytes, uint64_t seed, TableId table = {1}) {
-    const auto store = ValueOf(directory_->OpenForAppend(table, "db/t"));
-    return ValueOf(store->Append(RandomValue(size_bytes, seed), {}, &unsynced_));
   }
   Result<bool> Holds(const std::vector<Locator>& locators) {
     std::array<uint8_t, kCommitRecordSizeBytes> record{};
     EncodeCommitRecord(locators, record);
     return directory_->HoldsDurably(ValueOf(DecodeCommitRecord(record)));
   }
-
-  MemoryEnv memory_;
-  FaultEnv env_{&memory_};
-  DirectoryOptions options_ = TestOptions();
-  std::unique_ptr<StoreDirectoryImpl> directory_;
-  UnsyncedExtents unsynced_;
 };
 
 TEST_F(CommitCheckTest, WhatWasFlushedHolds) {

@@ -108,12 +108,16 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
 
   [[nodiscard]] uint64_t LastTicket() QUARRY_EXCLUDES(mutex_);
   /// Returns when the flush `ticket`, or the next one if there is no such ticket yet, has completed: its number.
-  uint64_t AwaitFlush(uint64_t ticket, bool counted) QUARRY_EXCLUDES(mutex_);
+  uint64_t AwaitFlush(uint64_t ticket, bool counted = false) QUARRY_EXCLUDES(mutex_);
   /// One flush. Called with the mutex, returns without it. True: somebody who does not lead wants the next one, so the
   /// caller must see to it (flush_active_ stays).
   [[nodiscard]] bool LeadFlush() QUARRY_RELEASE(mutex_);
   /// The same, and then the flushes that are wanted: here, or in a flush thread when `hands_over` and there is one.
   void LeadFlushes(bool hands_over) QUARRY_RELEASE(mutex_);
+  /// To a flush thread: the next flush, which is marked as led, and those that are wanted behind it. False: none is
+  /// free.
+  [[nodiscard]] bool HandOver() QUARRY_EXCLUDES(mutex_);
+  void CountCommitter(uint64_t ticket) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] bool HasUnwritten(uint64_t ticket) const QUARRY_REQUIRES(mutex_);
   void Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
             Aftermath* aftermath) QUARRY_REQUIRES(mutex_);

@@ -21,21 +21,24 @@ bool Lane::StartFlush(uint64_t ticket) {
     mutex_.Unlock();
     return false;
   }
-  ++(ticket > flush_started_ ? committers_next_ : committers_current_);
+  CountCommitter(ticket);
   flush_wanted_ = std::max(flush_wanted_, ticket);
   const bool is_led = std::exchange(flush_active_, true);
   mutex_.Unlock();
-  if (is_led) return true;
-  if (context_->flush_threads.TryRun([lane = shared_from_this()] {
-        lane->mutex_.Lock();
-        lane->LeadFlushes(false);
-      })) {
-    return true;
-  }
+  if (is_led || HandOver()) return true;
   mutex_.Lock();
   LeadFlushes(false);
   return true;
 }
+
+bool Lane::HandOver() {
+  return context_->flush_threads.TryRun([lane = shared_from_this()] {
+    lane->mutex_.Lock();
+    lane->LeadFlushes(false);
+  });
+}
+
+void Lane::CountCommitter(uint64_t ticket) { ++(ticket > flush_started_ ? committers_next_ : committers_current_); }
 
 Status Lane::Sync(SegmentNumber segment, uint64_t ticket, bool counted) {
   ticket = AwaitFlush(ticket == 0 ? LastTicket() : ticket, counted);
@@ -46,7 +49,7 @@ Status Lane::Sync(SegmentNumber segment, uint64_t ticket, bool counted) {
 }
 
 Status Lane::SyncAll() {
-  AwaitFlush(LastTicket(), false);
+  AwaitFlush(LastTicket());
   MutexLock lock(mutex_);
   return std::exchange(unreported_loss_, Status::Ok());
 }
@@ -65,7 +68,7 @@ uint64_t Lane::AwaitFlush(uint64_t ticket, bool counted) {
       mutex_.Unlock();
       break;
     }
-    if (!std::exchange(counted, true)) ++(ticket > flush_started_ ? committers_next_ : committers_current_);
+    if (!std::exchange(counted, true)) CountCommitter(ticket);
     if (flush_active_) {
       EventCount& turn = turn_[ticket & 1U];
       const uint32_t seen = turn.Current();
@@ -80,12 +83,7 @@ uint64_t Lane::AwaitFlush(uint64_t ticket, bool counted) {
 
 void Lane::LeadFlushes(bool hands_over) {
   while (LeadFlush()) {
-    if (hands_over && context_->flush_threads.TryRun([lane = shared_from_this()] {
-          lane->mutex_.Lock();
-          lane->LeadFlushes(false);
-        })) {
-      return;
-    }
+    if (hands_over && HandOver()) return;
     mutex_.Lock();
   }
 }

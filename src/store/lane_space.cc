@@ -140,7 +140,7 @@ void Lane::SealForGc() {
     ticket = last_ticket_;
   }
   Settle(std::move(aftermath));
-  AwaitFlush(ticket, false);
+  AwaitFlush(ticket);
   {
     MutexLock lock(mutex_);
     if (file == nullptr || file->segment->state() != SegmentState::kActive || file->dirty) return;

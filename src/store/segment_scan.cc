@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "format/extent.h"
+#include "base/zeros.h"
 #include "format/segment_header.h"
-#include "store/segment_window.h"
 
 namespace quarry {
 namespace {
@@ -23,18 +22,24 @@ size_t NextCandidate(std::span<const uint8_t> in_block) {
 /// The sound extent at `place_bytes` of the file, whose own offset is `offset_bytes`; nothing when there is none.
 Result<std::optional<ExtentHeader>> ExtentAt(SegmentWindow* window, StoreId store, SegmentNumber segment,
                                              uint64_t place_bytes, uint64_t offset_bytes) {
-  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> header_bytes, window->At(place_bytes, kExtentHeaderSizeBytes));
-  if (header_bytes.size() < kExtentHeaderSizeBytes || !StartsLikeExtent(header_bytes)) {
-    return std::optional<ExtentHeader>();
-  }
-  const auto header = DecodeExtentHeader(header_bytes, store, segment, offset_bytes);
-  if (!header.ok()) return std::optional<ExtentHeader>();
-  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front, window->At(place_bytes, HeaderAndIndexSizeBytes(*header)));
-  const auto index = DecodeExtentIndex(front, store, segment, offset_bytes);
-  return index.ok() ? std::optional<ExtentHeader>(index->header) : std::optional<ExtentHeader>();
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> start, window->At(place_bytes, kExtentHeaderSizeBytes));
+  if (!StartsLikeExtent(start)) return std::optional<ExtentHeader>();
+  const auto index = ReadExtentIndex(window, store, segment, place_bytes, offset_bytes);
+  if (index.ok()) return std::optional<ExtentHeader>(index->header);
+  const StatusCode code = index.status().code();
+  if (code != StatusCode::kCorruption && code != StatusCode::kNotSupported) return index.status();
+  return std::optional<ExtentHeader>();
 }
 
 }  // namespace
+
+Result<ExtentIndex> ReadExtentIndex(SegmentWindow* window, StoreId store, SegmentNumber segment, uint64_t place_bytes,
+                                    uint64_t offset_bytes) {
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> start, window->At(place_bytes, kExtentHeaderSizeBytes));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(start, store, segment, offset_bytes));
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front, window->At(place_bytes, HeaderAndIndexSizeBytes(header)));
+  return DecodeExtentIndex(front, store, segment, offset_bytes);
+}
 
 Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber segment, uint64_t from_bytes) {
   QUARRY_TRY_ASSIGN(const uint64_t file_size, file->SizeBytes());
@@ -56,7 +61,7 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
     const std::span<const uint8_t> rest = in_block.first(NextCandidate(in_block));
     if (rest.empty()) break;  // the file is shorter than it said
     const uint64_t next = at + rest.size();
-    if (std::any_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte != 0; })) {
+    if (!IsZero(rest)) {
       scan.end_bytes = std::max(scan.end_bytes, std::min(next, file_size));
       scan.passed_over = true;
     }

@@ -7,12 +7,19 @@
 
 #include <cstdint>
 
+#include "format/extent.h"
 #include "format/segment_map.h"
 #include "io/env.h"
 #include "quarry/status.h"
 #include "quarry/types.h"
+#include "store/segment_window.h"
 
 namespace quarry {
+
+/// Header and index, verified, of the extent that stands at `place_bytes` of the file and whose own offset is
+/// `offset_bytes`. Errors: kCorruption: no sound one; kNotSupported; those of reading.
+[[nodiscard]] Result<ExtentIndex> ReadExtentIndex(SegmentWindow* window, StoreId store, SegmentNumber segment,
+                                                  uint64_t place_bytes, uint64_t offset_bytes);
 
 struct SegmentScan {
   uint64_t extents = 0;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/coding.h"
+#include "base/zeros.h"
 #include "format/extent.h"
 #include "format/magic.h"
 #include "store/rewritten_view.h"
@@ -17,10 +18,6 @@ constexpr uint64_t kWindowBytes = 1ULL << 20;
 constexpr uint64_t kSectorBytes = 512;
 /// A device that refuses so much of one segment is not asked for the rest of it.
 constexpr uint64_t kUnreadableMax = 64;
-
-bool IsZero(std::span<const uint8_t> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
-}
 
 /// The text of a kCorruption without its place, which a finding has in fields of its own.
 std::string WithoutPlace(const Status& status) {

@@ -20,9 +20,6 @@ void UnsyncedExtents::Add(const Entry& entry) {
   for (Entry& known : entries_) {
     if (known.store != entry.store || known.segment != entry.segment) continue;
     known.end_offset_bytes = std::max(known.end_offset_bytes, entry.end_offset_bytes);
-    if (entry.flush_ticket > known.flush_ticket || entry.flush_ticket == 0) {
-      known.is_started = known.is_counted = false;  // another flush than that
-    }
     known.flush_ticket = std::max(known.flush_ticket, entry.flush_ticket);
     return;
   }
@@ -346,11 +343,9 @@ Status StoreDirectoryImpl::Sync(const UnsyncedExtents& unsynced) {
 
 void StoreDirectoryImpl::StartSync(UnsyncedExtents* unsynced) {
   for (UnsyncedExtents::Entry& entry : unsynced->entries()) {
-    if (entry.is_started) continue;
     const std::shared_ptr<StoreImpl> store = FindStore(entry.store);
-    if (store == nullptr) continue;  // Sync says so
-    entry.is_counted = store->StartSync(entry.segment, entry.flush_ticket);
-    entry.is_started = true;
+    entry.is_counted =
+        store != nullptr && store->StartSync(entry.segment, entry.flush_ticket);  // Sync says what is wrong
   }
 }
 

@@ -7,26 +7,15 @@
 namespace quarry {
 namespace {
 
-class StoreRecoveryTest : public testing::Test {
+class StoreRecoveryTest : public OneTableTest {
  protected:
   void SetUp() override {
     options_.segment_size_bytes = 64 << 10;
     Open();
   }
-  void Open() { directory_ = ValueOf(OpenDirectory(&env_, options_)); }
   /// Power goes; what was written stays.
   void Crash() { CutPower(&memory_, &env_, UINT64_MAX, &directory_); }
-  Locator Append(size_t size_bytes, uint64_t seed) {
-    const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
-    return ValueOf(store->Append(RandomValue(size_bytes, seed), {}, &unsynced_));
-  }
   [[nodiscard]] StoreStats Stats() const { return directory_->ListStores().at(0); }
-
-  MemoryEnv memory_;
-  FaultEnv env_{&memory_};
-  DirectoryOptions options_ = TestOptions();
-  std::unique_ptr<StoreDirectoryImpl> directory_;
-  UnsyncedExtents unsynced_;
 };
 
 TEST_F(StoreRecoveryTest, AnActiveSegmentThatWasAwayCountsOnceWhenItIsBack) {

@@ -81,6 +81,22 @@ inline void CutPower(MemoryEnv* memory, FaultEnv* env, uint64_t seed, std::uniqu
   env->ClearFailures();
 }
 
+/// A directory in memory, with one table to append to; power may go.
+class OneTableTest : public testing::Test {
+ protected:
+  void Open() { directory_ = ValueOf(OpenDirectory(&env_, options_)); }
+  Locator Append(size_t size_bytes, uint64_t seed) {
+    const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+    return ValueOf(store->Append(RandomValue(size_bytes, seed), {}, &unsynced_));
+  }
+
+  MemoryEnv memory_;
+  FaultEnv env_{&memory_};
+  DirectoryOptions options_ = TestOptions();
+  std::unique_ptr<StoreDirectoryImpl> directory_;
+  UnsyncedExtents unsynced_;
+};
+
 /// Where the segment of a locator lies in a directory of TestOptions without data paths.
 inline std::string SegmentPathOf(const Locator& locator) {
   return "/home/stores/" + StoreDirectoryName(locator.store) + "/" + SegmentFileName(locator.segment);

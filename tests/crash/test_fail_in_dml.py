@@ -54,11 +54,10 @@ def quarry_calls(hunt, kind):
     for one in client.transactions:
         written += [value for key, value in one.effects.items() if hunt.model.rows.get(key) != value]
         hunt.model.apply(one)
-    seen, found = collections.Counter(), []
+    seen, found, flushing = collections.Counter(), [], hunt.server.threads("quarry_flush")
     for event in hunt.layer.events():
-        flushes = event.thread in hunt.server.threads("quarry_flush")
-        if event.kind in QUARRY_FILES and (flushes or event.thread == client.thread):
-            who = event.thread if flushes else None
+        if event.kind in QUARRY_FILES and event.thread in {client.thread, *flushing}:
+            who = event.thread if event.thread in flushing else None
             found.append((event.call, event.kind, who, seen[event.call, event.kind, who]))
             seen[event.call, event.kind, who] += 1
     long = [value for value in written if isinstance(value, bytes) and len(value) > INLINE_SIZE_DEFAULT_BYTES]

@@ -4,6 +4,7 @@ The order in which the flushes end is chosen by strace, which holds one of them 
 forbidden). InnoDB's log is not flushed in the background, so that a commit which was answered is found prepared.
 """
 
+import contextlib
 import pathlib
 import re
 import signal
@@ -77,25 +78,25 @@ def flush_thread(server):
     return thread
 
 
-class Held:
-    """While it lasts, the next calls of some threads are held back as they begin."""
+@contextlib.contextmanager
+def injected(server, thread, call, what):
+    """While it lasts, strace does `what` to the next calls of a thread (strace(1), 'Syscall injection')."""
+    directory = pathlib.Path(server.directory)
+    options = ["-o", directory / "injected.txt", "-e", f"inject={call}:{what}", "-p", thread]
+    try:
+        process = attach(options, (call,), directory / "injected.err")
+    except CannotTrace as reason:
+        pytest.skip(str(reason))
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            detach(process)
 
-    def __init__(self, server, threads, calls):
-        self.directory, self.threads, self.calls = pathlib.Path(server.directory), threads, calls
 
-    def __enter__(self):
-        options = ["-o", self.directory / "held.txt", "-e", f"inject={','.join(self.calls)}:delay_enter={HELD_S * 1000000}"]
-        for thread in self.threads:
-            options += ["-p", thread]
-        try:
-            self.process = attach(options, self.calls, self.directory / "held.err")
-        except CannotTrace as reason:
-            pytest.skip(str(reason))
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            detach(self.process)
+def held(server, thread, call):
+    """Calls are held back as they begin."""
+    return injected(server, thread, call, f"delay_enter={HELD_S * 1000000}")
 
 
 class Committer(threading.Thread):
@@ -123,8 +124,8 @@ def redo_flushed(server):
     return int(row[1])
 
 
-def kill_while_held(server, committer, held, reached):
-    with held:
+def kill_while(server, committer, hold, reached):
+    with hold:
         committer.start()
         wait_for("the other flush", reached, every_s=0.05)
         assert committer.is_alive(), "it was answered before both flushes"
@@ -150,14 +151,14 @@ def test_an_answered_commit_is_found_prepared_and_committed(server):
     assert server.query("CHECK TABLE d.t EXTENDED")[-1][-1] == "OK"
 
 
-@pytest.mark.parametrize("calls", [("pwrite64",), ("fdatasync",)], ids=["not written", "not flushed"])
-def test_only_the_redo_log_was_flushed(server, calls):
+@pytest.mark.parametrize("call", ["pwrite64", "fdatasync"], ids=["not written", "not flushed"])
+def test_only_the_redo_log_was_flushed(server, call):
     """The values did not get to the disk: rolled back. Those that were written and not flushed are there after a kill (not
     after a power cut: test_power_cut.py), and then the start makes them durable before it commits."""
     committer, flushed = Committer(server, 1), redo_flushed(server)
-    kill_while_held(server, committer, Held(server, [flush_thread(server)], calls), lambda: redo_flushed(server) > flushed)
-    assert restart(server) == ((1, 0, 1) if calls == ("pwrite64",) else (1, 1, 0))
-    assert rows(server) == (expected(0) if calls == ("pwrite64",) else expected(0, 1))
+    kill_while(server, committer, held(server, flush_thread(server), call), lambda: redo_flushed(server) > flushed)
+    assert restart(server) == ((1, 0, 1) if call == "pwrite64" else (1, 1, 0))
+    assert rows(server) == (expected(0) if call == "pwrite64" else expected(0, 1))
     insert(server, 5)
     assert rows(server)[5] == payload(5, LONG)
 
@@ -166,8 +167,8 @@ def test_only_the_values_were_flushed(server):
     """InnoDB does not know the transaction: gone."""
     committer = Committer(server, 1)
     before = int(server.status("quarry_flushes")["quarry_flushes"])
-    held = Held(server, [committer.thread], ("pwrite64",))
-    kill_while_held(server, committer, held, lambda: int(server.status("quarry_flushes")["quarry_flushes"]) > before)
+    hold = held(server, committer.thread, "pwrite64")
+    kill_while(server, committer, hold, lambda: int(server.status("quarry_flushes")["quarry_flushes"]) > before)
     assert restart(server) == (1, 1, 0)  # the row before it, whose commit no other flush took along
     assert rows(server) == expected(0)
 
@@ -209,14 +210,8 @@ def test_many_at_once(server):
 @pytest.fixture
 def failing_flush(server):
     """The next flush of a segment fails."""
-    directory = pathlib.Path(server.directory)
-    options = ["-o", directory / "fail.txt", "-e", "inject=fdatasync:error=EIO:when=1", "-p", flush_thread(server)]
-    try:
-        process = attach(options, ("fdatasync",), directory / "fail.err")
-    except CannotTrace as reason:
-        pytest.skip(str(reason))
-    yield
-    detach(process)
+    with injected(server, flush_thread(server), "fdatasync", "error=EIO:when=1"):
+        yield
 
 
 def test_a_failed_flush_is_rolled_back_for_good(server, failing_flush):
@@ -240,7 +235,7 @@ def test_a_failed_flush_and_a_kill_at_once(server, failing_flush):
     assert rows(server) == expected(0)
 
 
-@pytest.mark.parametrize("option", ["--read-only", "--transaction-read-only", "--max-statement-time=0.001"])
+@pytest.mark.parametrize("option", ["--read-only", "--transaction-read-only", "--transaction-isolation=SERIALIZABLE"])
 def test_no_setting_keeps_it_from_being_decided(server, option):
     insert(server, 1)
     server.kill()

@@ -43,19 +43,19 @@ void World::DecideOne(const PreparedTransaction& transaction) {
   const Result<bool> held = directory_->HoldsDurably(*decoded);
   if (!held.ok()) return ExpectCause(held.status(), failures_before, "holds durably");
   ++(*held ? totals_->prepared_committed : totals_->prepared_rolled_back);
+  if (!*held) {
+    const bool may_be_broken = std::any_of(transaction.values.begin(), transaction.values.end(), [&](size_t index) {
+      return values_[index].is_damaged || values_[index].may_be_gone;
+    });
+    return Check(!transaction.is_acknowledged || may_be_broken, kPreparedDecidedRight,
+                 "value " + std::to_string(transaction.values.front()) + " was committed, and is to be rolled back");
+  }
   for (const size_t index : transaction.values) {
     Value& value = values_[index];
-    const std::string name = "value " + std::to_string(index);
-    if (*held) {
-      Check(disk_.IsFlushed(value.locator), kPreparedDecidedRight, name + " was taken for durable and is not");
-      if (!transaction.is_acknowledged) value.state = Value::State::kLive;
-      CompareValue(value);
-    } else {
-      Check(!transaction.is_acknowledged || value.is_damaged || value.may_be_gone ||
-                std::any_of(transaction.values.begin(), transaction.values.end(),
-                            [&](size_t other) { return values_[other].is_damaged || values_[other].may_be_gone; }),
-            kPreparedDecidedRight, name + " was committed, and is to be rolled back");
-    }
+    Check(disk_.IsFlushed(value.locator), kPreparedDecidedRight,
+          "value " + std::to_string(index) + " was taken for durable and is not");
+    if (!transaction.is_acknowledged) value.state = Value::State::kLive;
+    CompareValue(value);
   }
 }
 
