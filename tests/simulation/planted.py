@@ -80,8 +80,8 @@ BUGS = [
     Bug(
         "the sealing for GC swallows the report of a loss",
         "src/store/lane_space.cc",
-        "    WaitForFlush(last_ticket_);\n    if (file == nullptr",
-        "    WaitForFlush(last_ticket_);\n    unreported_loss_ = Status::Ok();\n    if (file == nullptr",
+        "  AwaitFlush(ticket);\n  {\n    MutexLock lock(mutex_);\n",
+        "  AwaitFlush(ticket);\n  {\n    MutexLock lock(mutex_);\n    unreported_loss_ = Status::Ok();\n",
         ["flushed-before-commit"],
     ),
     Bug(
