@@ -101,14 +101,15 @@ class ColdBench(LimitedBench):
         self._load_dataset(point, variant)
 
     def _probe_device(self, round_number: int, size_bytes: int) -> None:
-        """What the device gives for random reads of a value's size, with as many of them at once as it likes; while no server runs."""
+        """What the device gives for random reads of a value's size, to a lone reader and with as many at once as it likes; while no server runs."""
         probes, seconds = self.run.run["sessions"][-1].get("read_probes", []), self.request.settings.device_probe_seconds
         if not seconds or any((p["round"], p["size_bytes"]) == (round_number, size_bytes) for p in probes):
             return
         self.progress.step(f"measuring the device's own rate of random reads of {size_label(size_bytes)}")
         blocks = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        rate = device.random_read_rate(DATA.parent, seconds, block_bytes=blocks)
-        self.run.update_session("read_probes", [*probes, {"round": round_number, "size_bytes": size_bytes, "bytes_per_second": rate}])
+        rate, alone = (device.random_read_rate(DATA.parent, seconds, readers, block_bytes=blocks) for readers in (device.READERS, 1))
+        probe = {"round": round_number, "size_bytes": size_bytes, "bytes_per_second": rate, "lone_bytes_per_second": alone}
+        self.run.update_session("read_probes", [*probes, probe])
 
     def _start(self, variant: Variant) -> LabServer:
         return LabServer("main", DATA / "main", plugin_of(variant, self.request), variant.engine == "ROCKSDB", server_options(variant.engine, self.request),
@@ -123,15 +124,16 @@ class ColdBench(LimitedBench):
         self.server.execute(create_table(variant, point.size_bytes, "sbtest1", OTHER_COLUMNS))
         load = self._load(point, Work("read"), DATABASE, threads=1 if point.size_bytes > _ONE_LOADER_BYTES else 4)
         sysbench.fill(load, self._payload)
+        stored = variant.stored_bytes(point.size_bytes)
         ((rows, least, most),) = self.server.rows("SELECT COUNT(*), MIN(LENGTH(data)), MAX(LENGTH(data)) FROM sbtest1")
-        if [int(rows), int(least), int(most)] != [load.rows, point.size_bytes, point.size_bytes]:
-            raise LabError(f"the dataset of {variant.label} is wrong: {rows} rows of {least} to {most} bytes, expected {load.rows} of {point.size_bytes}")
+        if [int(rows), int(least), int(most)] != [load.rows, stored, stored]:
+            raise LabError(f"the dataset of {variant.label} is wrong: {rows} rows of {least} to {most} bytes, expected {load.rows} of {stored}")
 
     def _load(self, point: Point, work: Work, database: str, threads: int) -> sysbench.Load:
         settings, variant = self.request.settings, ALL[point.variant]
         return sysbench.Load(work.script, database, point.size_bytes, threads, **self.server.login, rows=self._rows(point),
                              warmup_seconds=settings.warmup_seconds, seconds=settings.seconds, session_sql=variant.session_sql,
-                             range_bytes=work.range_bytes)
+                             value_expression=variant.value_expression, free_values=variant.free_values, range_bytes=work.range_bytes)
 
     # --- measuring ---
     def measure(self, point: Point) -> dict:

@@ -105,7 +105,7 @@ class TableBench(Bench):
                              read_percent=self.settings.read_percent,
                              batch_rows=self.settings.batch_rows if operation == "insert" else 1,
                              session_sql=variant.session_sql, columns=variant.columns, id_expression=variant.id_expression,
-                             value_expression=variant.value_expression)
+                             value_expression=variant.value_expression, free_values=variant.free_values)
 
     def _create_tables(self, server: Server, variant: Variant, size_bytes: int) -> None:
         if variant.sequence_cache:
@@ -128,7 +128,7 @@ class TableBench(Bench):
                 self._cached_before[key] = cached_bytes(server, variant, schema)
             self._create_tables(server, variant, point.size_bytes)
             sysbench.fill(replace(self._load(point, server, "read", schema), threads=4), self._payload(point))
-            value, each = column_names(variant)[0], point.size_bytes // variant.columns
+            value, each = column_names(variant)[0], variant.stored_bytes(point.size_bytes)
             for i in range(1, self.settings.tables + 1):
                 (count,) = server.rows(f"SELECT COUNT(*), MIN(LENGTH({value})), MAX(LENGTH({value})) FROM sbtest{i}")
                 if [int(x) for x in count] != [self._rows(point.size_bytes), each, each]:

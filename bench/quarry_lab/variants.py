@@ -35,7 +35,8 @@ class Variant:
     columns: int = 1  # values per row, each an equal share of the size
     counter: bool = False  # an INT column of that name beside the values
     sequence_cache: int = 0  # ids come from a SEQUENCE with this cache instead of AUTO_INCREMENT
-    kept_bytes: int = 0  # all that an insert stores of a value, which is sent whole; 0: the value
+    kept_bytes: int | None = None  # all that is stored of a value, which is sent whole; None: the value
+    free_values: bool = False  # point selects get a constant of the value's size beside what the row holds
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:
@@ -47,7 +48,11 @@ class Variant:
 
     @property
     def value_expression(self) -> str:
-        return f"LEFT(?, {self.kept_bytes})" if self.kept_bytes else "?"
+        return "?" if self.kept_bytes is None else f"LEFT(?, {self.kept_bytes})"
+
+    def stored_bytes(self, size_bytes: int) -> int:
+        """Of each value, what a row holds by its own LENGTH()."""
+        return size_bytes // self.columns if self.kept_bytes is None else self.kept_bytes
 
     @property
     def needs_plugin(self) -> bool:
@@ -113,6 +118,9 @@ ALL = {
         Variant("blackhole", "BLACKHOLE: SQL layer alone", "BLACKHOLE"),
         # The rows that Quarry gives to InnoDB, and nothing for the values: what an engine whose values cost nothing would reach.
         Variant("heads-alone", "InnoDB, heads alone", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES),
+        Variant("heads-and-constant", "InnoDB, heads; a constant for each value", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, free_values=True),
+        Variant("trailers-and-constant", "InnoDB, trailers; a constant for each value", "InnoDB", kept_bytes=TRAILER_BYTES, free_values=True),
+        Variant("empty-values", "InnoDB, values of no bytes", "InnoDB", kept_bytes=0),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
         Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),
     )

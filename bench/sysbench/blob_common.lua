@@ -32,7 +32,8 @@ sysbench.cmdline.options = {
    read_percent = {"blob_mix: percentage of point selects; the rest are updates", 90},
    rows_per_transaction = {"prepare: rows per transaction", 16},
    columns = {"Values per row", 1},
-   value_expression = {"blob_insert: what is stored of each value, the value being '?', e.g. LEFT(?, 320)", "?"},
+   value_expression = {"What is stored of each value, the value being '?', e.g. LEFT(?, 320)", "?"},
+   free_values = {"Point selects ask for the length of what a row holds, and get a constant of --value-bytes instead of it", false},
    id_expression = {"blob_insert: an SQL expression for the id, e.g. NEXTVAL(ids); empty: AUTO_INCREMENT", ""},
    range_bytes = {"blob_range: bytes read of a value", 65536},
    batch_rows = {"blob_insert: rows per INSERT statement", 1},
@@ -143,11 +144,17 @@ function blob.connect()
    return con
 end
 
+-- Bytes of a value's size as an SQL literal: parsed once by a prepared statement, and sent from where it stands.
+function blob.literal()
+   local digits = ffi.string(blob.payload, sysbench.opt.value_bytes):gsub(".", function(byte) return string.format("%02x", byte:byte()) end)
+   return "x'" .. digits .. "'"
+end
+
 -- Fills the tables with ids 1..rows, all threads at once, each its own residue class of ids.
 function blob.fill()
    local con = blob.connect()
    for t = 1, sysbench.opt.tables do
-      local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, " .. blob.columns("") .. ") VALUES (?, " .. blob.placeholders("?") .. ")",
+      local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, " .. blob.columns("") .. ") VALUES (?, " .. blob.placeholders(sysbench.opt.value_expression) .. ")",
                                     "i" .. string.rep("v", sysbench.opt.columns))
       local pending = 0
       for id = sysbench.tid % sysbench.opt.threads + 1, sysbench.opt.rows, sysbench.opt.threads do
@@ -170,8 +177,9 @@ sysbench.cmdline.commands = {prepare = {blob.fill, sysbench.cmdline.PARALLEL_COM
 -- Point selects and updates over all tables.
 function blob.select_statements(con)
    local statements = {}
+   local what = sysbench.opt.free_values and "LENGTH(data), " .. blob.literal() .. " AS value" or blob.columns("")
    for t = 1, sysbench.opt.tables do
-      statements[t] = blob.statement(con, "SELECT " .. blob.columns("") .. " FROM sbtest" .. t .. " WHERE id = ?", "i")
+      statements[t] = blob.statement(con, "SELECT " .. what .. " FROM sbtest" .. t .. " WHERE id = ?", "i")
    end
    return statements
 end
@@ -179,7 +187,7 @@ end
 function blob.update_statements(con)
    local statements = {}
    for t = 1, sysbench.opt.tables do
-      statements[t] = blob.statement(con, "UPDATE sbtest" .. t .. " SET " .. blob.columns(" = ?") .. " WHERE id = ?",
+      statements[t] = blob.statement(con, "UPDATE sbtest" .. t .. " SET " .. blob.columns(" = " .. sysbench.opt.value_expression) .. " WHERE id = ?",
                                       string.rep("v", sysbench.opt.columns) .. "i")
    end
    return statements

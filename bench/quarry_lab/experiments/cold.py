@@ -25,11 +25,11 @@ from ..variants import ALL, KIB, TARGET
 from ..verdicts import Verdict
 from . import cold_findings
 from .base import Context
-from .cold_findings import DATASET_FACTOR, QUARRY, VALUES_KIB
+from .cold_findings import DATASET_FACTOR, LIMITS, QUARRY, VALUES_KIB
 from .table_experiment import TableExperiment, server_needs
 from .target_rules import INNODB
 
-READ_THREADS, MEMORY_THREADS = 8, 32
+READ_THREADS, MEMORY_THREADS = (1, 8), 32
 RANGE_VALUE_BYTES = 64 << 20
 COLUMNS_SIZE, MEMORY_SIZE = 64 * KIB, 448 * KIB
 MEMORY_BYTES_MIN = 640 << 20  # half of it is the buffer pool; 32 threads of 448 KB take the other half
@@ -53,7 +53,7 @@ class Cold(TableExperiment):
     def default_request(self) -> Request:
         """memory_bytes: the limit; dataset_bytes: of each variant and size; range_value_bytes: the length of a value that ranges are read of."""
         memory = 768 << 20
-        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], [READ_THREADS], [INNODB, QUARRY],
+        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, *LIMITS],
                        options={"memory_bytes": memory, "dataset_bytes": DATASET_FACTOR * memory, "range_value_bytes": RANGE_VALUE_BYTES})
 
     def quick(self, request: Request) -> Request:
@@ -66,6 +66,8 @@ class Cold(TableExperiment):
                 if ALL[variant].applies_to(cell.size_bytes)]
 
     def _cells_of(self, operation: str, variant: str, request: Request) -> list[Cell]:
+        if LIMITS.get(variant, operation) != operation:
+            return []
         if operation == "cold-read":
             return [Cell(operation, variant, size, threads) for size in request.sizes_bytes for threads in request.threads]
         size, threads = {"columns": (COLUMNS_SIZE, 1), "range": (request.options["range_value_bytes"], 1)}.get(operation, (MEMORY_SIZE, MEMORY_THREADS))

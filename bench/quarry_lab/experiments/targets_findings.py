@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..cells import CellKey, Cells, payload_rate, throughput
+from ..cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
 from ..ordered_commits import GROWING, WRITTEN
 from ..stats import Summary, paired_ratio
 from ..variants import KIB
@@ -17,7 +17,8 @@ from ..verdicts import NOT_APPLICABLE, Finding, Verdict, figures_of, judge, not_
 from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text
 
 TEXT3 = "text3"
-NO_TABLE, NO_ENGINE, HEADS_ALONE = "no-table", "blackhole", "heads-alone"
+NO_TABLE, NO_ENGINE, HEADS_ALONE, FREE_VALUES = "no-table", "blackhole", "heads-alone", "heads-and-constant"
+_FREE_TEXT = "the heads in InnoDB and a constant for each value"
 COUNTER_VARIANTS = ("innodb-counter", "quarry-counter")
 QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB = COMPRESSED_VARIANTS = ("quarry-lz4", "innodb-page-compressed", "rocksdb")
 # threads -> size in KB -> ratio to InnoDB
@@ -134,12 +135,14 @@ def _read(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdic
     finding = Finding(f"targets-read-{size_kib}kb", f"{size_kib} KB hot read: at least {floor}x InnoDB", f"lowest median ratio >= {floor}")
     verdict = judge_ratio(cells, finding, _keys(cells, "read", size_kib), floor, parameters)
     key = CellKey("read", size_kib * KIB, READ_THREADS)
-    return _beside_limit(verdict, cells, key, {"a constant of that size and no engine": cells.summary(replace(key, operation="constant"), NO_TABLE, throughput)})
+    return _beside_limit(verdict, cells, key, {"a constant of that size and no engine": cells.summary(replace(key, operation="constant"), NO_TABLE, throughput),
+                                               _FREE_TEXT: cells.summary(key, FREE_VALUES, throughput)})
 
 
 def _mix(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdict:
     finding = Finding(f"targets-mix-{size_kib}kb", f"{size_kib} KB 90/10 mix, {MIX_THREADS} threads: at least {floor}x InnoDB", f"median ratio >= {floor}")
-    return judge_ratio(cells, finding, [CellKey("mix", size_kib * KIB, MIX_THREADS)], floor, parameters)
+    key = CellKey("mix", size_kib * KIB, MIX_THREADS)
+    return _beside_limit(judge_ratio(cells, finding, [key], floor, parameters), cells, key, {_FREE_TEXT: cells.summary(key, FREE_VALUES, throughput)})
 
 
 def _keys(cells: Cells, operation: str, size_kib: int) -> list[CellKey]:
@@ -153,14 +156,17 @@ def _constant(cells: Cells, size_kib: int, parameters: dict) -> Verdict:
     for key in _keys(cells, "read", size_kib):
         constant = replace(key, operation="constant")
         if ratio := paired_ratio(cells.values(key, "quarry", throughput), cells.values(constant, NO_TABLE, throughput)):
-            innodb = paired_ratio(cells.values(key, INNODB, throughput), cells.values(constant, NO_TABLE, throughput))
-            found.append((ratio, innodb, [*cells.rounds_of([key], ["quarry"]), *cells.rounds_of([constant], [NO_TABLE])]))
+            beside = {name: paired_ratio(cells.values(key, variant, throughput), cells.values(constant, NO_TABLE, throughput))
+                      for name, variant in (("innodb", INNODB), ("free_values", FREE_VALUES))}
+            found.append((ratio, beside, [*cells.rounds_of([key], ["quarry"]), *cells.rounds_of([constant], [NO_TABLE])]))
     if not found:
         return not_measured(finding, "no reads beside selects of a constant in this run")
-    worst, innodb, points = min(found, key=lambda item: item[0].median)
-    beside = f"; InnoDB's read {ratio_text(innodb)} of it" if innodb else ""
-    figures = {"ratio": figures_of(worst)} | ({"innodb": figures_of(innodb)} if innodb else {})
-    return judge(finding, worst.median >= CONSTANT_FLOOR, f"{ratio_text(worst)} of the constant{beside}", figures, points, parameters, WORDS)
+    worst, beside, points = min(found, key=lambda item: item[0].median)
+    beside = {name: ratio for name, ratio in beside.items() if ratio}
+    words = {"innodb": "InnoDB's read", "free_values": f"{_FREE_TEXT}, which no engine with its rows there can beat,"}
+    text = "".join(f"; {words[name]} {ratio_text(ratio)} of it" for name, ratio in beside.items())
+    figures = {"ratio": figures_of(worst)} | {name: figures_of(ratio) for name, ratio in beside.items()}
+    return judge(finding, worst.median >= CONSTANT_FLOOR, f"{ratio_text(worst)} of the constant{text}", figures, points, parameters, WORDS)
 
 
 def _written(cells: Cells, operation: str, size_kib: int, threads: tuple[int, int], most: float, parameters: dict) -> Verdict:
@@ -168,7 +174,14 @@ def _written(cells: Cells, operation: str, size_kib: int, threads: tuple[int, in
     name, who = ("-x1", "1 thread") if threads == (1, 1) else ("", f"{threads[0]} to {threads[1]} threads")
     finding = Finding(f"targets-written-{operation}-{size_kib}kb{name}", f"{size_kib} KB {what}, {who}: at most {most} bytes written per payload byte",
                       f"highest median <= {most}")
-    return judge_bytes_written(cells, finding, [k for k in _keys(cells, operation, size_kib) if threads[0] <= k.threads <= threads[1]], most, parameters)
+    keys = [k for k in _keys(cells, operation, size_kib) if threads[0] <= k.threads <= threads[1]]
+    verdict = judge_bytes_written(cells, finding, keys, most, parameters)
+    # What InnoDB writes of rows without their values, once for each byte of payload, comes on top of the value itself.
+    rows = [s.median for k in keys if k.operation == "insert" and (s := cells.summary(k, HEADS_ALONE, bytes_written_ratio))]
+    if not rows or "bytes_per_byte" not in verdict.figures:
+        return verdict
+    text = f"; InnoDB writes {max(rows):.3f} of the rows without their values, so {1 + max(rows):.3f} is the least"
+    return replace(verdict, reason=verdict.reason + text, figures={**verdict.figures, "least_bytes_per_byte": 1 + max(rows)})
 
 
 def _ahead(cells: Cells, size_kib: int, over: str, parameters: dict) -> Verdict:

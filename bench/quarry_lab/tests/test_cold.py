@@ -9,6 +9,7 @@ import pytest
 from quarry_lab import cold_bench, device, memory_cgroup, noise, session
 from quarry_lab.cells import Cells
 from quarry_lab.experiments import cold, cold_findings
+from quarry_lab.experiments.cold_findings import EMPTY_VALUES, FREE_VALUES, LIMITS
 from quarry_lab.experiments.cold import COLUMNS_SIZE, MEMORY_SIZE, Cold
 from quarry_lab.lab_server import LabServer
 from quarry_lab.plan import all_points
@@ -80,6 +81,28 @@ def test_rounds_that_were_not_cold_are_not_judged(judged, options, reason):
     assert found.state == NOT_JUDGED and reason in found.reason
 
 
+def test_the_limit_of_a_cold_read_is_free_values_and_the_device(judged, make_point):
+    run = {**RUN, "sessions": [{"read_probes": [{"round": 1, "size_bytes": 64 * KIB, "bytes_per_second": 500 * 64 * KIB, "lone_bytes_per_second": 600 * 64 * KIB}]}]}
+
+    def reason(threads, free):
+        points = judged.points("cold-read", 64 * KIB, threads, (100, 240))
+        points += [{**p, "variant": cold_findings.FREE_VALUES, "result": {**p["result"], "events_per_second": free}} for p in points if p["variant"] == "innodb"]
+        (found,) = [v for v in cold_findings.verdicts(Cells(points), run) if v.id == "cold-read-64kb"]
+        return found.reason
+
+    # 1 / (1/1200 + 1/600) = 400 of InnoDB's 102 (the median round has 1.02 of what is asked).
+    assert "at most 400/s (values that cost nothing 1,200/s, the device alone 600/s, one after the other), 3.92x InnoDB, of which this is 61%" in reason(1, 1200)
+    assert "at most 500/s" in reason(8, 1200) and "at most 450/s" in reason(8, 450)
+    assert "at most" not in judged("cold-read", 64 * KIB, 8, (100, 240))["cold-read-64kb"].reason
+
+
+def test_the_limit_of_a_scan_is_rows_without_values(judged):
+    points = judged.points("columns", 64 * KIB, 1, (100, 170))
+    points += [{**p, "variant": cold_findings.EMPTY_VALUES, "result": {**p["result"], "events_per_second": 340.0}} for p in points if p["variant"] == "innodb"]
+    (found,) = [v for v in cold_findings.verdicts(Cells(points), RUN) if v.id == "cold-columns"]
+    assert "at most 340/s (the same rows with values of no bytes)" in found.reason and "of which this is 51%" in found.reason
+
+
 def memory(innodb_mib, quarry_mib, cache_mib=64, pool_mib=384):
     """What a point of each engine records, given what it has beyond the buffer pool."""
     beyond = dict(zip(ENGINES, (innodb_mib, quarry_mib), strict=True))
@@ -120,6 +143,7 @@ def test_sizes_and_threads_are_those_of_the_point_read_only():
     request = Cold().request()
     request.sizes_bytes, request.threads = [4 * KIB], [1, 2]
     found = {(c.operation, c.size_bytes, c.threads) for c in Cold().cells(request)}
+    assert {(c.operation, c.variant) for c in Cold().cells(request) if c.variant in LIMITS} == {("cold-read", FREE_VALUES), ("columns", EMPTY_VALUES)}
     assert found == {("cold-read", 4 * KIB, 1), ("cold-read", 4 * KIB, 2), ("columns", COLUMNS_SIZE, 1), ("range", 64 << 20, 1),
                      ("memory-insert", MEMORY_SIZE, 32), ("memory-read", MEMORY_SIZE, 32)}
     assert all(len({(p.variant, p.size_bytes) for p in block.points}) == 1 for block in Cold().plan(request))

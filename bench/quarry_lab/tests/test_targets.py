@@ -11,7 +11,7 @@ from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import HEADS_ALONE, INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
+from quarry_lab.experiments.targets_findings import FREE_VALUES, HEADS_ALONE, INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
 from quarry_lab.ordered_commits import GROWING, WRITTEN, Commits
 from quarry_lab.payload import Payload
 from quarry_lab.plan import Point
@@ -150,6 +150,28 @@ def test_hot_reads_are_judged_by_innodb_and_by_the_sql_layer(rounds, rate, state
     assert "InnoDB's read 0.85x" in constant.reason and constant.figures["innodb"]["median"] == pytest.approx(900 / 1056)
 
 
+def test_reads_and_the_mix_stand_beside_values_that_cost_nothing(rounds):
+    read = [*rounds("innodb", "read", 64, 8, INNODB_RATE), *rounds("quarry", "read", 64, 8, 1000.0), *rounds(NO_TABLE, "constant", 64, 8, 2000.0),
+            *rounds(FREE_VALUES, "read", 64, 8, 1250.0)]
+    assert "at most 1,250/s, 1.25x InnoDB, of which this is 80%" in verdict_of(read, "read-64kb").reason
+    constant = verdict_of(read, "constant-64kb")
+    assert "no engine with its rows there can beat, 0.62x" in constant.reason and constant.figures["free_values"]["median"] == pytest.approx(0.625)
+    mix = [*rounds("innodb", "mix", 64, 16, INNODB_RATE), *rounds("quarry", "mix", 64, 16, 1100.0)]
+    assert "of which" not in verdict_of(mix, "mix-64kb").reason
+    found = verdict_of([*mix, *rounds(FREE_VALUES, "mix", 64, 16, 1375.0)], "mix-64kb")
+    assert "a constant for each value 1,375/s, 1.38x InnoDB, of which this is 80%" in found.reason and found.figures["share_of_limit"] == pytest.approx(0.8)
+
+
+def test_bytes_written_stand_beside_the_least_there_can_be(rounds):
+    ours, rows = rounds("quarry", "insert", 64, 8, 100.0), rounds(HEADS_ALONE, "insert", 64, 8, 300.0)
+    for points, ratio in ((ours, 1.07), (rows, 0.06)):
+        for point in points:
+            point["written"]["server_bytes_per_payload_byte"] = ratio
+    found = verdict_of([*ours, *rows], "written-insert-64kb")
+    assert found.state == "not met" and "0.060 of the rows without their values, so 1.060 is the least" in found.reason
+    assert "the least" not in verdict_of(ours, "written-insert-64kb").reason
+
+
 def test_the_mix_at_its_threads_and_updates_beside_the_value(rounds):
     mix = [*rounds("innodb", "mix", 64, 16, INNODB_RATE), *rounds("quarry", "mix", 64, 16, 1410.0)]
     assert verdict_of(mix, "mix-64kb").state == "met" and verdict_of(mix, "mix-24kb").state == "not judged"
@@ -242,6 +264,7 @@ def test_each_operation_does_what_it_says(bench):
     the_counter_moves_and_the_value_stays(bench, lab)
     an_insert_without_an_engine_is_taken_and_thrown_away(bench, lab)
     rows_without_their_values_are_sent_whole_and_keep_a_head(bench, lab)
+    values_that_cost_nothing_are_sent_whole_and_their_rows_read(bench, lab)
 
 
 def rows_without_their_values_are_sent_whole_and_keep_a_head(bench, lab):
@@ -254,6 +277,19 @@ def rows_without_their_values_are_sent_whole_and_keep_a_head(bench, lab):
     assert 1 <= (counted("Bytes_received") - received) / (rows * SIZE) < 1.1
     assert counted("Handler_write") - inserted >= rows > 100
     assert rows * 320 < record["written"]["server_bytes"] < rows * SIZE / 2
+
+
+def values_that_cost_nothing_are_sent_whole_and_their_rows_read(bench, lab):
+    def counted(name):
+        return int(lab.status(name)[name.lower()])
+
+    sent, looked_up = counted("Bytes_sent"), counted("Handler_read_key")
+    result = bench.measure(Point(1, "read", SIZE, THREADS, FREE_VALUES))["result"]
+    assert result["reads"] > 1000 and counted("Handler_read_key") - looked_up >= result["reads"]
+    assert 1 <= (counted("Bytes_sent") - sent) / (result["reads"] * SIZE) < 1.1
+    bench.measure(Point(1, "mix", SIZE, THREADS, FREE_VALUES))
+    schema = lab.datasets[(FREE_VALUES, SIZE, "")]
+    assert lab.rows(f"SELECT MIN(LENGTH(data)), MAX(LENGTH(data)) FROM {schema}.sbtest1") == [(320, 320)]
 
 
 def an_insert_without_an_engine_is_taken_and_thrown_away(bench, lab):
