@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import device, noise, stats, sysbench
+from . import clients, device, noise, stats, sysbench
 from .experiments.base import Context
 from .lab_server import DATABASE, LabServer
 from .limited_bench import LimitedBench, cache_options
@@ -24,6 +26,7 @@ from .plan import OPERATION_LABELS, Block, Point
 from .request import DATA, LabError, Request
 from .runner import cached_bytes, condition, use_schema, written
 from .tables import size_label
+from .value_reader import server_headers
 from .variants import ALL, KIB, Variant, create_table
 
 RANGE_BYTES = 64 * KIB
@@ -35,6 +38,7 @@ _PACKET_BYTES_MIN = 128 << 20  # a statement with the longest value
 _ONE_LOADER_BYTES = 1 << 20  # longer values are loaded by one client: each holds several copies of its value in the server's memory
 _SAMPLE_SECONDS = 0.05
 _ALIGNMENT_BYTES = 4096  # of direct I/O
+DIRECT_READ_BYTES_MAX = 2 << 20  # bench/clients/direct_read.cc
 
 
 @dataclass(frozen=True)
@@ -101,15 +105,14 @@ class ColdBench(LimitedBench):
         self._load_dataset(point, variant)
 
     def _probe_device(self, round_number: int, size_bytes: int) -> None:
-        """What the device gives for random reads of a value's size, to a lone reader and with as many at once as it likes; while no server runs."""
+        """What the device gives for random reads of a value's size, with as many at once as it likes; while no server runs."""
         probes, seconds = self.run.run["sessions"][-1].get("read_probes", []), self.request.settings.device_probe_seconds
         if not seconds or any((p["round"], p["size_bytes"]) == (round_number, size_bytes) for p in probes):
             return
         self.progress.step(f"measuring the device's own rate of random reads of {size_label(size_bytes)}")
         blocks = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        rate, alone = (device.random_read_rate(DATA.parent, seconds, readers, block_bytes=blocks) for readers in (device.READERS, 1))
-        probe = {"round": round_number, "size_bytes": size_bytes, "bytes_per_second": rate, "lone_bytes_per_second": alone}
-        self.run.update_session("read_probes", [*probes, probe])
+        rate = device.random_read_rate(DATA.parent, seconds, block_bytes=blocks)
+        self.run.update_session("read_probes", [*probes, {"round": round_number, "size_bytes": size_bytes, "bytes_per_second": rate}])
 
     def _start(self, variant: Variant) -> LabServer:
         return LabServer("main", DATA / "main", plugin_of(variant, self.request), variant.engine == "ROCKSDB", server_options(variant.engine, self.request),
@@ -149,6 +152,29 @@ class ColdBench(LimitedBench):
 
     def _run(self, point: Point, database: str) -> dict:
         load = self._load(point, WORK[point.operation], database, point.threads)
+        if not ALL[point.variant].device_reads:
+            return self._run_load(point, load)
+        with self._device_values(point.size_bytes) as expression:
+            record = self._run_load(point, replace(load, free_value=expression))
+        if record["bytes_sent"] < (wanted := record["result"]["total_reads"] * point.size_bytes):
+            raise LabError(f"direct_read gave {record['bytes_sent']} bytes for {wanted}: a read of the device failed")
+        return record
+
+    @contextmanager
+    def _device_values(self, size_bytes: int) -> Iterator[str]:
+        """An SQL expression: that many bytes of a file as large as the dataset, read from the device by the thread of the statement."""
+        program = clients.compiled("direct_read.so", [clients.SOURCES / "direct_read.cc"], lambda: [*server_headers(), "-shared", "-fPIC"])
+        dataset = self.request.options["dataset_bytes"] >> 20 << 20
+        self.progress.step(f"writing {stats.human_bytes(dataset)} for reads of the device")
+        with device.random_file(DATA, dataset) as path:
+            link = self.server.server.plugin_dir / program.name
+            link.symlink_to(program)
+            self.server.execute(f"CREATE FUNCTION direct_read RETURNS STRING SONAME '{program.name}'")
+            yield f"direct_read('{path}', {size_bytes})"
+            self.server.execute("DROP FUNCTION direct_read")
+            link.unlink()
+
+    def _run_load(self, point: Point, load: sysbench.Load) -> dict:
         before, sent = self.server.counters(), self._bytes_sent()
         with noise.Meter({self.server.pid}) as meter:
             result = self._sysbench(point, load)

@@ -204,12 +204,26 @@ def sequential_write_rate(directory: Path, seconds: float = 3.0, writers: int = 
 READERS = 16  # at once: more gain nothing on the devices seen
 
 
+@contextlib.contextmanager
+def random_file(directory: Path, file_bytes: int) -> Iterator[Path]:
+    """A file of that many bytes (whole MiB), no zeros that a device may know of, to be read past the page cache. Removed at the end."""
+    path = directory / f"quarry-probe-{os.getpid()}-read"
+    try:
+        fd = _open_direct(path)
+        try:
+            _write_span(fd, file_bytes)
+        finally:
+            os.close(fd)
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
 def random_read_rate(directory: Path, seconds: float = 2.0, readers: int = READERS, block_bytes: int = 32 << 10, file_bytes: int = 1 << 30) -> float:
     """Bytes per second of `readers` threads that read aligned blocks at random places of one file, past the page cache, into huge pages."""
-    path = directory / f"quarry-probe-{os.getpid()}-read"
     done = [0] * readers
 
-    def read(index: int, deadline: float) -> None:
+    def read(path: Path, index: int, deadline: float) -> None:
         rng, block = random.Random(index), memoryview(_huge_pages(block_bytes))[:block_bytes]
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
         try:
@@ -218,24 +232,14 @@ def random_read_rate(directory: Path, seconds: float = 2.0, readers: int = READE
         finally:
             os.close(fd)
 
-    try:
-        fd = _open_direct(path)
-        try:
-            block = memoryview(_aligned_random(1 << 20))
-            for offset in range(0, file_bytes, 1 << 20):
-                os.pwrite(fd, block, offset)
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
+    with random_file(directory, file_bytes) as path:
         started = time.monotonic()
-        threads = [threading.Thread(target=read, args=(i, started + seconds)) for i in range(readers)]
+        threads = [threading.Thread(target=read, args=(path, i, started + seconds)) for i in range(readers)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         return sum(done) / (time.monotonic() - started)
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def durable_write_latencies(directory: Path, bytes_each: int = 65536, seconds: float = 1.0, overwrite: bool = False) -> list[float]:
@@ -248,7 +252,7 @@ def durable_write_latencies(directory: Path, bytes_each: int = 65536, seconds: f
         fd = _open_direct(path)
         try:
             if overwrite:
-                _write_once(fd)
+                _write_span(fd, PROBE_SPAN_BYTES)
             value = memoryview(_aligned_random(bytes_each))
             latencies, offset, deadline = [], 0, time.monotonic() + seconds
             while time.monotonic() < deadline:
@@ -264,9 +268,10 @@ def durable_write_latencies(directory: Path, bytes_each: int = 65536, seconds: f
     return latencies
 
 
-def _write_once(fd: int) -> None:
+def _write_span(fd: int, size: int) -> None:
+    """Durably, from the file's start on; whole MiB."""
     block = memoryview(_aligned_random(1 << 20))
-    for offset in range(0, PROBE_SPAN_BYTES, 1 << 20):
+    for offset in range(0, size, 1 << 20):
         os.pwrite(fd, block, offset)
     os.fdatasync(fd)
 

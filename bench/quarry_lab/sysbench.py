@@ -47,7 +47,8 @@ class Load:
     columns: int = 1  # of value_bytes each
     id_expression: str = ""
     value_expression: str = "?"  # what is stored of a value
-    free_values: bool = False  # a constant of that size is selected in the place of what the row holds
+    free_values: bool = False  # free_value is selected in the place of what the row holds
+    free_value: str = ""  # an SQL expression of value_bytes; empty: a literal
     range_bytes: int = 1  # of a range read
 
     @property
@@ -102,7 +103,8 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
         f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
         f"--read-percent={100 - load.write_percent}", f"--batch-rows={load.batch_rows}",
         f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",
-        f"--value-expression={load.value_expression}", f"--free-values={'on' if load.free_values else 'off'}", f"--range-bytes={load.range_bytes}",
+        f"--value-expression={load.value_expression}", f"--free-values={'on' if load.free_values else 'off'}", f"--free-value={load.free_value}",
+        f"--range-bytes={load.range_bytes}",
         f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",
         str(SCRIPTS / script),
     ]

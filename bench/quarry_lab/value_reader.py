@@ -73,11 +73,15 @@ def _client_flags() -> list[str]:
     return [word for what in ("--cflags", "--libs") for word in _Run(["mariadb_config", what]).wait(clients.COMPILE_SECONDS_MAX).split()]
 
 
+def server_headers() -> list[str]:
+    """The compiler's flags for the server's own client headers: its structures differ from Connector/C's."""
+    return [f"-I{HEADERS / 'include'}", f"-I{HEADERS / 'generated'}"]
+
+
 def _embedded_flags() -> list[str]:
-    """The server's own client headers: its structures differ from Connector/C's."""
     library = embedded_library()
     assert library
-    return ["-DQUARRY_EMBEDDED", "-DEMBEDDED_LIBRARY", f"-I{HEADERS / 'include'}", f"-I{HEADERS / 'generated'}", str(library), f"-Wl,-rpath,{library.parent}"]
+    return ["-DQUARRY_EMBEDDED", "-DEMBEDDED_LIBRARY", *server_headers(), str(library), f"-Wl,-rpath,{library.parent}"]
 
 
 def _ndb_flags() -> list[str]:

@@ -37,6 +37,7 @@ class Variant:
     sequence_cache: int = 0  # ids come from a SEQUENCE with this cache instead of AUTO_INCREMENT
     kept_bytes: int | None = None  # all that is stored of a value, which is sent whole; None: the value
     free_values: bool = False  # point selects get a constant of the value's size beside what the row holds
+    device_reads: bool = False  # instead of the constant a function of the server reads so many bytes from the device
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:
@@ -119,7 +120,8 @@ ALL = {
         # The rows that Quarry gives to InnoDB, and nothing for the values: what an engine whose values cost nothing would reach.
         Variant("heads-alone", "InnoDB, heads alone", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES),
         Variant("heads-and-constant", "InnoDB, heads; a constant for each value", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, free_values=True),
-        Variant("trailers-and-constant", "InnoDB, trailers; a constant for each value", "InnoDB", kept_bytes=TRAILER_BYTES, free_values=True),
+        Variant("trailers-and-device", "InnoDB, trailers; the device's bytes for each value", "InnoDB", kept_bytes=TRAILER_BYTES,
+                free_values=True, device_reads=True),
         Variant("empty-values", "InnoDB, values of no bytes", "InnoDB", kept_bytes=0),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
         Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),

@@ -33,7 +33,8 @@ sysbench.cmdline.options = {
    rows_per_transaction = {"prepare: rows per transaction", 16},
    columns = {"Values per row", 1},
    value_expression = {"What is stored of each value, the value being '?', e.g. LEFT(?, 320)", "?"},
-   free_values = {"Point selects ask for the length of what a row holds, and get a constant of --value-bytes instead of it", false},
+   free_values = {"Point selects ask for the length of what a row holds, and get --free-value instead of it", false},
+   free_value = {"An SQL expression of --value-bytes; empty: a literal", ""},
    id_expression = {"blob_insert: an SQL expression for the id, e.g. NEXTVAL(ids); empty: AUTO_INCREMENT", ""},
    range_bytes = {"blob_range: bytes read of a value", 65536},
    batch_rows = {"blob_insert: rows per INSERT statement", 1},
@@ -177,7 +178,10 @@ sysbench.cmdline.commands = {prepare = {blob.fill, sysbench.cmdline.PARALLEL_COM
 -- Point selects and updates over all tables.
 function blob.select_statements(con)
    local statements = {}
-   local what = sysbench.opt.free_values and "LENGTH(data), " .. blob.literal() .. " AS value" or blob.columns("")
+   local what = blob.columns("")
+   if sysbench.opt.free_values then
+      what = "LENGTH(data), " .. (sysbench.opt.free_value ~= "" and sysbench.opt.free_value or blob.literal()) .. " AS value"
+   end
    for t = 1, sysbench.opt.tables do
       statements[t] = blob.statement(con, "SELECT " .. what .. " FROM sbtest" .. t .. " WHERE id = ?", "i")
    end

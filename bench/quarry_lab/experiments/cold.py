@@ -13,9 +13,9 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from .. import charts, memory_cgroup
+from .. import charts, clients, memory_cgroup
 from ..cells import throughput
-from ..cold_bench import COLD_OPERATIONS, OPERATIONS, ColdBench, server_options
+from ..cold_bench import COLD_OPERATIONS, DIRECT_READ_BYTES_MAX, OPERATIONS, ColdBench, server_options
 from ..limited_bench import REDO_BYTES
 from ..plan import OPERATION_LABELS, Cell, Point
 from ..request import LabError, Request
@@ -53,7 +53,7 @@ class Cold(TableExperiment):
     def default_request(self) -> Request:
         """memory_bytes: the limit; dataset_bytes: of each variant and size; range_value_bytes: the length of a value that ranges are read of."""
         memory = 768 << 20
-        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, *LIMITS],
+        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, *LIMITS.values()],
                        options={"memory_bytes": memory, "dataset_bytes": DATASET_FACTOR * memory, "range_value_bytes": RANGE_VALUE_BYTES})
 
     def quick(self, request: Request) -> Request:
@@ -66,7 +66,7 @@ class Cold(TableExperiment):
                 if ALL[variant].applies_to(cell.size_bytes)]
 
     def _cells_of(self, operation: str, variant: str, request: Request) -> list[Cell]:
-        if LIMITS.get(variant, operation) != operation:
+        if variant in LIMITS.values() and LIMITS.get(operation) != variant:
             return []
         if operation == "cold-read":
             return [Cell(operation, variant, size, threads) for size in request.sizes_bytes for threads in request.threads]
@@ -80,7 +80,11 @@ class Cold(TableExperiment):
     def needs(self, request: Request) -> list[str]:
         if request.options["memory_bytes"] < MEMORY_BYTES_MIN:
             raise LabError(f"memory_bytes must be at least {MEMORY_BYTES_MIN}: no server carries this load with less (got {request.options['memory_bytes']})")
+        device_reads = [cell for cell in self.cells(request) if ALL[cell.variant].device_reads]
+        if longest := max((c.size_bytes for c in device_reads if c.size_bytes > DIRECT_READ_BYTES_MAX), default=0):
+            raise LabError(f"{device_reads[0].variant} takes values of at most {DIRECT_READ_BYTES_MAX} bytes (got {longest}): leave it out with --engines, or the size with --sizes")
         missing = server_needs(self.variants(request), replace(request, mycnf=server_options("InnoDB", request)))
+        missing += clients.needs() if device_reads else []
         cold = [operation for operation in request.operations if operation in COLD_OPERATIONS]
         if cold and (reason := memory_cgroup.reason_against()):
             missing.append(f"a memory cgroup that this user may make in /sys/fs/cgroup ({reason}) for {', '.join(cold)}; "

@@ -17,8 +17,10 @@ from ..verdicts import Finding, Verdict, figures_of, judge, not_measured
 from .target_rules import INNODB, WORDS
 
 QUARRY = "quarry-default"
-FREE_VALUES, EMPTY_VALUES = "trailers-and-constant", "empty-values"
-LIMITS = {FREE_VALUES: "cold-read", EMPTY_VALUES: "columns"}  # what no engine that keeps rows in InnoDB can beat -> of which operation
+# What no engine that keeps rows in InnoDB can beat, by operation: the rows without their values, and bytes of a value's size that a function of the server reads
+# from the device; the same rows with values of no bytes.
+LIMITS = {"cold-read": "trailers-and-device", "columns": "empty-values"}
+LIMIT_WORDS = {"cold-read": "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value", "columns": "the same rows with values of no bytes"}
 DATASET_FACTOR = 4  # how many times the memory a cold dataset has at least
 # Of the payload that a cold point read reads, the least that must have come from the device in every round; less was not cold.
 DEVICE_SHARE_MIN = 0.5
@@ -118,37 +120,18 @@ def _faster_verdict(cells: Cells, target: Faster, run: dict) -> Verdict:
     points = cells.rounds_of(found, (QUARRY, INNODB))
     if reason := not_cold(points):
         return not_measured(target.finding, reason)
-    limits = {key: _limit(cells, key, run) for key in found}
+    limits = {key: cells.summary(key, LIMITS.get(key.operation, ""), throughput) for key in found}
     text = "; ".join(f"x{key.threads}: {_times(ratio)}{_of_device(cells, key, run)}{_beside(cells, key, limits[key])}" for key, ratio in found.items())
     figures = {f"ratio_x{key.threads}": figures_of(ratio) for key, ratio in found.items()}
-    figures |= {f"limit_per_second_x{key.threads}": limit for key, (limit, _words) in limits.items() if limit}
+    figures |= {f"limit_per_second_x{key.threads}": limit.median for key, limit in limits.items() if limit}
     return judge(target.finding, all(r.median >= target.ratio_min for r in found.values()), text, figures, points, run["parameters"], WORDS)
 
 
-def _limit(cells: Cells, key: CellKey, run: dict) -> tuple[float, str]:
-    """
-    What no engine that keeps its rows in InnoDB can beat on this machine, operations per second, and in words what it consists of; 0: it was not measured.
-    A read of a value: the same reads when the value costs nothing, and the device's own reads of that size. To a lone client one comes after the other; of
-    several the scarcer decides. The columns beside a value: the same rows with values of no bytes.
-    """
-    if key.operation == "columns":
-        rows = cells.summary(key, EMPTY_VALUES, throughput)
-        return (rows.median, "the same rows with values of no bytes") if rows else (0, "")
-    free = cells.summary(key, FREE_VALUES, throughput)
-    name = "lone_bytes_per_second" if key.threads == 1 else "bytes_per_second"
-    probes = [p[name] / key.size_bytes for session in run["sessions"] for p in session.get("read_probes", []) if p["size_bytes"] == key.size_bytes and name in p]
-    if key.operation != "cold-read" or not free or not probes:
-        return 0, ""
-    device = stats.summarize(probes).median
-    limit = 1 / (1 / free.median + 1 / device) if key.threads == 1 else min(free.median, device)
-    return limit, f"values that cost nothing {free.median:,.0f}/s, the device alone {device:,.0f}/s, {'one after the other' if key.threads == 1 else 'the scarcer'}"
-
-
-def _beside(cells: Cells, key: CellKey, limit: tuple[float, str]) -> str:
+def _beside(cells: Cells, key: CellKey, limit: Summary | None) -> str:
     ours, theirs = (cells.summary(key, variant, throughput) for variant in (QUARRY, INNODB))
-    if not limit[0] or not ours or not theirs:
+    if not limit or not ours or not theirs:
         return ""
-    return f"; at most {limit[0]:,.0f}/s ({limit[1]}), {limit[0] / theirs.median:.2f}x InnoDB, of which this is {ours.median / limit[0]:.0%}"
+    return f"; at most {limit.median:,.0f}/s ({LIMIT_WORDS[key.operation]}), {limit.median / theirs.median:.2f}x InnoDB, of which this is {ours.median / limit.median:.0%}"
 
 
 def _of_device(cells: Cells, key: CellKey, run: dict) -> str:
@@ -197,8 +180,8 @@ def _pool_verdict(cells: Cells, parameters: dict) -> Verdict:
     each = {v: cells.summary(key, v, lambda p: pool_bytes(p) / p["scanned_rows"]) for v in (QUARRY, INNODB)}
     text = f"{_times(ratio)}: {each[QUARRY].median:.0f} bytes a row, InnoDB {each[INNODB].median:.0f}"
     figures = {"ratio": figures_of(ratio), "bytes_a_row": {v: s.median for v, s in each.items()}}
-    if least := cells.ratio(key, EMPTY_VALUES, INNODB, pool_bytes):
-        text += f"; the same rows with values of no bytes {_times(least)}, the least that there can be"
+    if least := cells.ratio(key, LIMITS[key.operation], INNODB, pool_bytes):
+        text += f"; {LIMIT_WORDS[key.operation]} {_times(least)}, the least that there can be"
         figures["least"] = figures_of(least)
     return judge(POOL, ratio.median <= POOL_RATIO_MAX, text, figures, points, parameters, WORDS)
 

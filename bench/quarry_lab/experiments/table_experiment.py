@@ -42,7 +42,8 @@ class TableExperiment(Experiment):
 
     @property
     def labels(self) -> dict[str, str]:
-        return LABELS
+        """All but those whose reads of the device `cold` alone arranges."""
+        return {key: label for key, label in LABELS.items() if not ALL[key].device_reads}
 
     def variants(self, request: Request) -> list[Variant]:
         return [ALL[key] for key in request.variants]
