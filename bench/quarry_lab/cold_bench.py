@@ -105,7 +105,7 @@ class ColdBench(LimitedBench):
         self._load_dataset(point, variant)
 
     def _probe_device(self, round_number: int, size_bytes: int) -> None:
-        """What the device gives for random reads of a value's size, with as many at once as it likes; while no server runs."""
+        """What the device gives for random reads of a value's size, with as many of them at once as it likes; while no server runs."""
         probes, seconds = self.run.run["sessions"][-1].get("read_probes", []), self.request.settings.device_probe_seconds
         if not seconds or any((p["round"], p["size_bytes"]) == (round_number, size_bytes) for p in probes):
             return

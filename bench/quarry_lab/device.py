@@ -201,9 +201,6 @@ def sequential_write_rate(directory: Path, seconds: float = 3.0, writers: int = 
     return sum(written) / elapsed
 
 
-READERS = 16  # at once: more gain nothing on the devices seen
-
-
 @contextlib.contextmanager
 def random_file(directory: Path, file_bytes: int) -> Iterator[Path]:
     """A file of that many bytes (whole MiB), no zeros that a device may know of, to be read past the page cache. Removed at the end."""
@@ -219,7 +216,7 @@ def random_file(directory: Path, file_bytes: int) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def random_read_rate(directory: Path, seconds: float = 2.0, readers: int = READERS, block_bytes: int = 32 << 10, file_bytes: int = 1 << 30) -> float:
+def random_read_rate(directory: Path, seconds: float = 2.0, readers: int = 16, block_bytes: int = 32 << 10, file_bytes: int = 1 << 30) -> float:
     """Bytes per second of `readers` threads that read aligned blocks at random places of one file, past the page cache, into huge pages."""
     done = [0] * readers
 

@@ -17,8 +17,8 @@ from ..verdicts import Finding, Verdict, figures_of, judge, not_measured
 from .target_rules import INNODB, WORDS
 
 QUARRY = "quarry-default"
-# What no engine that keeps rows in InnoDB can beat, by operation: the rows without their values, and bytes of a value's size that a function of the server reads
-# from the device; the same rows with values of no bytes.
+# What stands beside the ratio as the most there is, by operation: the rows without their values, and bytes of a value's size that a function of the server reads
+# from the device in the statement's thread (an engine that reads otherwise, or from memory, is not bound by it); the same rows with values of no bytes.
 LIMITS = {"cold-read": "trailers-and-device", "columns": "empty-values"}
 LIMIT_WORDS = {"cold-read": "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value", "columns": "the same rows with values of no bytes"}
 DATASET_FACTOR = 4  # how many times the memory a cold dataset has at least
