@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import clients, device, noise, stats, sysbench
+from . import device, noise, server_functions, stats, sysbench
 from .experiments.base import Context
 from .lab_server import DATABASE, LabServer
 from .limited_bench import LimitedBench, cache_options
@@ -26,7 +26,6 @@ from .plan import OPERATION_LABELS, Block, Point
 from .request import DATA, LabError, Request
 from .runner import cached_bytes, condition, use_schema, written
 from .tables import size_label
-from .value_reader import server_headers
 from .variants import ALL, KIB, Variant, create_table
 
 RANGE_BYTES = 64 * KIB
@@ -152,27 +151,30 @@ class ColdBench(LimitedBench):
 
     def _run(self, point: Point, database: str) -> dict:
         load = self._load(point, WORK[point.operation], database, point.threads)
-        if not ALL[point.variant].device_reads:
+        who = ALL[point.variant].device_reads
+        if not who:
             return self._run_load(point, load)
-        with self._device_values(point.size_bytes) as expression:
-            record = self._run_load(point, replace(load, free_value=expression))
-        if record["bytes_sent"] < (wanted := record["result"]["total_reads"] * point.size_bytes):
-            raise LabError(f"direct_read gave {record['bytes_sent']} bytes for {wanted}: a read of the device failed")
+        before = device.device_counters(device.device_of(DATA.parent))
+        with self._device_file() as path:
+            if who == "client":
+                record = self._run_load(point, replace(load, device_path=str(path)))
+            else:
+                with server_functions.loaded(self.server, "direct_read", {"direct_read": "STRING"}):
+                    record = self._run_load(point, replace(load, free_value=f"direct_read('{path}', {point.size_bytes})"))
+        after = device.device_counters(device.device_of(DATA.parent))
+        wanted = record["result"]["total_reads"] * point.size_bytes
+        found = {"sent": record["bytes_sent"], **({"read from the device": after.read_bytes - before.read_bytes} if before and after else {})}
+        if short := [f"{done} bytes were {what}" for what, done in found.items() if done < wanted]:
+            raise LabError(f"{point.variant}: of {wanted} {', '.join(short)}")
         return record
 
     @contextmanager
-    def _device_values(self, size_bytes: int) -> Iterator[str]:
-        """An SQL expression: that many bytes of a file as large as the dataset, read from the device by the thread of the statement."""
-        program = clients.compiled("direct_read.so", [clients.SOURCES / "direct_read.cc"], lambda: [*server_headers(), "-shared", "-fPIC"])
+    def _device_file(self) -> Iterator[Path]:
+        """As large as the dataset, for reads of the device that are no engine's."""
         dataset = self.request.options["dataset_bytes"] >> 20 << 20
         self.progress.step(f"writing {stats.human_bytes(dataset)} for reads of the device")
         with device.random_file(DATA, dataset) as path:
-            link = self.server.server.plugin_dir / program.name
-            link.symlink_to(program)
-            self.server.execute(f"CREATE FUNCTION direct_read RETURNS STRING SONAME '{program.name}'")
-            yield f"direct_read('{path}', {size_bytes})"
-            self.server.execute("DROP FUNCTION direct_read")
-            link.unlink()
+            yield path
 
     def _run_load(self, point: Point, load: sysbench.Load) -> dict:
         before, sent = self.server.counters(), self._bytes_sent()

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from . import device, noise, ordered_commits, stats, sysbench
+from . import device, noise, ordered_commits, server_functions, stats, sysbench
 from .experiments.base import Bench, Context
 from .lab_server import LabServer
 from .payload import Payload
@@ -188,7 +188,8 @@ class TableBench(Bench):
             self._warm(server, schema, variant)
             if point.operation == "update":
                 self._write_over(point, server, schema)
-        record = self._measure(point, server, variant, schema)
+        measured = self._measure_beside_values if point.operation == "insert" and variant.device_writes else self._measure
+        record = measured(point, server, variant, schema)
         if point.operation in WITHOUT_DATASET:
             server.execute(f"DROP DATABASE {INSERT_SCHEMA}")
             self._bound_disk(server)
@@ -223,7 +224,19 @@ class TableBench(Bench):
             self._memory_of[key] = {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached}
         return self._memory_of[key]
 
-    def _measure(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:
+    def _measure_beside_values(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:
+        """The values of the rows go to a function of the server, which makes them durable; a run whose values are not is none."""
+        if not isinstance(server, LabServer):
+            raise LabError(f"{variant.key} needs a server of the lab's own")
+        expression = f"durable_write('{server.directory}', '{variant.device_writes}', ?, {variant.kept_bytes})"
+        with server_functions.loaded(server, "durable_write", {"durable_write": "STRING", "durable_write_end": "INTEGER"}):
+            record = self._measure(point, server, variant, schema, expression)
+            ((durable,),) = server.rows("SELECT durable_write_end()")
+        if durable is None or int(durable) < (wanted := record["payload_bytes_written"]):
+            raise LabError(f"durable_write made {durable} bytes durable of {wanted}")
+        return {**record, "durable_value_bytes": int(durable)}
+
+    def _measure(self, point: Point, server: Server, variant: Variant, schema: str, value_expression: str | None = None) -> dict:
         self.progress.step(f"settling before {variant.label}")
         settled_before = {key: other.settle() for key, other in self.servers.items()}[server.key]
         own_pids = set().union(*(s.process_ids for s in self.servers.values()))
@@ -234,7 +247,7 @@ class TableBench(Bench):
         memory_of_dataset = self._memory(point, server, variant, schema)
         memory = device.memory_info()
         status_before = server.status("quarry%")
-        load = self._load(point, server, point.operation, schema)
+        load = replace(self._load(point, server, point.operation, schema), value_expression=value_expression or variant.value_expression)
         self.progress.step(f"{variant.label} {point.size_bytes // 1024} KB {OPERATION_LABELS[point.operation]} x {point.threads}")
         counters_before = server.counters()
         with noise.Meter(own_pids) as meter, self._beside(point, load), self._gc(point, server):

@@ -50,6 +50,7 @@ class Load:
     free_values: bool = False  # free_value is selected in the place of what the row holds
     free_value: str = ""  # an SQL expression of value_bytes; empty: a literal
     range_bytes: int = 1  # of a range read
+    device_path: str = ""  # a file of which each read's client reads value_bytes, before its statement, past the page cache
 
     @property
     def write_percent(self) -> int:
@@ -104,7 +105,7 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
         f"--read-percent={100 - load.write_percent}", f"--batch-rows={load.batch_rows}",
         f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",
         f"--value-expression={load.value_expression}", f"--free-values={'on' if load.free_values else 'off'}", f"--free-value={load.free_value}",
-        f"--range-bytes={load.range_bytes}",
+        f"--range-bytes={load.range_bytes}", f"--device-path={load.device_path}",
         f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",
         str(SCRIPTS / script),
     ]

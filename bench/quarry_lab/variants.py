@@ -37,7 +37,8 @@ class Variant:
     sequence_cache: int = 0  # ids come from a SEQUENCE with this cache instead of AUTO_INCREMENT
     kept_bytes: int | None = None  # all that is stored of a value, which is sent whole; None: the value
     free_values: bool = False  # point selects get a constant of the value's size beside what the row holds
-    device_reads: bool = False  # instead of the constant a function of the server reads so many bytes from the device
+    device_reads: str = ""  # that many bytes come from the device: 'server', a function of it reads them instead of the constant; 'client', it reads beside it
+    device_writes: str = ""  # an insert makes its values durable in a file beside, whose kind is bench/clients/durable_write.cc's; nobody waits for it
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:
@@ -119,9 +120,15 @@ ALL = {
         Variant("blackhole", "BLACKHOLE: SQL layer alone", "BLACKHOLE"),
         # The rows that Quarry gives to InnoDB, and nothing for the values: what an engine whose values cost nothing would reach.
         Variant("heads-alone", "InnoDB, heads alone", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES),
+        # And with values that are durable in a file beside, written by a thread that nobody waits for: what an engine is spared that must.
+        Variant("heads-and-growing", "InnoDB, heads; values durable where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, device_writes="growing"),
+        Variant("heads-and-written", "InnoDB, heads; values durable in space written before", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
+                device_writes="written"),
         Variant("heads-and-constant", "InnoDB, heads; a constant for each value", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, free_values=True),
         Variant("trailers-and-device", "InnoDB, trailers; the device's bytes for each value", "InnoDB", kept_bytes=TRAILER_BYTES,
-                free_values=True, device_reads=True),
+                free_values=True, device_reads="server"),
+        Variant("trailers-and-client", "InnoDB, trailers; a constant for each value, and the client reads the device", "InnoDB", kept_bytes=TRAILER_BYTES,
+                free_values=True, device_reads="client"),
         Variant("empty-values", "InnoDB, values of no bytes", "InnoDB", kept_bytes=0),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
         Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),

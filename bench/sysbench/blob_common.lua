@@ -19,11 +19,17 @@ ffi.cdef[[
 int open(const char *path, int flags);
 int close(int fd);
 void *mmap(void *address, size_t length, int protection, int flags, int fd, long offset);
+int madvise(void *address, size_t length, int advice);
+long lseek(int fd, long offset, int whence);
+long pread(int fd, void *buffer, size_t count, long offset);
 ]]
 
 local PROT_READ, PROT_WRITE = 1, 2
-local MAP_SHARED = 1
-local O_RDWR = 2
+local MAP_SHARED, MAP_PRIVATE, MAP_ANONYMOUS = 1, 2, 32
+local MADV_HUGEPAGE = 14
+local O_RDWR, SEEK_END = 2, 2
+local O_DIRECT = ffi.arch:find("arm") and 0x10000 or 0x4000
+local BLOCK_BYTES, HUGE_PAGE_BYTES = 4096, 2097152
 
 sysbench.cmdline.options = {
    value_bytes = {"Bytes per value", 65536},
@@ -36,6 +42,7 @@ sysbench.cmdline.options = {
    free_values = {"Point selects ask for the length of what a row holds, and get --free-value instead of it", false},
    free_value = {"An SQL expression of --value-bytes; empty: a literal", ""},
    id_expression = {"blob_insert: an SQL expression for the id, e.g. NEXTVAL(ids); empty: AUTO_INCREMENT", ""},
+   device_path = {"blob_read: a file of which every event first reads --value-bytes at a random place, past the page cache", ""},
    range_bytes = {"blob_range: bytes read of a value", 65536},
    batch_rows = {"blob_insert: rows per INSERT statement", 1},
    session_sql = {"A statement that every connection runs first, e.g. SET quarry_read_batch_bytes=65536", ""},
@@ -215,6 +222,26 @@ function blob.select_one(statements)
    local result = statement:execute() -- the whole value is received and stored by the client library
    assert(result.nrows == 1, "a point select found no row")
    result:free()
+end
+
+-- Reads of the device by the client: the file --device-path, in requests of whole blocks into memory of huge pages, which nobody looks at.
+function blob.device_open()
+   local device = {bytes = math.ceil(sysbench.opt.value_bytes / BLOCK_BYTES) * BLOCK_BYTES}
+   assert(device.bytes <= HUGE_PAGE_BYTES, "--device-path takes --value-bytes of at most 2 MiB")
+   device.fd = ffi.C.open(sysbench.opt.device_path, O_DIRECT)
+   assert(device.fd >= 0, "cannot open --device-path " .. sysbench.opt.device_path)
+   device.places = math.floor(tonumber(ffi.C.lseek(device.fd, 0, SEEK_END)) / device.bytes)
+   assert(device.places > 0, "--device-path is shorter than a value")
+   local mapping = ffi.C.mmap(nil, 2 * HUGE_PAGE_BYTES, PROT_READ + PROT_WRITE, MAP_PRIVATE + MAP_ANONYMOUS, -1, 0)
+   local address = tonumber(ffi.cast("uintptr_t", mapping))
+   device.buffer = ffi.cast("uint8_t *", mapping) + (HUGE_PAGE_BYTES - address % HUGE_PAGE_BYTES) % HUGE_PAGE_BYTES
+   ffi.C.madvise(device.buffer, HUGE_PAGE_BYTES, MADV_HUGEPAGE)
+   return device
+end
+
+function blob.device_read(device)
+   local place = sysbench.rand.uniform(0, device.places - 1)
+   assert(ffi.C.pread(device.fd, device.buffer, device.bytes, place * device.bytes) == device.bytes, "a read of --device-path failed")
 end
 
 -- A part of a value, at a place chosen at random.

@@ -30,6 +30,7 @@ from .table_experiment import TableExperiment, server_needs
 from .target_rules import INNODB
 
 READ_THREADS, MEMORY_THREADS = (1, 8), 32
+_BESIDE = [variant for variants in LIMITS.values() for variant in variants]
 RANGE_VALUE_BYTES = 64 << 20
 COLUMNS_SIZE, MEMORY_SIZE = 64 * KIB, 448 * KIB
 MEMORY_BYTES_MIN = 640 << 20  # half of it is the buffer pool; 32 threads of 448 KB take the other half
@@ -47,13 +48,13 @@ class Cold(TableExperiment):
     @property
     def labels(self) -> dict[str, str]:
         """Tables of one value a row, on servers of the run."""
-        return {v.key: v.label for v in ALL.values() if v.server != TARGET and v.columns == 1 and not v.sequence_cache}
+        return {v.key: v.label for v in ALL.values() if v.server != TARGET and v.columns == 1 and not v.sequence_cache and not v.device_writes}
 
     # --- what to run ---
     def default_request(self) -> Request:
         """memory_bytes: the limit; dataset_bytes: of each variant and size; range_value_bytes: the length of a value that ranges are read of."""
         memory = 768 << 20
-        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, *LIMITS.values()],
+        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, *_BESIDE],
                        options={"memory_bytes": memory, "dataset_bytes": DATASET_FACTOR * memory, "range_value_bytes": RANGE_VALUE_BYTES})
 
     def quick(self, request: Request) -> Request:
@@ -66,7 +67,7 @@ class Cold(TableExperiment):
                 if ALL[variant].applies_to(cell.size_bytes)]
 
     def _cells_of(self, operation: str, variant: str, request: Request) -> list[Cell]:
-        if variant in LIMITS.values() and LIMITS.get(operation) != variant:
+        if variant in _BESIDE and variant not in LIMITS.get(operation, ()):
             return []
         if operation == "cold-read":
             return [Cell(operation, variant, size, threads) for size in request.sizes_bytes for threads in request.threads]

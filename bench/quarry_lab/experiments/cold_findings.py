@@ -16,11 +16,24 @@ from ..variants import KIB
 from ..verdicts import Finding, Verdict, figures_of, judge, not_measured
 from .target_rules import INNODB, WORDS
 
-QUARRY = "quarry-default"
-# What stands beside the ratio as the most there is, by operation: the rows without their values, and bytes of a value's size that a function of the server reads
-# from the device in the statement's thread (an engine that reads otherwise, or from memory, is not bound by it); the same rows with values of no bytes.
-LIMITS = {"cold-read": "trailers-and-device", "columns": "empty-values"}
-LIMIT_WORDS = {"cold-read": "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value", "columns": "the same rows with values of no bytes"}
+QUARRY, EMPTY_VALUES = "quarry-default", "empty-values"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A variant that stands beside QUARRY's ratio: what it is, and the name of its rate among the figures."""
+
+    variant: str
+    words: str
+    figure: str = "limit"
+
+
+# By operation. A cold read: an engine that reads in the thread of the statement is bound by the second, whatever the thread by the first, for the device, the
+# look-up and the sending are paid there by whom they cost least; bytes that are in memory already are bound by neither. A scan: values of no bytes.
+BESIDE = {"cold-read": (Beside("trailers-and-client", "at most, rows in InnoDB, as many bytes sent from memory, as many read from the device by the client"),
+                        Beside("trailers-and-device", "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value", "in_thread")),
+          "columns": (Beside(EMPTY_VALUES, "at most, the same rows with values of no bytes"),)}
+LIMITS = {operation: [each.variant for each in beside] for operation, beside in BESIDE.items()}
 DATASET_FACTOR = 4  # how many times the memory a cold dataset has at least
 # Of the payload that a cold point read reads, the least that must have come from the device in every round; less was not cold.
 DEVICE_SHARE_MIN = 0.5
@@ -120,18 +133,20 @@ def _faster_verdict(cells: Cells, target: Faster, run: dict) -> Verdict:
     points = cells.rounds_of(found, (QUARRY, INNODB))
     if reason := not_cold(points):
         return not_measured(target.finding, reason)
-    limits = {key: cells.summary(key, LIMITS.get(key.operation, ""), throughput) for key in found}
-    text = "; ".join(f"x{key.threads}: {_times(ratio)}{_of_device(cells, key, run)}{_beside(cells, key, limits[key])}" for key, ratio in found.items())
+    besides = BESIDE.get(target.operation, ())
+    limits = {(key, each): limit for key in found for each in besides if (limit := cells.summary(key, each.variant, throughput))}
+    text = "; ".join(f"x{key.threads}: {_times(ratio)}{_of_device(cells, key, run)}"
+                     + "".join(_beside(cells, key, each, limits[key, each]) for each in besides if (key, each) in limits) for key, ratio in found.items())
     figures = {f"ratio_x{key.threads}": figures_of(ratio) for key, ratio in found.items()}
-    figures |= {f"limit_per_second_x{key.threads}": limit.median for key, limit in limits.items() if limit}
+    figures |= {f"{each.figure}_per_second_x{key.threads}": limit.median for (key, each), limit in limits.items()}
     return judge(target.finding, all(r.median >= target.ratio_min for r in found.values()), text, figures, points, run["parameters"], WORDS)
 
 
-def _beside(cells: Cells, key: CellKey, limit: Summary | None) -> str:
+def _beside(cells: Cells, key: CellKey, beside: Beside, limit: Summary) -> str:
     ours, theirs = (cells.summary(key, variant, throughput) for variant in (QUARRY, INNODB))
-    if not limit or not ours or not theirs:
+    if not ours or not theirs:
         return ""
-    return f"; at most {limit.median:,.0f}/s ({LIMIT_WORDS[key.operation]}), {limit.median / theirs.median:.2f}x InnoDB, of which this is {ours.median / limit.median:.0%}"
+    return f"; {beside.words}, {limit.median:,.0f}/s, {limit.median / theirs.median:.2f}x InnoDB, of which this is {ours.median / limit.median:.0%}"
 
 
 def _of_device(cells: Cells, key: CellKey, run: dict) -> str:
@@ -180,8 +195,8 @@ def _pool_verdict(cells: Cells, parameters: dict) -> Verdict:
     each = {v: cells.summary(key, v, lambda p: pool_bytes(p) / p["scanned_rows"]) for v in (QUARRY, INNODB)}
     text = f"{_times(ratio)}: {each[QUARRY].median:.0f} bytes a row, InnoDB {each[INNODB].median:.0f}"
     figures = {"ratio": figures_of(ratio), "bytes_a_row": {v: s.median for v, s in each.items()}}
-    if least := cells.ratio(key, LIMITS[key.operation], INNODB, pool_bytes):
-        text += f"; {LIMIT_WORDS[key.operation]} {_times(least)}, the least that there can be"
+    if least := cells.ratio(key, EMPTY_VALUES, INNODB, pool_bytes):
+        text += f"; the same rows with values of no bytes {_times(least)}, the least that there can be"
         figures["least"] = figures_of(least)
     return judge(POOL, ratio.median <= POOL_RATIO_MAX, text, figures, points, parameters, WORDS)
 

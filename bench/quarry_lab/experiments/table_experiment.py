@@ -42,8 +42,8 @@ class TableExperiment(Experiment):
 
     @property
     def labels(self) -> dict[str, str]:
-        """All but those whose reads of the device `cold` alone arranges."""
-        return {key: label for key, label in LABELS.items() if not ALL[key].device_reads}
+        """All but those whose work on the device `cold` or `targets` alone arranges."""
+        return {key: label for key, label in LABELS.items() if not ALL[key].device_reads and not ALL[key].device_writes}
 
     def variants(self, request: Request) -> list[Variant]:
         return [ALL[key] for key in request.variants]

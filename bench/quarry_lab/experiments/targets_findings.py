@@ -18,6 +18,7 @@ from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes
 
 TEXT3 = "text3"
 NO_TABLE, NO_ENGINE, HEADS_ALONE, FREE_VALUES = "no-table", "blackhole", "heads-alone", "heads-and-constant"
+DURABLE_VALUES = {"heads-and-growing": ("where their file grows", "grown"), "heads-and-written": ("in space written before", "overwritten")}
 _FREE_TEXT = "the heads in InnoDB and a constant for each value"
 COUNTER_VARIANTS = ("innodb-counter", "quarry-counter")
 QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB = COMPRESSED_VARIANTS = ("quarry-lz4", "innodb-page-compressed", "rocksdb")
@@ -80,7 +81,9 @@ def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ord
     the rows without their values, as InnoDB commits them while the values are sent and dropped, and the device alone, which makes the value and the log durable,
     both at once (groups formed the better way). The scarcest decides. A lone client is not at the device while it is in the SQL layer, so there one comes after
     the other. Also said: what the device gives where the values' file grows, as ours does, and, as a yardstick, what comes of rows and values one after the
-    other, as long as neither disturbs the other: an engine that overlaps them can be beyond that.
+    other, as long as neither disturbs the other: an engine that overlaps them can be beyond that. And what the same server gives, on the same processors, to rows
+    whose values are made durable beside them while nobody waits for it but the client's next insert: who keeps values in a file of their own, and flushes it, has
+    to do that much and to wait for it, too.
     """
     key = CellKey("insert", size_kib * KIB, threads)
     probed = (threads, key.size_bytes)
@@ -89,14 +92,17 @@ def _with_limit(verdict: Verdict, cells: Cells, threads: int, size_kib: int, ord
     one_by_one = threads == 1
     parts = {"the SQL layer alone": layer, **({} if one_by_one else {"the rows without their values": rows}), "two durable writes at once of the device alone": both}
     found = _beside_limit(verdict, cells, key, parts, one_by_one)
-    ours = cells.summary(key, "quarry", throughput)
-    if found is verdict or not ours:
+    ours, innodb = (cells.summary(key, variant, throughput) for variant in ("quarry", INNODB))
+    if not ours or not innodb:
         return found
-    if growing := ordered.get((*probed, GROWING)):
-        found = _beside_figure(found, "the two writes where the values' file grows", "growing", growing.median, ours)
+    beside = [("the two writes where the values' file grows", "growing", growing.median)] if (growing := ordered.get((*probed, GROWING))) else []
     if (grown := values.get((*probed, GROWING))) and rows:
-        found = _beside_figure(found, "a row without its value and then a value where the file grows, each as fast as alone", "one_by_one",
-                               _one_after_the_other([rows.median, grown.median]), ours)
+        beside.append(("a row without its value and then a value where the file grows, each as fast as alone", "one_by_one",
+                       _one_after_the_other([rows.median, grown.median])))
+    beside += [(f"rows whose values are made durable beside them {where}, nobody waiting,", name, durable.median)
+               for variant, (where, name) in DURABLE_VALUES.items() if (durable := cells.summary(key, variant, throughput))]
+    for text, name, rate in beside:
+        found = _beside_figure(found, text, name, rate, ours, innodb)
     return found
 
 
@@ -105,10 +111,10 @@ def _one_after_the_other(rates: list[float]) -> float:
     return 1 / sum(1 / rate for rate in rates)
 
 
-def _beside_figure(verdict: Verdict, text: str, name: str, rate: float, ours: Summary) -> Verdict:
+def _beside_figure(verdict: Verdict, text: str, name: str, rate: float, ours: Summary, innodb: Summary) -> Verdict:
     """The verdict with one more rate to compare ours with."""
     share = ours.median / rate
-    return replace(verdict, reason=f"{verdict.reason}; {text} {rate:,.0f}/s, of which this is {share:.0%}",
+    return replace(verdict, reason=f"{verdict.reason}; {text} {rate:,.0f}/s, {rate / innodb.median:.2f}x InnoDB, of which this is {share:.0%}",
                    figures={**verdict.figures, f"{name}_per_second": rate, f"share_of_{name}": share})
 
 

@@ -5,18 +5,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import cli, sysbench
+from quarry_lab import cli, device, server_functions, sysbench
 from quarry_lab.cells import payload_rate
 from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import FREE_VALUES, HEADS_ALONE, INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
+from quarry_lab.experiments.targets_findings import DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
 from quarry_lab.ordered_commits import GROWING, WRITTEN, Commits
 from quarry_lab.payload import Payload
 from quarry_lab.plan import Point
 from quarry_lab.progress import RunProgress
-from quarry_lab.request import Settings
+from quarry_lab.request import LabError, Settings
 from quarry_lab.results import RunDirectory
 from quarry_lab.runner import TableBench
 from quarry_lab.server import PLUGIN
@@ -109,7 +109,7 @@ def test_a_lone_clients_yardstick_is_its_row_and_then_its_value(rounds):
     probe = [commits(1, 1250.0), commits(1, 3000.0, values_alone=True), commits(1, 1800.0, GROWING, values_alone=True)]
     found = verdict_of([*both, *rounds(NO_ENGINE, "insert", 64, 1, 5000.0), *rows], "insert-64kb-x1", ordered=probe)
     assert "together 1,000/s, 1.00x InnoDB, of which this is 90%" in found.reason, "the SQL layer and the device, one after the other"
-    assert "a row without its value and then a value where the file grows, each as fast as alone 947/s, of which this is 95%" in found.reason
+    assert "a row without its value and then a value where the file grows, each as fast as alone 947/s, 0.95x InnoDB, of which this is 95%" in found.reason
     assert found.figures["share_of_limit"] == pytest.approx(0.9) and found.figures["share_of_one_by_one"] == pytest.approx(0.95)
 
 
@@ -118,7 +118,7 @@ def test_with_many_clients_rows_without_values_may_be_the_scarcest(rounds):
     probe = [commits(8, 1600.0), commits(8, 1e6, values_alone=True), commits(8, 6000.0, GROWING, values_alone=True)]
     found = verdict_of([*eight, *rounds(HEADS_ALONE, "insert", 64, 8, 1500.0)], "insert-64kb-x8", ordered=probe)
     assert "at most 1,500/s, 1.50x InnoDB, of which this is 60%" in found.reason, "values without a log are no limit of commits"
-    assert "each as fast as alone 1,200/s, of which this is 75%" in found.reason
+    assert "each as fast as alone 1,200/s, 1.20x InnoDB, of which this is 75%" in found.reason
 
 
 def test_with_many_clients_the_scarcer_of_both_is_the_limit(rounds):
@@ -127,10 +127,22 @@ def test_with_many_clients_the_scarcer_of_both_is_the_limit(rounds):
     assert "the SQL layer alone 1,800/s, 1.80x InnoDB, of which this is 50%" in capped.reason
     probe = [commits(8, 1000.0), commits(8, 1200.0, gather=True), commits(8, 750.0, GROWING), commits(8, 700.0, GROWING, gather=True)]
     found = verdict_of([*eight, *rounds(NO_ENGINE, "insert", 64, 8, 1800.0)], "insert-64kb-x8", ordered=probe)
-    assert "device alone 1,200/s: at most 1,200/s, 1.20x InnoDB, of which this is 75%; the two writes where the values' file grows 750/s, of which this is 120%" in found.reason
+    assert "device alone 1,200/s: at most 1,200/s, 1.20x InnoDB, of which this is 75%; the two writes where the values' file grows 750/s, 0.75x InnoDB, of which this is 120%" in found.reason
     assert found.figures["share_of_growing"] == pytest.approx(1.2)
     layer = verdict_of([*eight, *rounds(NO_ENGINE, "insert", 64, 8, 1100.0)], "insert-64kb-x8", ordered=probe)
     assert "at most 1,100/s" in layer.reason
+
+
+def test_inserts_stand_beside_rows_whose_values_nobody_waits_for(rounds):
+    both = [*rounds("innodb", "insert", 64, 8, INNODB_RATE), *rounds("quarry", "insert", 64, 8, 1400.0)]
+    assert "nobody waiting" not in verdict_of(both, "insert-64kb-x8").reason
+    growing, written = (rounds(variant, "insert", 64, 8, rate) for variant, rate in zip(DURABLE_VALUES, (1500.0, 2000.0), strict=True))
+    found = verdict_of([*both, *growing, *written], "insert-64kb-x8")
+    assert "beside them where their file grows, nobody waiting, 1,500/s, 1.50x InnoDB, of which this is 93%" in found.reason
+    assert "beside them in space written before, nobody waiting, 2,000/s, 2.00x InnoDB, of which this is 70%" in found.reason
+    assert found.figures["share_of_grown"] == pytest.approx(14 / 15) and found.figures["overwritten_per_second"] == pytest.approx(2000)
+    assert "limit_per_second" not in found.figures, "an arrangement is no limit of all"
+    assert "of which" not in verdict_of([*rounds("quarry", "insert", 64, 8, 1400.0), *growing], "insert-64kb-x8").reason
 
 
 def test_small_values_are_judged_by_their_worst_cell(rounds):
@@ -265,6 +277,37 @@ def test_each_operation_does_what_it_says(bench):
     an_insert_without_an_engine_is_taken_and_thrown_away(bench, lab)
     rows_without_their_values_are_sent_whole_and_keep_a_head(bench, lab)
     values_that_cost_nothing_are_sent_whole_and_their_rows_read(bench, lab)
+    values_beside_their_rows_are_durable_and_nothing_of_them_stays(bench, lab)
+
+
+def values_beside_their_rows_are_durable_and_nothing_of_them_stays(bench, lab):
+    before = device.allocated_bytes(lab.directory.iterdir())
+    for variant in (*DURABLE_VALUES, *DURABLE_VALUES):  # a file of either kind, each opened twice
+        record = bench.measure(Point(1, "insert", SIZE, THREADS, variant))
+        rows = record["result"]["total_rows_written"]
+        assert rows > 100 and record["durable_value_bytes"] >= rows * SIZE
+        assert record["written"]["server_bytes"] >= record["durable_value_bytes"]
+    assert lab.rows("SELECT name FROM mysql.func") == [] and not (lab.server.plugin_dir / "durable_write.so").exists()
+    assert device.allocated_bytes(lab.directory.iterdir()) - before < SIZE, "the files had no name"
+
+
+@pytest.mark.skipif(not PLUGIN.exists(), reason=f"no plugin at {PLUGIN} (make plugin)")
+def test_a_value_that_cannot_be_made_durable_fails_its_statement(bench):
+    lab = bench.servers["main"]
+    with server_functions.loaded(lab, "durable_write", {"durable_write": "STRING", "durable_write_end": "INTEGER"}):
+        for arguments, words in (("'/nowhere', 'growing', 'x', 1", "no file for direct writes in this directory"),
+                                 (f"'{lab.directory}', 'flying', 'x', 1", "growing or written"), ("'x'", "kept. has other arguments")):
+            with pytest.raises(Exception, match=words):
+                lab.rows(f"SELECT durable_write({arguments})")
+        # Longer than a group may be.
+        assert lab.rows(f"SELECT durable_write('{lab.directory}', 'growing', REPEAT('x', {33 << 20}), 1) IS NULL") == [(1,)]
+        assert lab.rows(f"SELECT durable_write('{lab.directory}', 'growing', 'value', 3)") == [("val",)]
+        assert lab.rows("SELECT durable_write_end()") == [(5,)] and lab.rows("SELECT durable_write_end()") == [(0,)]
+    # A run whose values did not all get there is none.
+    honest = lab.rows
+    lab.rows = lambda sql: [(1,)] if "durable_write_end" in sql else honest(sql)
+    with pytest.raises(LabError, match="durable_write made 1 bytes durable of"):
+        bench.measure(Point(1, "insert", SIZE, THREADS, next(iter(DURABLE_VALUES))))
 
 
 def rows_without_their_values_are_sent_whole_and_keep_a_head(bench, lab):

@@ -1,0 +1,256 @@
+// A function of the server: durable_write(directory, kind, value, kept), which hands a value to a thread that writes it
+// to a file in that directory and flushes it, and returns its first `kept` bytes at once. Nobody waits for the value
+// but the next one of the same connection: a value is durable before the connection's next is taken. It is what an
+// engine must do at least that keeps values beside InnoDB's rows, and less than one may: a commit has to wait for its
+// value. For measurements; the lab loads it into servers of its own only.
+//
+//   CREATE FUNCTION durable_write RETURNS STRING SONAME 'durable_write.so'
+//   CREATE FUNCTION durable_write_end RETURNS INTEGER SONAME 'durable_write.so'
+//
+// kind 'growing': the file grows with every group of values; 'written': a group goes into space that was written and
+// flushed before, round and round. As in bench/clients/ordered_commits.cc a group is all that came while the one before
+// it was written: one direct write and one fdatasync. Values take whole blocks of 4 KiB. The file has no name, so
+// nothing is left behind. directory and kind are those of the first call until SELECT durable_write_end(), which waits
+// for what is under way, closes the file and returns how many bytes of values were made durable; no connection may be
+// writing then. Errors: a statement fails whose value could not be written, or that comes after such a one.
+// Thread-safety: any number of connections.
+#include <fcntl.h>
+#include <mysql.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace {
+
+constexpr size_t kBlockBytes = 4096, kGroupBytesMax = 32U << 20;
+constexpr off_t kSpanBytes = off_t{64} << 20;       // of what is written over
+constexpr off_t kGrowingBytesMax = off_t{4} << 30;  // a file that grows starts anew there
+constexpr size_t kFillBytes = 1U << 20;
+
+size_t WholeBlocks(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
+
+// Page-aligned memory, as direct writes need it.
+struct Unmap {
+  void operator()(uint8_t* memory) const { (void)munmap(memory, kGroupBytesMax); }
+};
+using Memory = std::unique_ptr<uint8_t, Unmap>;
+
+Memory TakeMemory() {
+  void* const mapping = mmap(nullptr, kGroupBytesMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return Memory(mapping == MAP_FAILED ? nullptr : static_cast<uint8_t*>(mapping));
+}
+
+// A group of values: space in it is given out under Values::mutex_, and filled without.
+struct Group {
+  Memory memory;
+  size_t bytes = 0, payload_bytes = 0;
+  std::atomic<uint32_t> copying{0};
+};
+
+class Values {
+ public:
+  // Null: there is no such file, or no memory.
+  static std::unique_ptr<Values> Open(const std::string& directory, bool growing) {
+    auto made = std::unique_ptr<Values>(new Values(growing));
+    made->file_ = open(directory.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+    if (made->file_ < 0) return nullptr;
+    for (Group& group : made->groups_) {
+      group.memory = TakeMemory();
+      if (group.memory == nullptr) return nullptr;
+      std::memset(group.memory.get(), 1, kGroupBytesMax);  // zeros may be spared by what lies below the file
+    }
+    if (!growing && !made->Fill()) return nullptr;
+    made->writer_ = std::thread([values = made.get()] { values->Run(); });
+    return made;
+  }
+
+  ~Values() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    came_.notify_one();
+    if (writer_.joinable()) writer_.join();
+    if (file_ >= 0) (void)close(file_);
+  }
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+
+  // Waits for the group `before` (0: none) and takes the value. The group that it is in, or 0: it cannot be written.
+  uint64_t Add(const char* value, size_t bytes, uint64_t before) {
+    const size_t whole = WholeBlocks(bytes);
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [&] { return completed_ >= before || failed_; });
+    Group& group = groups_[active_];
+    if (failed_ || group.bytes + whole > kGroupBytesMax) return 0;
+    uint8_t* const to = group.memory.get() + group.bytes;
+    group.bytes += whole;
+    group.payload_bytes += bytes;
+    group.copying.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t number = started_ + 1;
+    lock.unlock();
+    came_.notify_one();
+    std::memcpy(to, value, bytes);
+    group.copying.fetch_sub(1, std::memory_order_release);
+    return number;
+  }
+
+  // Waits for all that was taken. Bytes of values that are durable; -1: some are not.
+  int64_t End() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const uint64_t last = started_ + (groups_[active_].bytes == 0 ? 0 : 1);
+    done_.wait(lock, [&] { return completed_ >= last || failed_; });
+    return failed_ ? -1 : static_cast<int64_t>(durable_bytes_);
+  }
+
+ private:
+  explicit Values(bool growing) : growing_(growing), end_(growing ? kGrowingBytesMax : kSpanBytes) {}
+
+  bool Fill() {
+    for (off_t at = 0; at < kSpanBytes; at += off_t{kFillBytes}) {
+      if (!Write(groups_[0].memory.get(), kFillBytes, at)) return false;
+    }
+    return fdatasync(file_) == 0;
+  }
+
+  bool Write(const uint8_t* from, size_t size, off_t at) const {
+    for (size_t done = 0; done < size;) {
+      const ssize_t written = pwrite(file_, from + done, size - done, at + static_cast<off_t>(done));
+      if (written <= 0) return false;
+      done += static_cast<size_t>(written);
+    }
+    return true;
+  }
+
+  bool MakeDurable(const Group& group) {
+    while (group.copying.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+    if (at_ + static_cast<off_t>(group.bytes) > end_) {
+      at_ = 0;
+      if (growing_ && ftruncate(file_, 0) != 0) return false;
+    }
+    const off_t at = at_;
+    at_ += static_cast<off_t>(group.bytes);
+    return Write(group.memory.get(), group.bytes, at) && fdatasync(file_) == 0;
+  }
+
+  void Run() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      came_.wait(lock, [this] { return stopping_ || groups_[active_].bytes != 0; });
+      Group& group = groups_[active_];
+      if (failed_ || group.bytes == 0) return;
+      active_ = 1 - active_;
+      ++started_;
+      lock.unlock();
+      const bool durable = MakeDurable(group);
+      lock.lock();
+      if (durable) {
+        completed_ = started_;
+        durable_bytes_ += group.payload_bytes;
+      } else {
+        failed_ = true;
+      }
+      group.bytes = group.payload_bytes = 0;
+      done_.notify_all();
+    }
+  }
+
+  const bool growing_;
+  const off_t end_;
+  int file_ = -1;
+  off_t at_ = 0;  // of the writer
+  std::thread writer_;
+  std::mutex mutex_;
+  std::condition_variable came_, done_;
+  std::array<Group, 2> groups_;  // one is filled while the other is written
+  size_t active_ = 0;
+  uint64_t started_ = 0, completed_ = 0, durable_bytes_ = 0;
+  bool failed_ = false, stopping_ = false;
+};
+
+std::mutex open_mutex;
+std::unique_ptr<Values> values;  // null until the first statement, and after an end
+std::atomic<uint64_t> openings{0};
+
+// What a connection's thread wrote last, and in which of the files that were open one after the other.
+struct Last {
+  uint64_t opening = 0, group = 0;
+};
+thread_local Last last;
+
+bool Text(const UDF_ARGS* args, unsigned index) {
+  return args->arg_type[index] == STRING_RESULT && args->args[index] != nullptr;
+}
+
+}  // namespace
+
+extern "C" my_bool durable_write_init(UDF_INIT* init, UDF_ARGS* args, char* message) {
+  if (args->arg_count != 4 || !Text(args, 0) || !Text(args, 1) || args->arg_type[3] != INT_RESULT) {
+    std::strcpy(message, "durable_write(directory, kind, value, kept) has other arguments");
+    return 1;
+  }
+  args->arg_type[2] = STRING_RESULT;  // a parameter of a prepared statement has no type yet
+  const std::string directory(args->args[0], args->lengths[0]), kind(args->args[1], args->lengths[1]);
+  if (kind != "growing" && kind != "written") {
+    std::strcpy(message, "durable_write: the kind of its file is growing or written");
+    return 1;
+  }
+  const std::lock_guard<std::mutex> lock(open_mutex);
+  if (values == nullptr) {
+    values = Values::Open(directory, kind == "growing");
+    if (values == nullptr) {
+      std::strcpy(message, "durable_write: no file for direct writes in this directory, or no memory");
+      return 1;
+    }
+    ++openings;
+  }
+  init->max_length = 1U << 20;
+  init->maybe_null = 1;
+  init->const_item = 0;
+  return 0;
+}
+
+extern "C" char* durable_write(UDF_INIT* /*init*/, UDF_ARGS* args, char* /*result*/, unsigned long* length,
+                               char* is_null, char* error) {
+  if (last.opening != openings) last = {openings, 0};
+  const bool asked = args->args[2] != nullptr && args->args[3] != nullptr && values != nullptr;
+  last.group = asked ? values->Add(args->args[2], args->lengths[2], last.group) : 0;
+  if (last.group == 0) {
+    *is_null = *error = 1;
+    return nullptr;
+  }
+  const auto kept = static_cast<uint64_t>(*reinterpret_cast<const long long*>(args->args[3]));
+  *length = kept < args->lengths[2] ? kept : args->lengths[2];
+  return args->args[2];
+}
+
+extern "C" void durable_write_deinit(UDF_INIT* /*init*/) {}
+
+extern "C" my_bool durable_write_end_init(UDF_INIT* init, UDF_ARGS* args, char* message) {
+  if (args->arg_count != 0) {
+    std::strcpy(message, "durable_write_end() takes nothing");
+    return 1;
+  }
+  init->maybe_null = 1;
+  init->const_item = 0;
+  return 0;
+}
+
+extern "C" long long durable_write_end(UDF_INIT* /*init*/, UDF_ARGS* /*args*/, char* is_null, char* error) {
+  const std::lock_guard<std::mutex> lock(open_mutex);
+  const int64_t bytes = values == nullptr ? 0 : values->End();
+  values.reset();
+  if (bytes < 0) *is_null = *error = 1;
+  return bytes;
+}
+
+extern "C" void durable_write_end_deinit(UDF_INIT* /*init*/) {}

@@ -1,0 +1,25 @@
+"""Functions of the server, of C++ programs in bench/clients, that the lab loads into servers of its own for as long as it needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from . import clients
+from .lab_server import LabServer
+from .value_reader import server_headers
+
+
+@contextmanager
+def loaded(server: LabServer, library: str, functions: Mapping[str, str]) -> Iterator[None]:
+    """library: the source's stem. functions: the type that each returns, by name. ProgramError where it does not compile."""
+    program = clients.compiled(f"{library}.so", [clients.SOURCES / f"{library}.cc"], lambda: [*server_headers(), "-shared", "-fPIC"])
+    assert server.server
+    link = server.server.plugin_dir / program.name
+    link.symlink_to(program)
+    for name, returns in functions.items():
+        server.execute(f"CREATE FUNCTION {name} RETURNS {returns} SONAME '{program.name}'")
+    yield
+    for name in functions:
+        server.execute(f"DROP FUNCTION {name}")
+    link.unlink()
