@@ -52,6 +52,7 @@ Status Lane::EnsureActive(uint64_t size_bytes, bool staged) {
     rolled_.NotifyAll();
     if (!created.ok()) return created.status();
     active_ = std::move(created).value();
+    served_flushes_ = 0;  // its first flushes tell once more what they take without zeros
   }
 }
 

@@ -167,7 +167,7 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   uint64_t committers_current_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t committers_next_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t unflushed_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< written, for the next flush
-  uint32_t lone_flushes_ QUARRY_GUARDED_BY(mutex_) = 0;     ///< in a row, and small
+  uint32_t served_flushes_ QUARRY_GUARDED_BY(mutex_) = 0;   ///< in a row, for which zeros pay
 };
 
 }  // namespace quarry

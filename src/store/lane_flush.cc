@@ -6,9 +6,8 @@
 namespace quarry {
 namespace {
 
-/// The most that a lone commit writes for zeros ahead to pay: they cost the device as much again as what is written,
-/// and save one request of a flush (docs/performance.md, 'Durable insert by a lone client').
-constexpr uint64_t kZeroedCommitMaxBytes = 128ULL << 10;
+/// Longer is no flush but a clock that somebody set.
+constexpr uint64_t kFlushMicrosMax = 60'000'000;
 
 }  // namespace
 
@@ -116,7 +115,9 @@ bool Lane::LeadFlush() {
   files.erase(std::remove_if(files.begin(), files.end(), [](const auto& file) { return file->failed; }), files.end());
   std::vector<Status> statuses(files.size());
   mutex_.Unlock();
+  const uint64_t began_micros = context_->env->NowMicros();
   for (size_t i = 0; i < files.size(); ++i) statuses[i] = files[i]->file->Sync();
+  const uint64_t took_micros = context_->env->NowMicros() - began_micros;
   mutex_.Lock();
 
   Aftermath losses;
@@ -136,7 +137,14 @@ bool Lane::LeadFlush() {
   // Alone means that nobody else is on the way either: large values spend their time in writes, not in flushes.
   const bool alone =
       committers_current_ <= 1 && committers_next_ == 0 && (active_ == nullptr || active_->private_in_flight == 0);
-  lone_flushes_ = alone && flushed_bytes <= kZeroedCommitMaxBytes ? lone_flushes_ + 1 : 0;
+  const bool is_served = alone || context_->options.zeroed_groups;
+  ZeroingPolicy& zeroing = *context_->paths[path_number_].zeroing;
+  // Beside the writing of zeros every flush takes longer: what that costs those in zeroed space counts, the rest not.
+  const bool is_comparable = zeroed_only || active_ == nullptr || !active_->zeroing;
+  if (is_served && is_comparable && files.size() == 1 && statuses[0].ok() && took_micros < kFlushMicrosMax) {
+    zeroing.NoteFlush(zeroed_only, took_micros);
+  }
+  served_flushes_ = is_served && zeroing.Pays(flushed_bytes) ? served_flushes_ + 1 : 0;
   committers_current_ = 0;
   flush_completed_.store(number, std::memory_order_release);
   const bool next_is_wanted = flush_wanted_ > number;

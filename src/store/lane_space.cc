@@ -11,8 +11,10 @@ constexpr uint64_t kAllocationMaxBytes = 16ULL << 20;
 /// Of the file's size: bounds what allocating ahead can waste in a store that then falls silent.
 constexpr uint64_t kAllocationShare = 8;
 constexpr uint64_t kZeroCallBytes = 512ULL << 10;
-/// So many lone flushes in a row before zeros are written ahead: one says nothing.
-constexpr uint32_t kLoneFlushesMin = 4;
+/// So many flushes in a row for which zeros pay, before they are written ahead: one says nothing.
+constexpr uint32_t kServedFlushesMin = 4;
+/// Longer is no writing but a clock that somebody set.
+constexpr uint64_t kZeroingMicrosMax = 600'000'000;
 
 }  // namespace
 
@@ -33,7 +35,8 @@ Lane::ByteRange Lane::ClaimAllocation() {
 
 std::shared_ptr<SegmentFile> Lane::ClaimZeroing() {
   const uint64_t pool = RoundDownToBlock(context_->options.zeroed_pool_bytes);
-  if (pool == 0 || lone_flushes_ < kLoneFlushesMin || active_ == nullptr || active_->zeroing || active_->zeroing_failed)
+  if (pool == 0 || served_flushes_ < kServedFlushesMin || active_ == nullptr || active_->zeroing ||
+      active_->zeroing_failed)
     return nullptr;
   SegmentFile& file = *active_;
   const uint64_t position = file.position_bytes;
@@ -75,7 +78,12 @@ void Lane::ZeroAhead(const std::shared_ptr<SegmentFile>& file) {
     begin = file->zeroing_begin_bytes;
     end = file->zeroing_end_bytes;
   }
+  const uint64_t began_micros = context_->env->NowMicros();
   const Status zeroed = WriteZeros(*file, begin, end);
+  const uint64_t took_micros = context_->env->NowMicros() - began_micros;
+  if (zeroed.ok() && took_micros < kZeroingMicrosMax) {
+    context_->paths[path_number_].zeroing->NoteZeroing(end - begin, took_micros);
+  }
   bool finish = false;
   {
     MutexLock lock(mutex_);

@@ -19,6 +19,7 @@
 #include "store/map_cache.h"
 #include "store/recent_cache.h"
 #include "store/value_cache.h"
+#include "store/zeroing_policy.h"
 
 namespace quarry {
 
@@ -27,6 +28,7 @@ struct SegmentPath {
   uint32_t number = 0;
   std::string directory;    ///< holds one directory per store; empty for number 0
   std::string unavailable;  ///< why it cannot be used now; empty: it can
+  std::shared_ptr<ZeroingPolicy> zeroing = std::make_shared<ZeroingPolicy>();  ///< of its device
 };
 
 /// Staging memory: chunks, and buffers of private writers. Apart, because a staged appender may hold a buffer of the

@@ -1,4 +1,9 @@
 // What the knobs do, by what reaches the device: batches, part size, the recent cache, the zeroed pool, the tail.
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
 #include "io/fault_env.h"
 #include "store/store_test_util.h"
 
@@ -196,6 +201,84 @@ TEST_F(StoreEffectsTest, LargeLoneCommitsGetNoZeros) {
   EXPECT_EQ(directory_->GetCounters().zero_bytes_written, 0U);
   for (uint64_t i = 0; i < 20; ++i) Append(RandomValue(100 << 10, i));
   EXPECT_GT(directory_->GetCounters().zero_bytes_written, 0U);
+}
+
+/// A device whose flush takes 100 microseconds and a byte a nanosecond, and a file system that needs `grown_micros`
+/// more to make a file's new size durable.
+class StoreOnADeviceTest : public StoreEffectsTest {
+ protected:
+  void Open(uint64_t grown_micros) {
+    options_.zeroed_pool_bytes = 4 << 20;
+    StoreEffectsTest::Open();
+    env_.SetHook([this, grown_micros](const Call& call) {
+      if (call.kind == CallKind::kWrite) {
+        memory_.AdvanceMicros(call.size_bytes / 1000);
+        last_write_bytes_ = call.size_bytes;
+      }
+      if (call.kind != CallKind::kSync) return Status::Ok();
+      const uint64_t size = ValueOf(ValueOf(memory_.OpenForRead(call.path))->SizeBytes());
+      memory_.AdvanceMicros(std::exchange(sizes_[call.path], size) == size ? 100 : 100 + grown_micros);
+      if (during_flush_ && last_write_bytes_ < 100'000) during_flush_();  // not while zeros are flushed
+      return Status::Ok();
+    });
+  }
+  void TearDown() override { env_.SetHook({}); }  // what closes the directory comes after this fixture's members
+  Counters CountersAfter(uint64_t commits, size_t value_bytes) {
+    for (uint64_t i = 0; i < commits; ++i) Append(RandomValue(value_bytes, i));
+    return directory_->GetCounters();
+  }
+
+  uint64_t last_write_bytes_ = 0;
+  std::map<std::string, uint64_t> sizes_;
+  std::function<void()> during_flush_;
+};
+
+TEST_F(StoreOnADeviceTest, ZerosStayAheadWhereAJournalHasToBeCommitted) {
+  Open(1000);
+  const Counters counters = CountersAfter(400, 60000);
+  EXPECT_GT(counters.flushes_zeroed, 300U);
+  EXPECT_GT(counters.zero_bytes_written, 16U << 20);
+}
+
+TEST_F(StoreOnADeviceTest, ZerosThatSaveTooLittleAreTriedOnceForAllStores) {
+  Open(100);
+  const Counters tried = CountersAfter(100, 60000);
+  EXPECT_EQ(tried.zero_bytes_written, 4U << 20);
+  EXPECT_GT(tried.flushes_zeroed, 60U);
+  EXPECT_EQ(CountersAfter(300, 60000).zero_bytes_written, 4U << 20);
+  const auto other = ValueOf(directory_->OpenForAppend({2}, "db/other"));
+  for (uint64_t i = 0; i < 50; ++i) {
+    UnsyncedExtents unsynced;
+    (void)ValueOf(other->Append(RandomValue(60000, i), {}, &unsynced));
+    ASSERT_OK(directory_->Sync(unsynced));
+  }
+  EXPECT_EQ(directory_->GetCounters().zero_bytes_written, 4U << 20);
+  // For 8 KB they save enough.
+  EXPECT_GT(CountersAfter(50, 8000).zero_bytes_written, 4U << 20);
+}
+
+TEST_F(StoreOnADeviceTest, GroupsGetZerosWhereThatIsAskedFor) {
+  for (const bool groups : {false, true}) {
+    directory_.reset();
+    memory_.PowerCut(UINT64_MAX);
+    options_.home_path = groups ? "/groups" : "/home";
+    options_.zeroed_groups = groups;
+    Open(1000);
+    Append(RandomValue(10, 1));  // makes the segment
+    // Somebody comes during every other flush and waits for the next one: who leads is not alone then.
+    bool comes = false;
+    during_flush_ = [&] {
+      comes = !comes;
+      if (!comes) return;
+      UnsyncedExtents unsynced;
+      (void)ValueOf(ValueOf(directory_->OpenForAppend({1}, "db/t"))->Append(RandomValue(9000, 7), {}, &unsynced));
+      directory_->StartSync(&unsynced);
+    };
+    const Counters counters = CountersAfter(40, 24000);
+    during_flush_ = {};
+    EXPECT_EQ(counters.zero_bytes_written > 0, groups);
+    EXPECT_EQ(counters.flushes_zeroed > 20, groups);
+  }
 }
 
 TEST_F(StoreEffectsTest, TheZeroedTailOfACrashIsCutOffAtStart) {

@@ -444,6 +444,34 @@ def test_autoincrement_explicit_ids_and_restart(lab):
     assert count == distinct == 125
 
 
+# --- zeros ahead ----------------------------------------------------------------------------------------------------
+def test_zeroed_groups_puts_zeros_ahead_of_shared_flushes(own_server):
+    """The file ends megabytes behind its last extent as soon as clients commit at the same time."""
+    server = own_server("groups", "--quarry-zeroed-groups=ON", *NO_BACKGROUND)
+    server.query("CREATE DATABASE k")
+    server.query("CREATE TABLE k.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    clients, rows, size = 8, 20, 9000
+
+    def commit(client):
+        with server.connect("k") as connection, connection.cursor() as cursor:
+            for row in range(client * rows, (client + 1) * rows):
+                cursor.execute("INSERT INTO t VALUES (%s, %s)", (row, payload(row, size)))
+
+    threads = [threading.Thread(target=commit, args=(client,)) for client in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    flushes = server.status("quarry_flushes")["quarry_flushes"]
+    assert int(server.status("quarry_committers_flushed")["quarry_committers_flushed"]) > int(flushes), "none was shared"
+    (segment,) = server.segments_of("k", "t")
+    last = max(extent.offset + extent.size for extent in all_extents([segment]))
+    assert os.path.getsize(segment) - last > 1 << 20
+    assert all(value == payload(row, size) for row, value in server.query("SELECT * FROM k.t"))
+    with pytest.raises(pymysql.err.Error, match="read only"):
+        server.query("SET GLOBAL quarry_zeroed_groups = OFF")
+
+
 # --- data paths -----------------------------------------------------------------------------------------------------
 def test_data_paths_each_get_segments(own_server):
     server = own_server("paths", start=False)
