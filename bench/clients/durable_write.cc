@@ -14,10 +14,7 @@
 // for what is under way, closes the file and returns how many bytes of values were made durable; no connection may be
 // writing then. Errors: a statement fails whose value could not be written, or that comes after such a one.
 // Thread-safety: any number of connections.
-#include <fcntl.h>
 #include <mysql.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -29,25 +26,18 @@
 #include <string>
 #include <thread>
 
+#include "direct_file.h"
+
 namespace {
 
-constexpr size_t kBlockBytes = 4096, kGroupBytesMax = 32U << 20;
-constexpr off_t kSpanBytes = off_t{64} << 20;       // of what is written over
-constexpr off_t kGrowingBytesMax = off_t{4} << 30;  // a file that grows starts anew there
-constexpr size_t kFillBytes = 1U << 20;
+constexpr size_t kGroupBytesMax = 32U << 20;
 
 size_t WholeBlocks(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
 
-// Page-aligned memory, as direct writes need it.
 struct Unmap {
   void operator()(uint8_t* memory) const { (void)munmap(memory, kGroupBytesMax); }
 };
 using Memory = std::unique_ptr<uint8_t, Unmap>;
-
-Memory TakeMemory() {
-  void* const mapping = mmap(nullptr, kGroupBytesMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return Memory(mapping == MAP_FAILED ? nullptr : static_cast<uint8_t*>(mapping));
-}
 
 // A group of values: space in it is given out under Values::mutex_, and filled without.
 struct Group {
@@ -61,14 +51,12 @@ class Values {
   // Null: there is no such file, or no memory.
   static std::unique_ptr<Values> Open(const std::string& directory, bool growing) {
     auto made = std::unique_ptr<Values>(new Values(growing));
-    made->file_ = open(directory.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
-    if (made->file_ < 0) return nullptr;
     for (Group& group : made->groups_) {
-      group.memory = TakeMemory();
+      group.memory = Memory(static_cast<uint8_t*>(TakePages(kGroupBytesMax)));
       if (group.memory == nullptr) return nullptr;
-      std::memset(group.memory.get(), 1, kGroupBytesMax);  // zeros may be spared by what lies below the file
+      std::memset(group.memory.get(), 1, kGroupBytesMax);
     }
-    if (!growing && !made->Fill()) return nullptr;
+    if (!made->file_.Open(directory.c_str(), made->groups_[0].memory.get())) return nullptr;
     made->writer_ = std::thread([values = made.get()] { values->Run(); });
     return made;
   }
@@ -80,7 +68,6 @@ class Values {
     }
     came_.notify_one();
     if (writer_.joinable()) writer_.join();
-    if (file_ >= 0) (void)close(file_);
   }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
@@ -113,33 +100,11 @@ class Values {
   }
 
  private:
-  explicit Values(bool growing) : growing_(growing), end_(growing ? kGrowingBytesMax : kSpanBytes) {}
-
-  bool Fill() {
-    for (off_t at = 0; at < kSpanBytes; at += off_t{kFillBytes}) {
-      if (!Write(groups_[0].memory.get(), kFillBytes, at)) return false;
-    }
-    return fdatasync(file_) == 0;
-  }
-
-  bool Write(const uint8_t* from, size_t size, off_t at) const {
-    for (size_t done = 0; done < size;) {
-      const ssize_t written = pwrite(file_, from + done, size - done, at + static_cast<off_t>(done));
-      if (written <= 0) return false;
-      done += static_cast<size_t>(written);
-    }
-    return true;
-  }
+  explicit Values(bool growing) : file_(growing) {}
 
   bool MakeDurable(const Group& group) {
     while (group.copying.load(std::memory_order_acquire) != 0) std::this_thread::yield();
-    if (at_ + static_cast<off_t>(group.bytes) > end_) {
-      at_ = 0;
-      if (growing_ && ftruncate(file_, 0) != 0) return false;
-    }
-    const off_t at = at_;
-    at_ += static_cast<off_t>(group.bytes);
-    return Write(group.memory.get(), group.bytes, at) && fdatasync(file_) == 0;
+    return file_.Append(group.memory.get(), group.bytes);
   }
 
   void Run() {
@@ -164,10 +129,7 @@ class Values {
     }
   }
 
-  const bool growing_;
-  const off_t end_;
-  int file_ = -1;
-  off_t at_ = 0;  // of the writer
+  DirectFile file_;  // of the writer
   std::thread writer_;
   std::mutex mutex_;
   std::condition_variable came_, done_;

@@ -13,10 +13,7 @@
 //
 // Prints one line of JSON: commits_per_second, and the mean number of commits of a group, of values and of the log. An
 // error ends it with exit code 1 and a word on what failed. Its files have no name; nothing is left behind.
-#include <fcntl.h>
 #include <getopt.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -35,13 +32,11 @@
 #include <thread>
 #include <vector>
 
+#include "direct_file.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr size_t kBlockBytes = 4096;
-constexpr off_t kSpanBytes = off_t{64} << 20;       // of what is written over
-constexpr off_t kGrowingBytesMax = off_t{4} << 30;  // a file that grows starts anew there
 
 [[noreturn]] void Fail(const std::string& what, const std::string& why) {
   std::fprintf(stderr, "ordered_commits: error: %s: %s\n", what.c_str(), why.c_str());
@@ -57,8 +52,8 @@ struct Options {
 
 /// Page-aligned memory of random bytes, as direct I/O demands. Never released.
 const char* RandomBytes(size_t size) {
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) Fail("memory for the values", std::strerror(errno));
+  void* const memory = TakePages(size);
+  if (memory == nullptr) Fail("memory for the values", std::strerror(errno));
   std::mt19937_64 random(1);
   for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
     const uint64_t word = random();
@@ -72,13 +67,8 @@ class Log {
  public:
   /// unit_bytes: of each commit of a group; 0: one block for the whole group.
   Log(const Options& options, const char* bytes, size_t unit_bytes, bool growing)
-      : bytes_(bytes), unit_bytes_(unit_bytes), end_(growing ? kGrowingBytesMax : kSpanBytes), growing_(growing) {
-    fd_ = open(options.directory.c_str(), O_TMPFILE | O_RDWR | O_DIRECT, 0600);
-    if (fd_ < 0) Fail("a file in " + options.directory, std::strerror(errno));
-    if (!growing) {
-      for (off_t at = 0; at < kSpanBytes; at += off_t{1} << 20) Write(size_t{1} << 20, at);
-      Flush();
-    }
+      : bytes_(bytes), unit_bytes_(unit_bytes), file_(growing) {
+    if (!file_.Open(options.directory.c_str(), bytes)) FailFile("a file in " + options.directory);
   }
 
   /// Returns when the caller's bytes are durable. A group begins when `members_min` have come.
@@ -99,10 +89,7 @@ class Log {
       ++started_;
       lock.unlock();
       const size_t bytes = unit_bytes_ == 0 ? kBlockBytes : unit_bytes_ * members;
-      if (at_ + static_cast<off_t>(bytes) > end_) Rewind();
-      Write(bytes, at_);
-      at_ += static_cast<off_t>(bytes);
-      Flush();
+      if (!file_.Append(bytes_, bytes)) FailFile("a write");
       lock.lock();
       busy_ = false;
       completed_ = started_;
@@ -123,29 +110,14 @@ class Log {
   }
 
  private:
-  void Rewind() {
-    at_ = 0;
-    if (growing_ && ftruncate(fd_, 0) != 0) Fail("ftruncate", std::strerror(errno));
-  }
-
-  void Write(size_t size, off_t at) const {
-    for (size_t done = 0; done < size;) {
-      const ssize_t written = pwrite(fd_, bytes_ + done, size - done, at + static_cast<off_t>(done));
-      if (written <= 0) Fail("pwrite", written == 0 ? "nothing was written" : std::strerror(errno));
-      done += static_cast<size_t>(written);
-    }
-  }
-
-  void Flush() const {
-    if (fdatasync(fd_) != 0) Fail("fdatasync", std::strerror(errno));
+  [[noreturn]] void FailFile(const std::string& what) const {
+    const int error = errno;
+    Fail(what, std::string(file_.failed_call()) + ": " + std::strerror(error));
   }
 
   const char* const bytes_;
   const size_t unit_bytes_;
-  const off_t end_;
-  const bool growing_;
-  int fd_ = -1;
-  off_t at_ = 0;  // of whoever leads
+  DirectFile file_;  // of whoever leads
   std::mutex mutex_;
   std::condition_variable done_, came_;
   bool busy_ = false;
@@ -182,7 +154,7 @@ class Companion {
 
 void Measure(const Options& options) {
   const size_t largest = std::max(size_t{1} << 20, options.value_bytes * options.threads);
-  if (static_cast<off_t>(largest) > kSpanBytes) Fail("threads times bytes of a value", "more than 64 MiB");
+  if (static_cast<off_t>(largest) > DirectFile::kSpanBytes) Fail("threads times bytes of a value", "more than 64 MiB");
   const char* const bytes = RandomBytes(largest);
   Log values(options, bytes, options.value_bytes, options.growing), log(options, bytes, 0, false);
   std::atomic<size_t> gathered{options.gather ? options.threads : 1};

@@ -35,7 +35,7 @@ class Commits:
 def measure(directory: Path, threads: int, value_bytes: int, file: str = WRITTEN, gather: bool = False, seconds: float = SECONDS,
             values_alone: bool = False) -> Commits:
     """value_bytes: a multiple of 4096. Takes up to 4 GiB of space meanwhile. ProgramError when the device or the file system refuses."""
-    command = [str(clients.compiled("ordered_commits", [SOURCE])), f"--directory={directory}", f"--threads={threads}", f"--value-bytes={value_bytes}",
+    command = [str(clients.compiled("ordered_commits", [SOURCE, clients.DIRECT_FILE])), f"--directory={directory}", f"--threads={threads}", f"--value-bytes={value_bytes}",
                f"--seconds={seconds}", *(["--growing"] if file == GROWING else []), *(["--gather"] if gather else []),
                "--values-alone" if values_alone else "--unordered"]
     found = json.loads(RunningProgram(command).wait(seconds + 60).splitlines()[-1])

@@ -13,7 +13,7 @@ from .value_reader import server_headers
 @contextmanager
 def loaded(server: LabServer, library: str, functions: Mapping[str, str]) -> Iterator[None]:
     """library: the source's stem. functions: the type that each returns, by name. ProgramError where it does not compile."""
-    program = clients.compiled(f"{library}.so", [clients.SOURCES / f"{library}.cc"], lambda: [*server_headers(), "-shared", "-fPIC"])
+    program = clients.compiled(f"{library}.so", [clients.SOURCES / f"{library}.cc", clients.DIRECT_FILE], lambda: [*server_headers(), "-shared", "-fPIC"])
     assert server.server
     link = server.server.plugin_dir / program.name
     link.symlink_to(program)

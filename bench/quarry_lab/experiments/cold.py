@@ -25,12 +25,11 @@ from ..variants import ALL, KIB, TARGET
 from ..verdicts import Verdict
 from . import cold_findings
 from .base import Context
-from .cold_findings import DATASET_FACTOR, LIMITS, QUARRY, VALUES_KIB
+from .cold_findings import DATASET_FACTOR, OPERATION_OF, QUARRY, VALUES_KIB
 from .table_experiment import TableExperiment, server_needs
 from .target_rules import INNODB
 
 READ_THREADS, MEMORY_THREADS = (1, 8), 32
-_BESIDE = [variant for variants in LIMITS.values() for variant in variants]
 RANGE_VALUE_BYTES = 64 << 20
 COLUMNS_SIZE, MEMORY_SIZE = 64 * KIB, 448 * KIB
 MEMORY_BYTES_MIN = 640 << 20  # half of it is the buffer pool; 32 threads of 448 KB take the other half
@@ -54,7 +53,7 @@ class Cold(TableExperiment):
     def default_request(self) -> Request:
         """memory_bytes: the limit; dataset_bytes: of each variant and size; range_value_bytes: the length of a value that ranges are read of."""
         memory = 768 << 20
-        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, *_BESIDE],
+        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, *OPERATION_OF],
                        options={"memory_bytes": memory, "dataset_bytes": DATASET_FACTOR * memory, "range_value_bytes": RANGE_VALUE_BYTES})
 
     def quick(self, request: Request) -> Request:
@@ -67,7 +66,7 @@ class Cold(TableExperiment):
                 if ALL[variant].applies_to(cell.size_bytes)]
 
     def _cells_of(self, operation: str, variant: str, request: Request) -> list[Cell]:
-        if variant in _BESIDE and variant not in LIMITS.get(operation, ()):
+        if OPERATION_OF.get(variant, operation) != operation:
             return []
         if operation == "cold-read":
             return [Cell(operation, variant, size, threads) for size in request.sizes_bytes for threads in request.threads]

@@ -14,7 +14,7 @@ from ..stats import Summary
 from ..tables import add_sections, median_text, size_label
 from ..variants import KIB
 from ..verdicts import Finding, Verdict, figures_of, judge, not_measured
-from .target_rules import INNODB, WORDS
+from .target_rules import INNODB, WORDS, share_text
 
 QUARRY, EMPTY_VALUES = "quarry-default", "empty-values"
 
@@ -33,7 +33,7 @@ class Beside:
 BESIDE = {"cold-read": (Beside("trailers-and-client", "at most, rows in InnoDB, as many bytes sent from memory, as many read from the device by the client"),
                         Beside("trailers-and-device", "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value", "in_thread")),
           "columns": (Beside(EMPTY_VALUES, "at most, the same rows with values of no bytes"),)}
-LIMITS = {operation: [each.variant for each in beside] for operation, beside in BESIDE.items()}
+OPERATION_OF = {each.variant: operation for operation, beside in BESIDE.items() for each in beside}
 DATASET_FACTOR = 4  # how many times the memory a cold dataset has at least
 # Of the payload that a cold point read reads, the least that must have come from the device in every round; less was not cold.
 DEVICE_SHARE_MIN = 0.5
@@ -146,7 +146,7 @@ def _beside(cells: Cells, key: CellKey, beside: Beside, limit: Summary) -> str:
     ours, theirs = (cells.summary(key, variant, throughput) for variant in (QUARRY, INNODB))
     if not ours or not theirs:
         return ""
-    return f"; {beside.words}, {limit.median:,.0f}/s, {limit.median / theirs.median:.2f}x InnoDB, of which this is {ours.median / limit.median:.0%}"
+    return f"; {beside.words}, {limit.median:,.0f}/s, {share_text(limit.median, ours, theirs)}"
 
 
 def _of_device(cells: Cells, key: CellKey, run: dict) -> str:

@@ -14,7 +14,7 @@ from ..ordered_commits import GROWING, WRITTEN
 from ..stats import Summary, paired_ratio
 from ..variants import KIB
 from ..verdicts import NOT_APPLICABLE, Finding, Verdict, figures_of, judge, not_measured
-from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text
+from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text, share_text
 
 TEXT3 = "text3"
 NO_TABLE, NO_ENGINE, HEADS_ALONE, FREE_VALUES = "no-table", "blackhole", "heads-alone", "heads-and-constant"
@@ -113,9 +113,8 @@ def _one_after_the_other(rates: list[float]) -> float:
 
 def _beside_figure(verdict: Verdict, text: str, name: str, rate: float, ours: Summary, innodb: Summary) -> Verdict:
     """The verdict with one more rate to compare ours with."""
-    share = ours.median / rate
-    return replace(verdict, reason=f"{verdict.reason}; {text} {rate:,.0f}/s, {rate / innodb.median:.2f}x InnoDB, of which this is {share:.0%}",
-                   figures={**verdict.figures, f"{name}_per_second": rate, f"share_of_{name}": share})
+    return replace(verdict, reason=f"{verdict.reason}; {text} {rate:,.0f}/s, {share_text(rate, ours, innodb)}",
+                   figures={**verdict.figures, f"{name}_per_second": rate, f"share_of_{name}": ours.median / rate})
 
 
 def _beside_limit(verdict: Verdict, cells: Cells, key: CellKey, parts: dict[str, Summary | None], one_by_one: bool = False) -> Verdict:
@@ -131,7 +130,7 @@ def _beside_limit(verdict: Verdict, cells: Cells, key: CellKey, parts: dict[str,
     limit = _one_after_the_other(rates) if one_by_one else min(rates)
     text = ", ".join(f"{text} {part.median:,.0f}/s" for text, part in measured.items())
     how = f": {'together' if one_by_one else 'at most'} {limit:,.0f}/s" if len(measured) > 1 else ""
-    text = f"; {text}{how}, {limit / innodb.median:.2f}x InnoDB, of which this is {ours.median / limit:.0%}"
+    text = f"; {text}{how}, {share_text(limit, ours, innodb)}"
     figures = {**verdict.figures, **{text.replace(" ", "_") + "_per_second": figures_of(part) for text, part in measured.items()},
                "limit_per_second": limit, "share_of_limit": ours.median / limit}
     return replace(verdict, reason=verdict.reason + text, figures=figures)

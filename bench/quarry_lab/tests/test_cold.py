@@ -11,7 +11,7 @@ from quarry_lab import cold_bench, device, memory_cgroup, noise, session, sysben
 from quarry_lab.cells import Cells
 from quarry_lab.experiments import cold, cold_findings
 from quarry_lab.experiments.cold import COLUMNS_SIZE, MEMORY_SIZE, Cold
-from quarry_lab.experiments.cold_findings import BESIDE, LIMITS
+from quarry_lab.experiments.cold_findings import BESIDE, OPERATION_OF
 from quarry_lab.experiments.core import Core
 from quarry_lab.experiments.targets import Targets
 from quarry_lab.experiments.targets_findings import DURABLE_VALUES
@@ -26,6 +26,7 @@ from rich.console import Console
 
 ENGINES = ("innodb", "quarry-default")
 LIMIT = 768 << 20
+BESIDE_READS = [variant for variant, operation in OPERATION_OF.items() if operation == "cold-read"]
 RUN = {"parameters": {"rounds": 3}, "sessions": [{"read_probes": [{"round": 2, "size_bytes": 64 * KIB, "bytes_per_second": 64 << 20}]}]}
 
 
@@ -139,12 +140,10 @@ def test_sizes_and_threads_are_those_of_the_point_read_only():
     request = Cold().request()
     request.sizes_bytes, request.threads = [4 * KIB], [1, 2]
     found = {(c.operation, c.size_bytes, c.threads) for c in Cold().cells(request)}
-    beside = {(operation, variant) for operation, variants in LIMITS.items() for variant in variants}
-    assert {(c.operation, c.variant) for c in Cold().cells(request)} >= beside
-    assert {c.operation for c in Cold().cells(request) if c.variant in {variant for _, variant in beside}} == set(LIMITS)
+    assert {(c.variant, c.operation) for c in Cold().cells(request) if c.variant in OPERATION_OF} == set(OPERATION_OF.items())
     assert found == {("cold-read", 4 * KIB, 1), ("cold-read", 4 * KIB, 2), ("columns", COLUMNS_SIZE, 1), ("range", 64 << 20, 1),
                      ("memory-insert", MEMORY_SIZE, 32), ("memory-read", MEMORY_SIZE, 32)}
-    assert set(LIMITS["cold-read"]) <= set(Cold().labels) and not set(LIMITS["cold-read"]) & set(Targets().labels)
+    assert set(BESIDE_READS) <= set(Cold().labels) and not set(BESIDE_READS) & set(Targets().labels)
     assert set(DURABLE_VALUES) <= set(Targets().labels) and not set(DURABLE_VALUES) & {*Cold().labels, *Core().labels}
     assert all(len({(p.variant, p.size_bytes) for p in block.points}) == 1 for block in Cold().plan(request))
     assert Cold().planned_seconds(request, all_points(Cold().plan(request))) < 45 * 60
@@ -228,7 +227,7 @@ def test_every_operation_does_what_it_says(tmp_path: Path, monkeypatch):
     settings = replace(request.settings, seconds=1, warmup_seconds=0, disk_reserve_bytes=0, device_probe_seconds=0.2)
     options = {**request.options, "dataset_bytes": 16 << 20, "range_value_bytes": size}
     mycnf = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "32M"}
-    request = replace(request, sizes_bytes=[size], variants=["quarry-default", *LIMITS["cold-read"]], rounds=1, settings=settings, options=options, mycnf=mycnf,
+    request = replace(request, sizes_bytes=[size], variants=["quarry-default", *BESIDE_READS], rounds=1, settings=settings, options=options, mycnf=mycnf,
                       plugin=PLUGIN, output=tmp_path / "cold")
     Cold().report(Console(file=io.StringIO()), session.execute(Cold(), request, Console(file=io.StringIO())))
     points = open_run(tmp_path / "cold").points
@@ -236,7 +235,7 @@ def test_every_operation_does_what_it_says(tmp_path: Path, monkeypatch):
     assert set(found) == set(Cold.operations) and len(restarts) >= 5
 
     # What stands beside it: the server sent a value's bytes for each of its reads, and read as many, or its client did.
-    beside = [point for point in points if point["variant"] in LIMITS["cold-read"]]
+    beside = [point for point in points if point["variant"] in BESIDE_READS]
     assert {point["operation"] for point in beside} == {"cold-read"} and len(beside) == 2 * len(request.threads)
     for point in beside:
         bytes_of_values = point["result"]["total_reads"] * size
