@@ -4,12 +4,6 @@
 #include "store/lane.h"
 
 namespace quarry {
-namespace {
-
-/// Longer is no flush but a clock that somebody set.
-constexpr uint64_t kFlushMicrosMax = 60'000'000;
-
-}  // namespace
 
 bool Lane::StartFlush(uint64_t ticket) {
   if (ticket == 0) ticket = LastTicket();
@@ -141,9 +135,7 @@ bool Lane::LeadFlush() {
   ZeroingPolicy& zeroing = *context_->paths[path_number_].zeroing;
   // Beside the writing of zeros every flush takes longer: what that costs those in zeroed space counts, the rest not.
   const bool is_comparable = zeroed_only || active_ == nullptr || !active_->zeroing;
-  if (is_served && is_comparable && files.size() == 1 && statuses[0].ok() && took_micros < kFlushMicrosMax) {
-    zeroing.NoteFlush(zeroed_only, took_micros);
-  }
+  if (is_served && is_comparable && files.size() == 1 && statuses[0].ok()) zeroing.NoteFlush(zeroed_only, took_micros);
   served_flushes_ = is_served && zeroing.Pays(flushed_bytes) ? served_flushes_ + 1 : 0;
   committers_current_ = 0;
   flush_completed_.store(number, std::memory_order_release);

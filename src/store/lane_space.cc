@@ -13,8 +13,6 @@ constexpr uint64_t kAllocationShare = 8;
 constexpr uint64_t kZeroCallBytes = 512ULL << 10;
 /// So many flushes in a row for which zeros pay, before they are written ahead: one says nothing.
 constexpr uint32_t kServedFlushesMin = 4;
-/// Longer is no writing but a clock that somebody set.
-constexpr uint64_t kZeroingMicrosMax = 600'000'000;
 
 }  // namespace
 
@@ -81,9 +79,7 @@ void Lane::ZeroAhead(const std::shared_ptr<SegmentFile>& file) {
   const uint64_t began_micros = context_->env->NowMicros();
   const Status zeroed = WriteZeros(*file, begin, end);
   const uint64_t took_micros = context_->env->NowMicros() - began_micros;
-  if (zeroed.ok() && took_micros < kZeroingMicrosMax) {
-    context_->paths[path_number_].zeroing->NoteZeroing(end - begin, took_micros);
-  }
+  if (zeroed.ok()) context_->paths[path_number_].zeroing->NoteZeroing(end - begin, took_micros);
   bool finish = false;
   {
     MutexLock lock(mutex_);

@@ -8,6 +8,9 @@ namespace {
 constexpr uint32_t kMeanOver = 32;
 /// A sample counts as so many times the mean at most.
 constexpr double kSampleMax = 4;
+/// What takes as long, or less than nothing, is a clock that somebody set.
+constexpr uint64_t kFlushMicrosMax = 60'000'000;
+constexpr uint64_t kZeroingMicrosMax = 600'000'000;
 
 }  // namespace
 
@@ -18,6 +21,7 @@ void ZeroingPolicy::Mean::Add(double sample) {
 }
 
 void ZeroingPolicy::NoteFlush(bool zeroed, uint64_t micros) {
+  if (micros >= kFlushMicrosMax) return;
   MutexLock lock(mutex_);
   (zeroed ? zeroed_micros_ : grown_micros_).Add(static_cast<double>(micros));
   grown_since_ = zeroed ? 0 : grown_since_ + 1;
@@ -27,7 +31,7 @@ void ZeroingPolicy::NoteFlush(bool zeroed, uint64_t micros) {
 }
 
 void ZeroingPolicy::NoteZeroing(uint64_t size_bytes, uint64_t micros) {
-  if (size_bytes == 0) return;
+  if (size_bytes == 0 || micros >= kZeroingMicrosMax) return;
   MutexLock lock(mutex_);
   micros_per_byte_.Add(static_cast<double>(micros) / static_cast<double>(size_bytes));
 }

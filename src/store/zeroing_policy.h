@@ -27,6 +27,8 @@ class ZeroingPolicy {
   /// After so many flushes without zeros one looks again what zeros save.
   static constexpr uint32_t kForgottenAfter = 16384;
 
+  // Durations are differences of a clock that may be set meanwhile: one that cannot be is not counted.
+
   /// A flush took `micros`, and all that it covered lay in zeroed space, or not.
   void NoteFlush(bool zeroed, uint64_t micros) QUARRY_EXCLUDES(mutex_);
   /// Writing and flushing `size_bytes` of zeros took `micros`.

@@ -79,5 +79,18 @@ TEST_F(ZeroingPolicyTest, AClockThatStandsStillDecidesNothing) {
   EXPECT_TRUE(policy_.Pays(ZeroingPolicy::kFlushMaxBytes));
 }
 
+TEST_F(ZeroingPolicyTest, AClockThatWasSetIsNotCounted) {
+  NoteFlushes(false, 100);
+  NoteFlushes(true, 100);
+  for (const uint64_t micros : {uint64_t{600'000'000}, UINT64_MAX}) {
+    NoteFlushes(false, micros);
+    NoteFlushes(true, micros);
+    policy_.NoteZeroing(kMiB, micros);
+  }
+  EXPECT_TRUE(policy_.Pays(4096));  // what zeros take is not known
+  policy_.NoteZeroing(kMiB, 1000);
+  EXPECT_FALSE(policy_.Pays(4096));
+}
+
 }  // namespace
 }  // namespace quarry
