@@ -101,8 +101,8 @@ MYSQL_SYSVAR_ULONGLONG(zeroed_pool_bytes, zeroed_pool_bytes, PLUGIN_VAR_RQCMDARG
                        nullptr, nullptr, DirectoryOptions().zeroed_pool_bytes, 0, kPoolMax, 0);
 MYSQL_SYSVAR_BOOL(
     zeroed_groups, zeroed_groups, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
-    "Zeroed segment space is kept ahead of committers who share their flushes, too. Small values are then "
-    "written twice",
+    "Zeroed segment space is kept ahead of committers who share their flushes, too, where a growing file makes a flush "
+    "several times as long, as with a journal. Small values are then written twice",
     nullptr, nullptr, DirectoryOptions().zeroed_groups);
 MYSQL_SYSVAR_ULONGLONG(recent_cache_bytes, recent_cache_bytes, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Memory for just-written bytes, from which reads are served", nullptr, nullptr,

@@ -81,6 +81,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target-user", default="root", metavar="NAME", help=f"who to be there; the password is taken from ${PASSWORD_VARIABLE}")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the results go (default: build/bench/<experiment>)")
     parser.add_argument("--fresh", action="store_true", help="start anew even when an interrupted run could be resumed")
+    parser.add_argument("--journal", action="store_true", help="the servers' data lie on an ext4 with a journal, made for the run in a file behind a loop device")
 
 
 def chosen(name: str, wanted: list[str], known: list[str]) -> list[str]:
@@ -93,7 +94,7 @@ def chosen(name: str, wanted: list[str], known: list[str]) -> list[str]:
 def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
     """The experiment's own request, with what the command line says instead."""
     changes: dict = {"settings": _settings(request, arguments), "mycnf": {**request.mycnf, **parse_mycnf(arguments.mycnf)}, "plugin": arguments.plugin,
-                     "fresh": arguments.fresh, "output": arguments.output}
+                     "fresh": arguments.fresh, "output": arguments.output, "journal": arguments.journal}
     if arguments.rounds is not None and arguments.rounds < 1:
         raise LabError(f"--rounds must be at least 1 (got {arguments.rounds})")
     if arguments.repeat_noisy is not None:

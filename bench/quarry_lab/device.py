@@ -37,6 +37,14 @@ def device_of(path: str | Path) -> str | None:
     return None
 
 
+def has_journal(name: str | None) -> bool | None:
+    """Whether the ext4 on that device has one; None: another file system, or not to be told."""
+    try:
+        return Path(f"/sys/fs/ext4/{name}/journal_task").read_text().strip() != "<none>"
+    except OSError:
+        return None
+
+
 @dataclass(frozen=True)
 class DeviceCounters:
     """Since boot, by everyone, the file system's own journal included."""

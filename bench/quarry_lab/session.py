@@ -13,6 +13,7 @@ import platform
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import device, stats, sysbench, verdicts
+from . import device, journal, stats, sysbench, verdicts
 from .experiments.base import Bench, Context, Experiment
 from .plan import Block, Point, all_points
 from .progress import RunProgress
@@ -34,10 +35,11 @@ def machine() -> dict:
     """The machine, as far as it bears on the figures."""
     model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
     BUILD.mkdir(parents=True, exist_ok=True)
-    found = subprocess.run(["findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", str(BUILD)], capture_output=True, text=True, check=False)
+    place = DATA if DATA.exists() else BUILD
+    found = subprocess.run(["findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", str(place)], capture_output=True, text=True, check=False)
     return {
         "cpu": model, "processors": len(os.sched_getaffinity(0)), "memory_bytes": device.memory_info()["MemTotal"],
-        "kernel": platform.release(), "file_system": found.stdout.strip(), "device": device.device_of(BUILD),
+        "kernel": platform.release(), "file_system": found.stdout.strip(), "journal": device.has_journal(device.device_of(place)), "device": device.device_of(BUILD),
         "sysbench": sysbench.version(), "commit": commit(),
     }
 
@@ -72,6 +74,8 @@ def left_to_do(experiment: Experiment, request: Request) -> tuple[list[Point], l
 def check(experiment: Experiment, request: Request) -> None:
     """Everything that can be known to be missing, said at once and before any work starts. Raises LabError."""
     missing = experiment.needs(request)
+    if request.journal and (reason := journal.reason_against()):
+        missing.append(reason)
     directory = request.output_directory.absolute()
     place = next(path for path in (directory, *directory.parents) if path.exists())
     free, need = device.free_bytes(place), experiment.disk_bytes(request)
@@ -86,7 +90,8 @@ def print_configuration(console: Console, experiment: Experiment, request: Reque
     info = session["machine"]
     table.add_row("machine", f"{info['cpu']}, {info['processors']} processors shared by server and client, "
                              f"{stats.human_bytes(info['memory_bytes'])} memory ({stats.human_bytes(session['memory']['MemAvailable'])} available)")
-    table.add_row("storage", f"{info['device'] or 'no block device'}: {info['file_system']}; {stats.human_bytes(session['free_disk_bytes'])} free")
+    journaled = {True: ", with a journal", False: ", no journal", None: ""}[info["journal"]]
+    table.add_row("storage", f"{info['device'] or 'no block device'}: {info['file_system']}{journaled}; {stats.human_bytes(session['free_disk_bytes'])} free")
     for key, server in session.get("servers", {}).items():
         plugin = f"; plugin sha256 {server['plugin_sha256'][:12]}" if server.get("plugin_sha256") else ""
         table.add_row(f"server {key}", f"{server['version']}{plugin}")
@@ -101,14 +106,25 @@ def print_configuration(console: Console, experiment: Experiment, request: Reque
 
 
 def sweep(data: Path) -> None:
-    """Ends servers that a run left behind when it was killed, and removes their data and its own files. Only under the lock of `exclusive`."""
+    """Ends servers that a run left behind when it was killed, and removes their data and its own files, a file system that it mounted there too. Only under the lock of `exclusive`."""
     for directory in data.iterdir() if data.exists() else ():
         if not directory.is_dir():
             continue  # of a probe of the device
         left = PrivateServer(directory)
         if left.adopt():
             left.kill()
+    journal.release(data)
     shutil.rmtree(data, ignore_errors=True)
+
+
+@contextmanager
+def data_file_system(request: Request) -> Iterator[None]:
+    """What the servers' data lie on: the tree's own file system, or one with a journal of the run's."""
+    if not request.journal:
+        yield
+        return
+    with journal.mounted(DATA, device.free_bytes(DATA.parent) - request.settings.disk_reserve_bytes):
+        yield
 
 
 def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: list[Block]) -> None:
@@ -163,7 +179,7 @@ def execute(experiment: Experiment, request: Request, console: Console) -> RunDi
         sweep(DATA)
         guess = experiment.planned_seconds(request, left) / max(1, len(left))
         try:
-            with RunProgress(console, request.name, [p.operation for p in left], guess) as progress:
+            with data_file_system(request), RunProgress(console, request.name, [p.operation for p in left], guess) as progress:
                 context = Context(request, run, progress)
                 with experiment.open(context) as bench:
                     session = {"started": time.time(), "machine": machine(), "memory": device.memory_info(),

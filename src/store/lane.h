@@ -129,7 +129,9 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
     uint64_t end_bytes = 0;
   };
   [[nodiscard]] ByteRange ClaimAllocation() QUARRY_REQUIRES(mutex_);
-  [[nodiscard]] std::shared_ptr<SegmentFile> ClaimZeroing() QUARRY_REQUIRES(mutex_);
+  /// A lone flush of so many bytes adds to the budget of zeros.
+  void EarnZeros(uint64_t flushed_bytes) QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] std::shared_ptr<SegmentFile> ClaimZeroing(ZeroingPolicy::Advice advice) QUARRY_REQUIRES(mutex_);
   void ZeroAhead(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] Status WriteZeros(const SegmentFile& file, uint64_t begin_bytes, uint64_t end_bytes);
   [[nodiscard]] Status FinishSealed(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
@@ -168,6 +170,7 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   uint64_t committers_next_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t unflushed_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< written, for the next flush
   uint32_t served_flushes_ QUARRY_GUARDED_BY(mutex_) = 0;   ///< in a row, for which zeros pay
+  uint64_t zeros_budget_bytes_ QUARRY_GUARDED_BY(mutex_) = context_->options.zeroed_pool_bytes;  ///< and at most that
 };
 
 }  // namespace quarry

@@ -13,6 +13,9 @@ constexpr uint64_t kAllocationShare = 8;
 constexpr uint64_t kZeroCallBytes = 512ULL << 10;
 /// So many flushes in a row for which zeros pay, before they are written ahead: one says nothing.
 constexpr uint32_t kServedFlushesMin = 4;
+/// So many bytes of lone flushes allow for a byte of zeros, where those are bound to a budget: 24 KB, which takes 28 KB
+/// of blocks and 5 of InnoDB's, then is written 1.96 times.
+constexpr uint64_t kFlushedPerZero = 2;
 
 }  // namespace
 
@@ -31,7 +34,13 @@ Lane::ByteRange Lane::ClaimAllocation() {
   return {RoundDownToBlock(begin), end};
 }
 
-std::shared_ptr<SegmentFile> Lane::ClaimZeroing() {
+void Lane::EarnZeros(uint64_t flushed_bytes) {
+  if (flushed_bytes > ZeroingPolicy::kFlushMaxBytes) return;  // gets none either
+  zeros_budget_bytes_ =
+      std::min(zeros_budget_bytes_ + flushed_bytes / kFlushedPerZero, context_->options.zeroed_pool_bytes);
+}
+
+std::shared_ptr<SegmentFile> Lane::ClaimZeroing(ZeroingPolicy::Advice advice) {
   const uint64_t pool = RoundDownToBlock(context_->options.zeroed_pool_bytes);
   if (pool == 0 || served_flushes_ < kServedFlushesMin || active_ == nullptr || active_->zeroing ||
       active_->zeroing_failed)
@@ -42,6 +51,8 @@ std::shared_ptr<SegmentFile> Lane::ClaimZeroing() {
   const uint64_t begin = inside ? file.zeroed_end_bytes : position;
   const uint64_t end = std::min(position + pool, RoundDownToBlock(context_->options.segment_size_bytes));
   if (end <= begin || begin - position > pool / 2) return nullptr;
+  if (advice == ZeroingPolicy::Advice::kZerosWithinBudget && zeros_budget_bytes_ < end - begin) return nullptr;
+  zeros_budget_bytes_ -= std::min(zeros_budget_bytes_, end - begin);
   file.zeroing = true;
   file.zeroing_begin_bytes = begin;
   file.zeroing_end_bytes = end;

@@ -194,7 +194,7 @@ TEST_F(StoreEffectsTest, LoneCommittersHitZeroedSpaceAndItsTailIsCutOff) {
 TEST_F(StoreEffectsTest, LargeLoneCommitsGetNoZeros) {
   options_.zeroed_pool_bytes = 4 << 20;
   Open();
-  for (uint64_t i = 0; i < 20; ++i) Append(RandomValue(200 << 10, i));
+  for (uint64_t i = 0; i < 20; ++i) Append(RandomValue(300 << 10, i));
   EXPECT_EQ(directory_->GetCounters().zero_bytes_written, 0U);
   // One among small ones begins their count anew.
   for (uint64_t i = 0; i < 20; ++i) Append(RandomValue(i % 4 == 3 ? 2 << 20 : 24 << 10, i));
@@ -257,28 +257,53 @@ TEST_F(StoreOnADeviceTest, ZerosThatSaveTooLittleAreTriedOnceForAllStores) {
   EXPECT_GT(CountersAfter(50, 8000).zero_bytes_written, 4U << 20);
 }
 
-TEST_F(StoreOnADeviceTest, GroupsGetZerosWhereThatIsAskedFor) {
-  for (const bool groups : {false, true}) {
-    directory_.reset();
-    memory_.PowerCut(UINT64_MAX);
-    options_.home_path = groups ? "/groups" : "/home";
-    options_.zeroed_groups = groups;
-    Open(1000);
+// Twice as long without zeros ahead: a lone committer has them for a part of its flushes, one byte for two at most.
+TEST_F(StoreOnADeviceTest, WhereNoJournalHasToBeCommittedZerosKeepToABudget) {
+  Open(100);
+  const Counters counters = CountersAfter(4000, 8000);
+  const uint64_t flushed_bytes = 4000ULL * 2 * kBlockSizeBytes;
+  EXPECT_LE(counters.zero_bytes_written, (4U << 20) + flushed_bytes / 2);
+  EXPECT_GE(counters.zero_bytes_written, flushed_bytes / 2 - (4U << 20));
+  EXPECT_GT(counters.flushes_zeroed, 1600U);
+  EXPECT_LT(counters.flushes_zeroed, 2600U);
+}
+
+/// Groups of two, 40 of them.
+class StoreWithGroupsTest : public StoreOnADeviceTest {
+ protected:
+  Counters AfterGroups(bool zeroed_groups, uint64_t grown_micros) {
+    options_.zeroed_groups = zeroed_groups;
+    Open(grown_micros);
     Append(RandomValue(10, 1));  // makes the segment
     // Somebody comes during every other flush and waits for the next one: who leads is not alone then.
     bool comes = false;
-    during_flush_ = [&] {
+    during_flush_ = [this, comes]() mutable {
       comes = !comes;
       if (!comes) return;
       UnsyncedExtents unsynced;
       (void)ValueOf(ValueOf(directory_->OpenForAppend({1}, "db/t"))->Append(RandomValue(9000, 7), {}, &unsynced));
       directory_->StartSync(&unsynced);
     };
-    const Counters counters = CountersAfter(40, 24000);
+    const Counters counters = CountersAfter(400, 24000);
     during_flush_ = {};
-    EXPECT_EQ(counters.zero_bytes_written > 0, groups);
-    EXPECT_EQ(counters.flushes_zeroed > 20, groups);
+    return counters;
   }
+};
+
+TEST_F(StoreWithGroupsTest, TheyHaveZerosAheadWhereAJournalHasToBeCommitted) {
+  const Counters counters = AfterGroups(true, 1000);
+  EXPECT_GE(counters.zero_bytes_written, 12U << 20);
+  EXPECT_GT(counters.flushes_zeroed, 300U);
+}
+
+TEST_F(StoreWithGroupsTest, TheyTryThemOnceWhereNoneHasTo) {
+  EXPECT_EQ(AfterGroups(true, 100).zero_bytes_written, 4U << 20);
+}
+
+TEST_F(StoreWithGroupsTest, TheyHaveNoneWhereThatIsNotWanted) {
+  const Counters counters = AfterGroups(false, 1000);
+  EXPECT_EQ(counters.zero_bytes_written, 0U);
+  EXPECT_EQ(counters.flushes_zeroed, 0U);
 }
 
 TEST_F(StoreEffectsTest, TheZeroedTailOfACrashIsCutOffAtStart) {

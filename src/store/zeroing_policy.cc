@@ -36,13 +36,14 @@ void ZeroingPolicy::NoteZeroing(uint64_t size_bytes, uint64_t micros) {
   micros_per_byte_.Add(static_cast<double>(micros) / static_cast<double>(size_bytes));
 }
 
-bool ZeroingPolicy::Pays(uint64_t flush_bytes) const {
-  if (flush_bytes > kFlushMaxBytes) return false;
+ZeroingPolicy::Advice ZeroingPolicy::Advise(uint64_t flush_bytes) const {
+  if (flush_bytes > kFlushMaxBytes) return Advice::kGrow;
   MutexLock lock(mutex_);
   const bool known = std::min(grown_micros_.samples(), zeroed_micros_.samples()) >= kSamplesMin;
-  if (!known || micros_per_byte_.samples() == 0) return true;
+  if (!known || micros_per_byte_.samples() == 0) return Advice::kZeros;
   const double cost_micros = static_cast<double>(flush_bytes) * micros_per_byte_.value();
-  return grown_micros_.value() - zeroed_micros_.value() >= kWorthMin * cost_micros;
+  if (grown_micros_.value() - zeroed_micros_.value() < kWorthMin * cost_micros) return Advice::kGrow;
+  return grown_micros_.value() >= kUnlimitedMin * zeroed_micros_.value() ? Advice::kZeros : Advice::kZerosWithinBudget;
 }
 
 }  // namespace quarry

@@ -196,6 +196,7 @@ def test_reads_of_the_device_that_were_not_made_are_no_limit(monkeypatch):
     """Neither by the device's own count nor by what the server sent may a byte be missing."""
     counters = iter([device.DeviceCounters(0, 0, 0), device.DeviceCounters(9 * 64 * KIB, 0, 0)] * 2)
     monkeypatch.setattr(device, "device_counters", lambda _name: next(counters))
+    monkeypatch.setattr(device, "device_of", lambda _path: "vda")  # a fresh clone has no data directory of the lab's
     bench = object.__new__(cold_bench.ColdBench)
     monkeypatch.setattr(bench, "_load", lambda *_arguments: sysbench.Load("read", "lab", 64 * KIB, 1), raising=False)
     monkeypatch.setattr(bench, "_device_file", lambda: nullcontext(Path("/file")), raising=False)

@@ -1,0 +1,80 @@
+"""The file system with a journal that a run can ask for: made, mounted, used, and gone on every way out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quarry_lab import device, journal, session
+from quarry_lab.cli import main
+from quarry_lab.experiments.core import Core
+from quarry_lab.request import LabError
+
+needs_loop_devices = pytest.mark.skipif(journal.reason_against() is not None, reason=f"needs {journal.reason_against()}")
+SIZE_BYTES = 256 << 20
+
+
+@needs_loop_devices
+def test_it_is_mounted_has_a_journal_and_is_gone_afterwards(tmp_path: Path):
+    place = tmp_path / "data"
+    with journal.mounted(place, SIZE_BYTES):
+        assert place.is_mount() and device.has_journal(device.device_of(place)) is True
+        assert device.free_bytes(place) < SIZE_BYTES
+        (place / "file").write_bytes(b"x" * 4096)
+    assert not place.is_mount() and list(tmp_path.iterdir()) == [place] and not any(place.iterdir())
+    assert str(tmp_path) not in subprocess.run(["losetup", "--list", "--output", "BACK-FILE"], capture_output=True, text=True, check=True).stdout
+
+
+@needs_loop_devices
+def test_an_error_within_leaves_nothing(tmp_path: Path):
+    with pytest.raises(ZeroDivisionError), journal.mounted(tmp_path / "data", SIZE_BYTES):
+        raise ZeroDivisionError
+    assert not (tmp_path / "data").is_mount() and not (tmp_path / "data.ext4").exists()
+
+
+@needs_loop_devices
+def test_what_a_killed_run_left_is_released_before_the_next(tmp_path: Path):
+    place = tmp_path / "data"
+    child = f"""
+import os
+from pathlib import Path
+from quarry_lab import journal
+mounted = journal.mounted(Path({str(place)!r}), {SIZE_BYTES})
+mounted.__enter__()
+(Path({str(place)!r}) / "of the run").write_bytes(b"0")
+os._exit(1)  # as if killed: nothing is cleaned up
+"""
+    assert subprocess.run([sys.executable, "-c", child], check=False).returncode == 1
+    assert place.is_mount() and (place / "of the run").exists()
+    session.sweep(place)
+    assert not place.exists() and not any(tmp_path.iterdir())
+
+
+def test_nothing_is_mounted_over_files(tmp_path: Path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "file").write_bytes(b"0")
+    with pytest.raises(LabError, match="is not empty"), journal.mounted(tmp_path / "data", SIZE_BYTES):
+        pass
+    assert (tmp_path / "data" / "file").exists() and not (tmp_path / "data.ext4").exists()
+
+
+def test_a_machine_that_cannot_says_so_before_any_work(monkeypatch, tmp_path: Path, capsys):
+    monkeypatch.setattr(journal, "_PROGRAMS", ("mke2fs", "no-such-program"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(session, "DATA", tmp_path / "data")
+    assert main(["bench", "--exp", "core", "--scale", "quick", "--journal", "--output", str(tmp_path / "out")]) != 0
+    assert "core needs no-such-program, to make and mount a file system with a journal" in " ".join(capsys.readouterr().out.split())
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "root" in str(journal.reason_against())
+
+
+def test_a_run_with_a_journal_is_not_one_without():
+    request = Core().request("quick")
+    with_journal = Core().request("quick")
+    with_journal.journal = True
+    assert request.identity() != with_journal.identity() and "journal" not in request.identity()
+    assert device.has_journal("no-such-device") is None
