@@ -268,7 +268,7 @@ TEST_F(StoreOnADeviceTest, WhereNoJournalHasToBeCommittedZerosKeepToABudget) {
   EXPECT_LT(counters.flushes_zeroed, 2600U);
 }
 
-/// Groups of two, 40 of them.
+/// Every other flush is of a group.
 class StoreWithGroupsTest : public StoreOnADeviceTest {
  protected:
   Counters AfterGroups(bool zeroed_groups, uint64_t grown_micros) {

@@ -10,8 +10,9 @@
 //
 // Invariants: as long as one side of the comparison is not known, the answer is the last, for that is how it becomes
 // known; where zeros did not pay, what is known of flushes into them is forgotten now and then, so a device that
-// changes is asked again. No answer is more than advice: a file without zeros ahead of it grows. Thread-safety:
-// internally synchronised.
+// changes is asked again. No answer is more than advice: a file without zeros ahead of it grows.
+//
+// Thread-safety: internally synchronised.
 #pragma once
 
 #include <cstdint>
