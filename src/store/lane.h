@@ -129,8 +129,16 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
     uint64_t end_bytes = 0;
   };
   [[nodiscard]] ByteRange ClaimAllocation() QUARRY_REQUIRES(mutex_);
-  /// A lone flush of so many bytes adds to the budget of zeros.
-  void EarnZeros(uint64_t flushed_bytes) QUARRY_REQUIRES(mutex_);
+  /// A flush that is over.
+  struct Flushed {
+    uint64_t size_bytes = 0;
+    uint64_t took_micros = 0;
+    bool alone = false;   ///< of one committer
+    bool zeroed = false;  ///< all of it lay in zeroed space
+    bool tells = false;   ///< what one flush of one file takes
+  };
+  /// Adds to what is known of the device, and to the budget of zeros. The advice is for flushes like this one.
+  ZeroingPolicy::Advice LearnZeroing(const Flushed& flushed) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] std::shared_ptr<SegmentFile> ClaimZeroing(ZeroingPolicy::Advice advice) QUARRY_REQUIRES(mutex_);
   void ZeroAhead(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] Status WriteZeros(const SegmentFile& file, uint64_t begin_bytes, uint64_t end_bytes);

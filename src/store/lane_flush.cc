@@ -131,17 +131,8 @@ bool Lane::LeadFlush() {
   // Alone means that nobody else is on the way either: large values spend their time in writes, not in flushes.
   const bool alone =
       committers_current_ <= 1 && committers_next_ == 0 && (active_ == nullptr || active_->private_in_flight == 0);
-  const bool is_compared = alone || context_->options.zeroed_groups;
-  ZeroingPolicy& zeroing = *context_->paths[path_number_].zeroing;
-  // Beside the writing of zeros every flush takes longer: what that costs those in zeroed space counts, the rest not.
-  const bool is_comparable = zeroed_only || active_ == nullptr || !active_->zeroing;
-  if (is_compared && is_comparable && files.size() == 1 && statuses[0].ok())
-    zeroing.NoteFlush(zeroed_only, took_micros);
-  const ZeroingPolicy::Advice advice = is_compared ? zeroing.Advise(flushed_bytes) : ZeroingPolicy::Advice::kGrow;
-  const bool is_served =
-      advice == ZeroingPolicy::Advice::kZeros || (alone && advice == ZeroingPolicy::Advice::kZerosWithinBudget);
-  served_flushes_ = is_served ? served_flushes_ + 1 : 0;
-  if (alone) EarnZeros(flushed_bytes);
+  const bool tells = files.size() == 1 && statuses[0].ok();
+  const ZeroingPolicy::Advice advice = LearnZeroing({flushed_bytes, took_micros, alone, zeroed_only, tells});
   committers_current_ = 0;
   flush_completed_.store(number, std::memory_order_release);
   const bool next_is_wanted = flush_wanted_ > number;

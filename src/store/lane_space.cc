@@ -34,10 +34,21 @@ Lane::ByteRange Lane::ClaimAllocation() {
   return {RoundDownToBlock(begin), end};
 }
 
-void Lane::EarnZeros(uint64_t flushed_bytes) {
-  if (flushed_bytes > ZeroingPolicy::kFlushMaxBytes) return;  // gets none either
-  zeros_budget_bytes_ =
-      std::min(zeros_budget_bytes_ + flushed_bytes / kFlushedPerZero, context_->options.zeroed_pool_bytes);
+ZeroingPolicy::Advice Lane::LearnZeroing(const Flushed& flushed) {
+  using Advice = ZeroingPolicy::Advice;
+  if (flushed.alone && flushed.size_bytes <= ZeroingPolicy::kFlushMaxBytes) {  // larger ones get none either
+    zeros_budget_bytes_ =
+        std::min(zeros_budget_bytes_ + flushed.size_bytes / kFlushedPerZero, context_->options.zeroed_pool_bytes);
+  }
+  ZeroingPolicy& zeroing = *context_->paths[path_number_].zeroing;
+  const bool is_compared = flushed.alone || context_->options.zeroed_groups;
+  // Beside the writing of zeros every flush takes longer: what that costs those in zeroed space counts, the rest not.
+  const bool is_comparable = flushed.zeroed || active_ == nullptr || !active_->zeroing;
+  if (is_compared && is_comparable && flushed.tells) zeroing.NoteFlush(flushed.zeroed, flushed.took_micros);
+  const Advice advice = is_compared ? zeroing.Advise(flushed.size_bytes) : Advice::kGrow;
+  const bool is_served = advice == Advice::kZeros || (flushed.alone && advice == Advice::kZerosWithinBudget);
+  served_flushes_ = is_served ? served_flushes_ + 1 : 0;
+  return advice;
 }
 
 std::shared_ptr<SegmentFile> Lane::ClaimZeroing(ZeroingPolicy::Advice advice) {
