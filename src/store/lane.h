@@ -140,6 +140,8 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   /// Adds to what is known of the device, and to the budget of zeros. The advice is for flushes like this one.
   ZeroingPolicy::Advice LearnZeroing(const Flushed& flushed) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] std::shared_ptr<SegmentFile> ClaimZeroing(ZeroingPolicy::Advice advice) QUARRY_REQUIRES(mutex_);
+  /// Of what ClaimZeroing gave: by a background thread.
+  void SubmitZeroing(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
   void ZeroAhead(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] Status WriteZeros(const SegmentFile& file, uint64_t begin_bytes, uint64_t end_bytes);
   [[nodiscard]] Status FinishSealed(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);

@@ -149,14 +149,7 @@ bool Lane::LeadFlush() {
     // A tail that stays only costs space until the next start cuts it off.
     context_->maintenance.Submit([lane = shared_from_this(), file] { (void)lane->FinishSealed(file); });
   }
-  if (to_zero != nullptr &&
-      !context_->maintenance.Submit([lane = shared_from_this(), to_zero] { lane->ZeroAhead(to_zero); })) {
-    // The directory is closed: nobody may wait for zeros that will never come.
-    MutexLock lock(mutex_);
-    to_zero->zeroing = false;
-    to_zero->zeroing_failed = true;
-    zeroed_.NotifyAll();
-  }
+  if (to_zero != nullptr) SubmitZeroing(to_zero);
   return next_is_wanted;
 }
 

@@ -70,6 +70,15 @@ std::shared_ptr<SegmentFile> Lane::ClaimZeroing(ZeroingPolicy::Advice advice) {
   return active_;
 }
 
+void Lane::SubmitZeroing(const std::shared_ptr<SegmentFile>& file) {
+  if (context_->maintenance.Submit([lane = shared_from_this(), file] { lane->ZeroAhead(file); })) return;
+  // The directory is closed: nobody may wait for zeros that will never come.
+  MutexLock lock(mutex_);
+  file->zeroing = false;
+  file->zeroing_failed = true;
+  zeroed_.NotifyAll();
+}
+
 Status Lane::WriteZeros(const SegmentFile& file, uint64_t begin_bytes, uint64_t end_bytes) {
   // Through a handle of its own: the kernel tells each handle of a lost write only once, and a flush here must not
   // take the word that is meant for a committer.
