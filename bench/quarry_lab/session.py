@@ -39,8 +39,8 @@ def machine() -> dict:
     found = subprocess.run(["findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", str(place)], capture_output=True, text=True, check=False)
     return {
         "cpu": model, "processors": len(os.sched_getaffinity(0)), "memory_bytes": device.memory_info()["MemTotal"],
-        "kernel": platform.release(), "file_system": found.stdout.strip(), "journal": device.has_journal(device.device_of(place)), "device": device.device_of(BUILD),
-        "sysbench": sysbench.version(), "commit": commit(),
+        "kernel": platform.release(), "file_system": found.stdout.strip(), "journal": device.has_journal(device.device_of(place)),
+        "device": device.device_of(BUILD), "sysbench": sysbench.version(), "commit": commit(),
     }
 
 
@@ -106,7 +106,10 @@ def print_configuration(console: Console, experiment: Experiment, request: Reque
 
 
 def sweep(data: Path) -> None:
-    """Ends servers that a run left behind when it was killed, and removes their data and its own files, a file system that it mounted there too. Only under the lock of `exclusive`."""
+    """
+    Ends servers that a run left behind when it was killed, and removes their data, its own files and a file system that it mounted for them. Only
+    under the lock of `exclusive`.
+    """
     for directory in data.iterdir() if data.exists() else ():
         if not directory.is_dir():
             continue  # of a probe of the device
