@@ -165,7 +165,7 @@ Status StoreImpl::NotFound(SegmentNumber segment) const {
 Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
   const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
   if (segment == nullptr) return NotFound(locator.segment);
-  QUARRY_TRY_ASSIGN(ValueBuffer cached, ReadThroughCache(segment.get(), locator, options));
+  QUARRY_TRY_ASSIGN(ValueBuffer cached, ReadThroughCache(segment.get(), locator, TakeIn::kWhatFits, options));
   if (!cached.empty()) return cached;
   PooledBuffer buffer;
   try {
@@ -181,18 +181,20 @@ Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptio
 Result<ValueBuffer> StoreImpl::ReadIfCached(const Locator& locator, const ReadOptions& options) {
   const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
   if (segment == nullptr) return NotFound(locator.segment);
-  return ReadThroughCache(segment.get(), locator, options);
+  return ReadThroughCache(segment.get(), locator, TakeIn::kWhatIsAskedForAgain, options);
 }
 
 // Empty: the cache has not got it and will not take it in; nothing was read.
-Result<ValueBuffer> StoreImpl::ReadThroughCache(Segment* segment, const Locator& locator, const ReadOptions& options) {
+Result<ValueBuffer> StoreImpl::ReadThroughCache(Segment* segment, const Locator& locator, TakeIn take_in,
+                                                const ReadOptions& options) {
   if (options.skip_cache) return ValueBuffer();
   bool worthwhile = false;
   if (ValueBuffer cached = context_->values.Find(locator, &worthwhile); !cached.empty()) {
     CountRead(locator.value_size_bytes);
     return cached;
   }
-  if (!worthwhile) return ValueBuffer();
+  const bool fits = take_in == TakeIn::kWhatFits && context_->values.HasRoomFor(locator.value_size_bytes);
+  if (!worthwhile && !fits) return ValueBuffer();
   ValueCache::Filling filling = context_->values.Begin(locator, cached_bytes_);
   if (filling.empty()) return ValueBuffer();
   QUARRY_TRY(ReadSegment(segment, locator, 0, options, filling.bytes(), true));

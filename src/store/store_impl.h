@@ -158,7 +158,9 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status WriteManifest(const Binding& binding) QUARRY_REQUIRES(manifest_mutex_);
   [[nodiscard]] ManifestSegment Describe(Segment* segment) const;
   void CheckpointWhenDue(uint64_t appended_bytes);
-  [[nodiscard]] Result<ValueBuffer> ReadThroughCache(Segment* segment, const Locator& locator,
+  /// Who asks for pieces would have a whole value read for it: so only what is asked for again.
+  enum class TakeIn { kWhatIsAskedForAgain, kWhatFits };
+  [[nodiscard]] Result<ValueBuffer> ReadThroughCache(Segment* segment, const Locator& locator, TakeIn take_in,
                                                      const ReadOptions& options);
   [[nodiscard]] Status ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
                                    const ReadOptions& options, std::span<uint8_t> out, bool whole);

@@ -205,6 +205,15 @@ bool ValueCache::Copy(const Locator& locator, uint64_t offset_bytes, std::span<u
 
 // ---- taking in ----
 
+uint64_t ValueCache::ChargeFor(uint64_t value_size_bytes) {
+  return CapacityFor(value_size_bytes) + sizeof(Entry) + kBookkeepingBytes;
+}
+
+bool ValueCache::HasRoomFor(uint64_t value_size_bytes) const {
+  const uint64_t limit = limit_bytes();
+  return value_size_bytes <= limit / kShareOfLargest && used_bytes() + ChargeFor(value_size_bytes) <= limit;
+}
+
 bool ValueCache::ReserveBytes(uint64_t bytes) {
   while (true) {
     uint64_t used = used_bytes_.load(std::memory_order_relaxed);
@@ -245,7 +254,7 @@ ValueCache::Entry* ValueCache::MakeEntry(const Locator& locator, uint64_t capaci
 
 ValueCache::Filling ValueCache::Begin(const Locator& locator, const Tally& tally) {
   const uint64_t capacity = CapacityFor(locator.value_size_bytes);
-  const uint64_t charged = capacity + sizeof(Entry) + kBookkeepingBytes;
+  const uint64_t charged = ChargeFor(locator.value_size_bytes);
   if (charged > limit_bytes()) return {};
   Entry* entry = ReuseEntry(locator, charged, tally);
   if (entry == nullptr) entry = MakeEntry(locator, capacity, charged, tally);

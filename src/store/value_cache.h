@@ -2,9 +2,11 @@
 //
 // What it takes in: a value that is asked for a second time while values of not more than the cache's own size were
 // asked for and missed in between (GhostKeys), and is no longer than an eighth of the cache. So a scan over a large
-// table leaves nothing behind but keys. And a value that was written in the place of one that is in it and was read
-// since (Carry). What it lets go: the oldest first, unless it was used since (up to three rounds), a CLOCK. (Together
-// the ghost and main queues of S3-FIFO; it has no small queue: the first two reads ask the page cache, or the device.)
+// table puts nothing out. While there is room (HasRoomFor) the first time is enough, for who reads the whole value
+// anyway: what a scan leaves there was not used and goes first. And a value that was written in the place of one that
+// is in it and was read since (Carry). What it lets go: the oldest first, unless it was used since (up to three
+// rounds), a CLOCK. (Together the ghost and main queues of S3-FIFO; it has no small queue: in a full cache the first
+// two reads ask the page cache, or the device.)
 //
 // Invariants:
 //  - A value stands under its whole locator: a row whose locator differs in anything is not served by it. Extents never
@@ -68,6 +70,8 @@ class ValueCache {
 
   /// The value, pinned, or an empty buffer; then `worthwhile` says whether it should be taken in by Begin and Publish.
   [[nodiscard]] ValueBuffer Find(const Locator& locator, bool* worthwhile);
+  /// Such a value could be taken in, and nothing had to go for it.
+  [[nodiscard]] bool HasRoomFor(uint64_t value_size_bytes) const;
   /// Copies the bytes from `offset_bytes` on when the value is there. Never a reason to take it in.
   [[nodiscard]] bool Copy(const Locator& locator, uint64_t offset_bytes, std::span<uint8_t> out);
   /// Makes room. Empty when there is none to be made, for too much of it is pinned or in use, or there is no memory.
@@ -126,6 +130,8 @@ class ValueCache {
   };
 
   [[nodiscard]] Shard& ShardOf(uint64_t hash) { return shards_[hash % kShards]; }
+  /// What the entry of such a value counts for in used_bytes_.
+  [[nodiscard]] static uint64_t ChargeFor(uint64_t value_size_bytes);
   [[nodiscard]] Entry* FindPinned(Shard& shard, const Locator& locator) QUARRY_REQUIRES(shard.mutex);
   [[nodiscard]] bool ReserveBytes(uint64_t bytes);
   /// An entry with the memory of one that was forgotten or made room; null: there is none, or its memory has another

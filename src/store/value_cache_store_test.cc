@@ -41,12 +41,11 @@ class CachedStoreTest : public testing::Test {
   std::unique_ptr<StoreDirectoryImpl> directory_;
 };
 
-TEST_F(CachedStoreTest, TheThirdReadTouchesNoSegment) {
+TEST_F(CachedStoreTest, TheSecondReadTouchesNoSegmentWhileThereIsRoom) {
   for (const Codec codec : {Codec::kNone, Codec::kLz4, Codec::kZstd}) {
     const std::vector<uint8_t> value = TextValue(100000, static_cast<uint64_t>(codec));
     const Locator locator = Append(value, codec);
     Reopen();
-    EXPECT_EQ(Read(locator), value);
     EXPECT_EQ(Read(locator), value);
     const Counters before = counters();
     EXPECT_EQ(Read(locator), value);
@@ -57,6 +56,28 @@ TEST_F(CachedStoreTest, TheThirdReadTouchesNoSegment) {
     EXPECT_EQ(counters().cache_hits, 1U);
     EXPECT_EQ(directory_->ListStores().at(0).cached_bytes, counters().cache_bytes);
   }
+}
+
+TEST_F(CachedStoreTest, InAFullCacheTheThirdReadTouchesNoSegment) {
+  options_.value_cache_bytes = 1 << 20;
+  Reopen();
+  std::vector<Locator> others;
+  for (uint64_t i = 0; i < 20; ++i) others.push_back(Append(RandomValue(60000, 100 + i)));
+  const std::vector<uint8_t> value = RandomValue(60000, 1);
+  const Locator locator = Append(value);
+  for (const Locator& other : others) (void)Read(other);
+  const uint64_t admissions = counters().cache_admissions;
+  EXPECT_GT(admissions, 10U);
+  EXPECT_LT(admissions, 17U) << "what fits, and no more";
+  EXPECT_EQ(counters().cache_evictions, 0U) << "for nothing that was asked for once something had to go";
+  const std::vector<uint64_t> expected_reads_from_segment = {1, 1, 0};
+  for (const uint64_t expected : expected_reads_from_segment) {
+    const uint64_t misses = counters().cache_misses;
+    EXPECT_EQ(Read(locator), value);
+    EXPECT_EQ(counters().cache_misses - misses, expected);
+  }
+  EXPECT_EQ(counters().cache_admissions, admissions + 1);
+  EXPECT_EQ(counters().cache_evictions, 1U);
 }
 
 TEST_F(CachedStoreTest, TwoReadersShareTheBytes) {
@@ -195,7 +216,7 @@ TEST_F(CachedStoreTest, TheSizeMovesWhileValuesAreRead) {
   EXPECT_EQ(counters().cache_hits, hits);
   ASSERT_OK(directory_->SetValueCacheBytes(8 << 20));
   for (int read = 0; read < 3; ++read) EXPECT_EQ(Read(locator), value);
-  EXPECT_EQ(counters().cache_hits, hits + 1);
+  EXPECT_EQ(counters().cache_hits, hits + 2);
   EXPECT_EQ(directory_->SetValueCacheBytes(kValueCacheMaxBytes + 1).code(), StatusCode::kInvalidArgument);
 }
 

@@ -69,8 +69,12 @@ class ValueCacheTest : public testing::Test {
     bool worthwhile = false;
     ValueBuffer found = cache_.Find(locator, &worthwhile);
     if (was_hit != nullptr) *was_hit = !found.empty();
-    if (!found.empty() || !worthwhile) return found;
-    return Take(locator);
+    if (!found.empty()) return found;
+    return worthwhile || cache_.HasRoomFor(locator.value_size_bytes) ? Take(locator) : ValueBuffer();
+  }
+  /// Until there is no room for such a value any more; nobody asks for what is taken in.
+  void FillUp(uint64_t value_size_bytes) {
+    for (uint64_t i = 100000; cache_.HasRoomFor(value_size_bytes); ++i) (void)Take(MakeLocator(i, value_size_bytes));
   }
   ValueBuffer Take(const Locator& locator) {
     ValueCache::Filling filling = cache_.Begin(locator, tally_);
@@ -89,11 +93,33 @@ class ValueCacheTest : public testing::Test {
   ValueCache cache_{&counters_};
 };
 
-TEST_F(ValueCacheTest, TakesInWhatIsAskedForAgainAndHandsOutTheSameBytes) {
+TEST_F(ValueCacheTest, TakesInWhatThereIsRoomForAndThenWhatIsAskedForAgain) {
+  Limit(2 * kMiB);
+  for (uint64_t i = 0; i < 20; ++i) {
+    EXPECT_FALSE(Read(MakeLocator(i, 80 << 10)).empty());
+    EXPECT_TRUE(IsCached(MakeLocator(i, 80 << 10)));
+  }
+  FillUp(80 << 10);
+  const uint64_t admissions = counters_.Snapshot().cache_admissions;
+  const Locator late = MakeLocator(50, 80 << 10);
+  EXPECT_TRUE(Read(late).empty());
+  EXPECT_EQ(counters_.Snapshot().cache_admissions, admissions);
+  EXPECT_EQ(counters_.Snapshot().cache_evictions, 0U);
+  EXPECT_FALSE(Read(late).empty());
+  EXPECT_EQ(counters_.Snapshot().cache_admissions, admissions + 1);
+  EXPECT_EQ(counters_.Snapshot().cache_evictions, 1U);
+  EXPECT_TRUE(IsCached(late));
+}
+
+TEST_F(ValueCacheTest, HandsOutTheSameBytesToAll) {
   Limit(8 * kMiB);
   const Locator locator = MakeLocator(1, 64 << 10);
-  EXPECT_TRUE(Read(locator).empty());
-  EXPECT_FALSE(Read(locator).empty());
+  bool worthwhile = false;
+  EXPECT_TRUE(cache_.Find(locator, &worthwhile).empty());
+  EXPECT_FALSE(worthwhile) << "by itself once is not enough";
+  EXPECT_TRUE(cache_.Find(locator, &worthwhile).empty());
+  EXPECT_TRUE(worthwhile);
+  (void)Take(locator);
   bool hit = false;
   const ValueBuffer first = Read(locator, &hit);
   EXPECT_TRUE(hit);
@@ -134,16 +160,22 @@ TEST_F(ValueCacheTest, AScanLeavesTheHotSetAlone) {
   Limit(8 * kMiB);
   std::vector<Locator> hot;
   for (uint64_t i = 0; i < 80; ++i) hot.push_back(MakeLocator(i, 64 << 10));
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 4; ++round) {
     for (const Locator& locator : hot) (void)Read(locator);
   }
-  const uint64_t admissions = counters_.Snapshot().cache_admissions;
-  EXPECT_EQ(admissions, hot.size());
-  for (int scan = 0; scan < 2; ++scan) {
-    for (uint64_t i = 1000; i < 2000; ++i) (void)Read(MakeLocator(i, 64 << 10));  // 64 MiB through a cache of 8
+  EXPECT_EQ(counters_.Snapshot().cache_admissions, hot.size());
+  for (const uint64_t scan : {1000, 10000}) {
+    for (uint64_t i = scan; i < scan + 1000; ++i) (void)Read(MakeLocator(i, 64 << 10));  // 64 MiB through a cache of 8
   }
-  EXPECT_EQ(counters_.Snapshot().cache_admissions, admissions);
+  const uint64_t admissions = counters_.Snapshot().cache_admissions;
+  EXPECT_GT(admissions, hot.size());
+  EXPECT_LE(admissions, 8 * kMiB / (64 << 10)) << "what there was room for";
   EXPECT_EQ(counters_.Snapshot().cache_evictions, 0U);
+  // What the scans left is what goes when others come to stay.
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t i = 5000; i < 5020; ++i) (void)Read(MakeLocator(i, 64 << 10));
+  }
+  EXPECT_EQ(counters_.Snapshot().cache_admissions, admissions + 20);
   for (const Locator& locator : hot) EXPECT_TRUE(IsCached(locator));
 }
 
@@ -185,7 +217,8 @@ TEST_F(ValueCacheTest, ALargeValueIsNeverWorthwhile) {
   Limit(8 * kMiB);
   for (int read = 0; read < 5; ++read) EXPECT_TRUE(Read(MakeLocator(1, kMiB + 1)).empty());
   EXPECT_EQ(cache_.used_bytes(), 0U);
-  EXPECT_TRUE(Read(MakeLocator(2, kMiB / 2)).empty());
+  EXPECT_FALSE(cache_.HasRoomFor(kMiB + 1));
+  EXPECT_TRUE(cache_.HasRoomFor(kMiB / 2));
   EXPECT_FALSE(Read(MakeLocator(2, kMiB / 2)).empty());
 }
 
