@@ -56,6 +56,8 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/benchmarks.md); repeatable")
     _add_run_options(bench)
     bench.add_argument("--baseline-plugin", type=Path, metavar="SO", help="also measure this build of the plugin, in a second server")
+    bench.add_argument("--apart", action="store_true",
+                       help="clients on the last processor, servers on the others: what a statement costs the server, with less of the scheduler's chance")
     lab = verbs.add_parser("lab", help="run the published experiments and write one report", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     lab.add_argument("--scale", choices=SCALES, default="normal",
                      help="quick: one short round of everything, for a look; normal: fair rounds, about two and a half hours; full: a larger grid, five rounds, both payloads")
@@ -145,6 +147,10 @@ def bench_request(experiment: Experiment, arguments: argparse.Namespace) -> Requ
     request = with_target(experiment, request, arguments)
     if arguments.engines:
         request.variants = chosen("--engines", arguments.engines, list(experiment.labels))
+    if arguments.apart:
+        if not experiment.takes_apart:
+            raise LabError(f"{experiment.name} takes no --apart (those that do: {', '.join(k for k, e in sorted(EXPERIMENTS.items()) if e.takes_apart)})")
+        request.apart = True
     if arguments.baseline_plugin:
         request.baseline_plugin = arguments.baseline_plugin
         if "quarry-baseline" not in request.variants:

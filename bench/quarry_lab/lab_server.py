@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pymysql
 
-from . import device
+from . import device, processors
 from .connected import ConnectedServer
 from .request import LabError
 from .server import PrivateServer
@@ -93,13 +93,13 @@ class LabServer(ConnectedServer):
     """One server of a run. Externally synchronised. `key` is the name that variants refer to ('main', 'baseline')."""
 
     def __init__(self, key: str, directory: Path, plugin: Path | None, rocksdb: bool, extra: dict[str, str], paths: tuple[Path, ...] = (),
-                 cgroup: Path | None = None, environment: dict[str, str] | None = None, plugins: tuple[str, ...] = ()):
+                 cgroup: Path | None = None, environment: dict[str, str] | None = None, plugins: tuple[str, ...] = (), only_on: frozenset[int] | None = None):
         """
         paths: directories that `extra` names, made empty for each start and removed in the end. cgroup, environment: PrivateServer's.
-        plugins: more of the server's own to load, e.g. handlersocket.
+        plugins: more of the server's own to load, e.g. handlersocket. only_on: the processors that it may use.
         """
         self.paths, self.cgroup, self.environment = paths, cgroup, environment or {}
-        self.plugins = plugins
+        self.plugins, self.only_on = plugins, only_on
         self.key, self.directory, self.plugin, self.rocksdb, self.extra = key, Path(directory), plugin, rocksdb, extra
         self.server: PrivateServer | None = None
         self.datasets: dict[tuple[str, int, str], str] = {}  # (variant, size, setting) -> what is loaded; forgotten with the data directory
@@ -130,13 +130,19 @@ class LabServer(ConnectedServer):
         self._remove_data()
         for path in self.paths:
             path.mkdir(parents=True)
-        self.server.start()
+        self._start_process()
         self.datasets = {}
         self._io_device = device.device_of(self.directory)
         self._connect()
         self.execute(f"CREATE DATABASE {DATABASE}")
         self.execute(f"USE {DATABASE}")
         self.verify_pinned()
+
+    def _start_process(self) -> None:
+        assert self.server
+        self.server.start()
+        if self.only_on:
+            processors.place(self.pid, self.only_on)
 
     def _connect(self) -> None:
         self._connection = pymysql.connect(unix_socket=self.socket, user="root", autocommit=True, charset="utf8mb4", read_timeout=900, write_timeout=900)
@@ -148,7 +154,7 @@ class LabServer(ConnectedServer):
         self.server.stop()
         for path in (self.directory, *self.paths):
             device.drop_page_cache(path)
-        self.server.start()
+        self._start_process()
         self._connect()
         self.execute(f"USE {DATABASE}")
         self.verify_pinned()

@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import processors
+
 NOISE_CPUS_MAX = 0.10
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PF_KTHREAD = 0x00200000
@@ -78,7 +80,7 @@ def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_se
 
     result = {
         "seconds": round(seconds, 3),
-        "processors": len(os.sched_getaffinity(0)),
+        "processors": len(processors.AVAILABLE),
         "server_cpus": cpus(own),
         "client_cpus": cpus(children),
         "kernel_cpus": cpus(kernel),

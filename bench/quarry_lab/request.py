@@ -67,6 +67,7 @@ class Request:
     output: Path | None = None
     fresh: bool = False
     journal: bool = False  # the servers' data lie on a file system with a journal, made for the run
+    apart: bool = False  # servers and clients have processors of their own (processors.py)
     repeat_seconds_max: float = 0.0  # spent on measuring noisy points again
 
     @property
@@ -79,7 +80,7 @@ class Request:
             "name": self.name, "operations": self.operations, "sizes_bytes": self.sizes_bytes, "threads": self.threads,
             "variants": self.variants, "rounds": self.rounds, "seed": self.seed, "scale": self.scale, "payload": self.payload,
             "settings": asdict(self.settings), "options": self.options, "mycnf": self.mycnf, "target": self.target and self.target.text,
-            **({"journal": True} if self.journal else {}),
+            **({"journal": True} if self.journal else {}), **({"apart": True} if self.apart else {}),
         }
 
 

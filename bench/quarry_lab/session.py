@@ -8,7 +8,6 @@ An interrupted run (Ctrl-C, a crash) keeps its points; the same request resumes 
 from __future__ import annotations
 
 import fcntl
-import os
 import platform
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import device, journal, stats, sysbench, verdicts
+from . import device, journal, processors, stats, sysbench, verdicts
 from .experiments.base import Bench, Context, Experiment
 from .plan import Block, Point, all_points
 from .progress import RunProgress
@@ -38,7 +37,7 @@ def machine() -> dict:
     place = DATA if DATA.exists() else BUILD
     found = subprocess.run(["findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", str(place)], capture_output=True, text=True, check=False)
     return {
-        "cpu": model, "processors": len(os.sched_getaffinity(0)), "memory_bytes": device.memory_info()["MemTotal"],
+        "cpu": model, "processors": len(processors.AVAILABLE), "memory_bytes": device.memory_info()["MemTotal"],
         "kernel": platform.release(), "file_system": found.stdout.strip(), "journal": device.has_journal(device.device_of(place)),
         "device": device.device_of(BUILD), "sysbench": sysbench.version(), "commit": commit(),
     }
@@ -76,6 +75,8 @@ def check(experiment: Experiment, request: Request) -> None:
     missing = experiment.needs(request)
     if request.journal and (reason := journal.reason_against()):
         missing.append(reason)
+    if request.apart and (reason := processors.reason_against()):
+        missing.append(reason)
     directory = request.output_directory.absolute()
     place = next(path for path in (directory, *directory.parents) if path.exists())
     free, need = device.free_bytes(place), experiment.disk_bytes(request)
@@ -88,7 +89,8 @@ def check(experiment: Experiment, request: Request) -> None:
 def print_configuration(console: Console, experiment: Experiment, request: Request, session: dict, left: int, total: int) -> None:
     table = Table(show_header=False, box=None, padding=(0, 1))
     info = session["machine"]
-    table.add_row("machine", f"{info['cpu']}, {info['processors']} processors shared by server and client, "
+    shared = "divided" if request.apart else "shared"
+    table.add_row("machine", f"{info['cpu']}, {info['processors']} processors {shared} by server and client, "
                              f"{stats.human_bytes(info['memory_bytes'])} memory ({stats.human_bytes(session['memory']['MemAvailable'])} available)")
     journaled = {True: ", with a journal", False: ", no journal", None: ""}[info["journal"]]
     table.add_row("storage", f"{info['device'] or 'no block device'}: {info['file_system']}{journaled}; {stats.human_bytes(session['free_disk_bytes'])} free")
@@ -189,8 +191,9 @@ def execute(experiment: Experiment, request: Request, console: Console) -> RunDi
                                "free_disk_bytes": device.free_bytes(run.path), **bench.describe()}
                     run.add_session(session)
                     print_configuration(console, experiment, request, session, len(left), len(points))
-                    measure_all(bench, context, experiment, experiment.plan(request))
-                    repeat_noisy(bench, context, experiment, experiment.plan(request), request.repeat_seconds_max)
+                    with processors.clients_apart(request.apart):
+                        measure_all(bench, context, experiment, experiment.plan(request))
+                        repeat_noisy(bench, context, experiment, experiment.plan(request), request.repeat_seconds_max)
             run.finish()
         finally:
             sweep(DATA)

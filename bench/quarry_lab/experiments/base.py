@@ -23,6 +23,7 @@ A new experiment is a subclass of Experiment in a module of its own, listed in e
     payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
 
     takes_target          whether --target's server is measured too (with on_target(keys, engines)); the others say that they leave it out
+    takes_apart           whether `--apart` can give its servers and clients processors of their own
 
 A Bench measures: describe() says what runs (recorded in run.json for every session), begin(block)/end(block) set up and remove what the
 block's points share, measure(point) returns the record of one point. A record is a dictionary that holds at least
@@ -109,6 +110,7 @@ class Experiment(ABC):
     reference: ClassVar[str]
     payloads: ClassVar[tuple[str, ...]] = ("random",)
     takes_target: ClassVar[bool] = False
+    takes_apart: ClassVar[bool] = False
 
     # --- what to run ---
     @property

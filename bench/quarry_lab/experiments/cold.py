@@ -43,6 +43,7 @@ class Cold(TableExperiment):
     operations = OPERATIONS
     reference = INNODB
     takes_target = False
+    takes_apart = False
 
     @property
     def labels(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from rich.table import Table
 
-from .. import device, sysbench, target
+from .. import device, processors, sysbench, target
 from ..cells import CellKey, Cells
 from ..lab_server import PINNED, LabServer, file_sha256, normal
 from ..payload import KINDS, Payload
@@ -39,6 +39,7 @@ class TableExperiment(Experiment):
     payloads: ClassVar[tuple[str, ...]] = KINDS
 
     takes_target: ClassVar[bool] = True
+    takes_apart: ClassVar[bool] = True
 
     @property
     def labels(self) -> dict[str, str]:
@@ -108,7 +109,8 @@ def make_servers(variants: list[Variant], request: Request, cache_bytes: int | N
         plugin = builds[key] if any(v.needs_plugin for v in mine) else None
         extra = {**(value_cache(request, cache_bytes) if plugin else {}), **request.mycnf}
         plugins = ("ha_blackhole",) if any(v.engine == "BLACKHOLE" for v in mine) else ()
-        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), extra, cgroup=cgroup, plugins=plugins)
+        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), extra, cgroup=cgroup, plugins=plugins,
+                                 only_on=processors.SERVERS if request.apart else None)
     return servers
 
 
