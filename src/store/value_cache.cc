@@ -167,8 +167,7 @@ ValueCache::Entry* ValueCache::FindPinned(Shard& shard, const Locator& locator) 
 
 ValueBuffer ValueCache::Find(const Locator& locator, bool* worthwhile) {
   *worthwhile = false;
-  const uint64_t limit = limit_bytes();
-  if (limit == 0) return {};
+  if (limit_bytes() == 0) return {};
   const uint64_t hash = HashOf(locator);
   Shard& shard = ShardOf(hash);
   Entry* entry = nullptr;
@@ -176,7 +175,7 @@ ValueBuffer ValueCache::Find(const Locator& locator, bool* worthwhile) {
     MutexLock lock(shard.mutex);
     entry = FindPinned(shard, locator);
   }
-  if (entry == nullptr && locator.value_size_bytes <= limit / kShareOfLargest) {
+  if (entry == nullptr && IsSmallEnough(locator.value_size_bytes)) {
     MutexLock lock(ghosts_mutex_);
     *worthwhile = ghosts_.SeenBefore(hash, locator.value_size_bytes);
   }
@@ -205,13 +204,14 @@ bool ValueCache::Copy(const Locator& locator, uint64_t offset_bytes, std::span<u
 
 // ---- taking in ----
 
-uint64_t ValueCache::ChargeFor(uint64_t value_size_bytes) {
-  return CapacityFor(value_size_bytes) + sizeof(Entry) + kBookkeepingBytes;
+uint64_t ValueCache::ChargeFor(uint64_t capacity_bytes) { return capacity_bytes + sizeof(Entry) + kBookkeepingBytes; }
+
+bool ValueCache::IsSmallEnough(uint64_t value_size_bytes) const {
+  return value_size_bytes <= limit_bytes() / kShareOfLargest;
 }
 
 bool ValueCache::HasRoomFor(uint64_t value_size_bytes) const {
-  const uint64_t limit = limit_bytes();
-  return value_size_bytes <= limit / kShareOfLargest && used_bytes() + ChargeFor(value_size_bytes) <= limit;
+  return IsSmallEnough(value_size_bytes) && used_bytes() + ChargeFor(CapacityFor(value_size_bytes)) <= limit_bytes();
 }
 
 bool ValueCache::ReserveBytes(uint64_t bytes) {
@@ -254,7 +254,7 @@ ValueCache::Entry* ValueCache::MakeEntry(const Locator& locator, uint64_t capaci
 
 ValueCache::Filling ValueCache::Begin(const Locator& locator, const Tally& tally) {
   const uint64_t capacity = CapacityFor(locator.value_size_bytes);
-  const uint64_t charged = ChargeFor(locator.value_size_bytes);
+  const uint64_t charged = ChargeFor(capacity);
   if (charged > limit_bytes()) return {};
   Entry* entry = ReuseEntry(locator, charged, tally);
   if (entry == nullptr) entry = MakeEntry(locator, capacity, charged, tally);
@@ -283,8 +283,7 @@ ValueBuffer ValueCache::Publish(Filling filling) {
 }
 
 void ValueCache::Carry(const Locator& replaced, const Locator& by, std::span<const uint8_t> value, const Tally& tally) {
-  const uint64_t limit = limit_bytes();
-  if (limit == 0 || value.size() != by.value_size_bytes || value.size() > limit / kShareOfLargest) return;
+  if (limit_bytes() == 0 || value.size() != by.value_size_bytes || !IsSmallEnough(value.size())) return;
   uint8_t uses = 0;
   {
     Shard& shard = ShardOf(HashOf(replaced));

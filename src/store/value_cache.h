@@ -130,8 +130,10 @@ class ValueCache {
   };
 
   [[nodiscard]] Shard& ShardOf(uint64_t hash) { return shards_[hash % kShards]; }
-  /// What the entry of such a value counts for in used_bytes_.
-  [[nodiscard]] static uint64_t ChargeFor(uint64_t value_size_bytes);
+  /// What an entry with so much memory for its value counts for in used_bytes_.
+  [[nodiscard]] static uint64_t ChargeFor(uint64_t capacity_bytes);
+  /// For the cache as it is: a longer one is never taken in.
+  [[nodiscard]] bool IsSmallEnough(uint64_t value_size_bytes) const;
   [[nodiscard]] Entry* FindPinned(Shard& shard, const Locator& locator) QUARRY_REQUIRES(shard.mutex);
   [[nodiscard]] bool ReserveBytes(uint64_t bytes);
   /// An entry with the memory of one that was forgotten or made room; null: there is none, or its memory has another
