@@ -81,6 +81,7 @@ constexpr Entry kEntries[] = {
     QUARRY_OWN(heads_kept),
     QUARRY_CORE(padding_bytes_written),
     QUARRY_CORE(page_cache_hits),
+    QUARRY_CORE(page_cache_losses),
     QUARRY_CORE(parts_compressed),
     QUARRY_CORE(parts_encrypted),
     QUARRY_CORE(parts_decrypted),

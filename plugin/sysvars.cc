@@ -70,7 +70,8 @@ MYSQL_THDVAR_UINT(read_batch_bytes, PLUGIN_VAR_RQCMDARG,
 MYSQL_THDVAR_UINT(
     page_cache_pct, PLUGIN_VAR_RQCMDARG,
     "Of values that are in no cache, per cent that are read through the operating system's page cache and "
-    "stay in it; the others are read around it. 100: all go through it. 0: none, and it is not asked",
+    "stay in it, or fewer while they do not stay; the others are read around it. 100: all go through it. 0: none, and "
+    "it is not asked",
     nullptr, nullptr, kPageCacheDefaultPct, 0, 100, 0);
 MYSQL_THDVAR_UINT(write_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "Bytes of one write call, and of the buffer behind it, when a value is written", nullptr, nullptr,

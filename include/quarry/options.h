@@ -57,7 +57,8 @@ struct ReadOptions {
       kReadBatchDefaultBytes;  ///< quarry_read_batch_bytes: bytes of stored parts asked for in one submission
   bool skip_cache = false;  ///< for those who ask what the segment holds: the value cache is neither asked nor filled
   /// quarry_page_cache_pct: of what neither cache holds, so many per cent are read through the page cache and stay in
-  /// it; the rest goes around it. 100: everything goes through it. 0: nothing, and it is not asked either.
+  /// it, or fewer while they are gone before they are read again; the rest goes around it. 100: everything goes through
+  /// it. 0: nothing, and it is not asked either.
   uint32_t page_cache_pct = kPageCacheDefaultPct;
 };
 

@@ -29,6 +29,7 @@ enum class Counter : uint8_t {
   kReadSubmissions,
   kDirectReadSubmissions,
   kPageCacheHits,
+  kPageCacheLosses,
   kFlushes,
   kCommittersFlushed,
   kFlushesZeroed,

@@ -5,11 +5,12 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
-#include "base/split_mix.h"
 #include "codec/codec.h"
 #include "format/part_cipher.h"
 #include "store/layout.h"
+#include "store/locator_hash.h"
 
 namespace quarry {
 namespace {
@@ -89,6 +90,7 @@ Status SegmentReader::ReadFile(ReadableFile* file, std::span<const ReadRequest> 
     const uint64_t end = requests.back().offset_bytes + requests.back().out.size();
     const std::optional<bool> is_cached = file->IsInPageCache(begin, end - begin);
     if (is_cached.value_or(false)) context_->counters.Add(Counter::kPageCacheHits);
+    if (is_cached) NoteInPageCache(*is_cached);
     // Where nobody can tell, what is in the page cache would be read from the device again and again.
     if (is_cached.value_or(true)) return file->ReadBatch(requests);
   }
@@ -99,16 +101,23 @@ Status SegmentReader::ReadFile(ReadableFile* file, std::span<const ReadRequest> 
       return Status::Ok();
     }
   }
-  return file->ReadBatch(requests);
+  QUARRY_TRY(file->ReadBatch(requests));
+  if (is_whole_) context_->page_cache_share.NotePut(HashOf(locator_));
+  return Status::Ok();
 }
 
 bool SegmentReader::GoesThroughPageCache() {
-  if (!goes_through_page_cache_) {
-    // Spread over the reads without a pattern that theirs could fall in with.
-    const uint64_t draw = context_->page_cache_draws.fetch_add(1, std::memory_order_relaxed);
-    goes_through_page_cache_ = SplitMixWord(draw * kSplitMixStep) % 100 < page_cache_pct_;
-  }
+  if (!goes_through_page_cache_) goes_through_page_cache_ = context_->page_cache_share.Draw(page_cache_pct_);
   return *goes_through_page_cache_;
+}
+
+void SegmentReader::NoteInPageCache(bool is_cached) {
+  if (!is_whole_ || std::exchange(asked_page_cache_, true)) return;
+  if (is_cached) {
+    context_->page_cache_share.NoteFound(HashOf(locator_));
+  } else if (context_->page_cache_share.NoteMissed(HashOf(locator_))) {
+    context_->counters.Add(Counter::kPageCacheLosses);
+  }
 }
 
 Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests) {
@@ -145,6 +154,7 @@ Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<co
 }
 
 Status SegmentReader::ReadWhole(std::span<uint8_t> out) {
+  is_whole_ = true;
   QUARRY_TRY(CheckLocator());
   Status status;
   bool done = false;

@@ -50,6 +50,8 @@ class SegmentReader {
   [[nodiscard]] Status ReadFile(ReadableFile* file, std::span<const ReadRequest> requests);
   /// Whether what no cache holds is to stay in the page cache: decided once for each extent.
   [[nodiscard]] bool GoesThroughPageCache();
+  /// The first submission's bytes were in the page cache, or were not. Pieces teach nothing of whole values.
+  void NoteInPageCache(bool is_cached);
   /// False: this file has no such reads, and nothing was read.
   [[nodiscard]] Result<bool> ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests);
   [[nodiscard]] Status Corruption(const std::string& what) const;
@@ -61,6 +63,8 @@ class SegmentReader {
   const uint64_t batch_bytes_;
   const uint32_t page_cache_pct_;
   std::optional<bool> goes_through_page_cache_;
+  bool is_whole_ = false;  ///< the whole value is wanted
+  bool asked_page_cache_ = false;
   bool missed_recent_ = false;
   std::optional<uint64_t> place_bytes_;  ///< of the extent in the file, once it was needed
 

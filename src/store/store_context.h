@@ -17,6 +17,7 @@
 #include "store/flush_threads.h"
 #include "store/maintenance.h"
 #include "store/map_cache.h"
+#include "store/page_cache_share.h"
 #include "store/recent_cache.h"
 #include "store/value_cache.h"
 #include "store/zeroing_policy.h"
@@ -77,7 +78,7 @@ struct StoreContext {
   BufferPool write_buffers;
   BufferPool read_buffers;
   DirectBuffers direct_buffers;
-  std::atomic<uint64_t> page_cache_draws{0};
+  PageCacheShare page_cache_share;
   ChunkSupply chunk_supply;
   RecentCache recent;
   ValueCache values;

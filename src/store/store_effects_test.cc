@@ -87,22 +87,45 @@ TEST_F(StoreEffectsTest, ThePageCacheShareSaysHowManyReadsGoAroundIt) {
   options_.recent_cache_bytes = 0;
   options_.value_cache_bytes = 0;
   Open();
-  const std::vector<uint8_t> value = RandomValue(100000, 1);
-  const Locator locator = Append(value, {.write_batch_bytes = 64U << 10});  // longer: it is not kept in a chunk
-  const auto around = [&](uint32_t pct, int reads) {
+  constexpr size_t kReads = 1000;
+  std::vector<Locator> locators;
+  // Longer than the batch: they are not kept in a chunk.
+  for (uint64_t i = 0; i < kReads; ++i) {
+    locators.push_back(Append(RandomValue(kBatchMinBytes + 1, i), {.write_batch_bytes = kBatchMinBytes}));
+  }
+  const auto around = [&](uint32_t pct) {
     const Counters before = directory_->GetCounters();
-    for (int i = 0; i < reads; ++i) {
-      EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator, {.page_cache_pct = pct})), value);
+    for (size_t i = 0; i < kReads; ++i) {
+      EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locators[i], {.page_cache_pct = pct})),
+                RandomValue(kBatchMinBytes + 1, i));
     }
     const Counters after = directory_->GetCounters();
-    EXPECT_EQ(after.read_submissions - before.read_submissions, static_cast<uint64_t>(reads));
+    EXPECT_EQ(after.read_submissions - before.read_submissions, kReads);
     return after.direct_read_submissions - before.direct_read_submissions;
   };
-  EXPECT_EQ(around(100, 50), 0U);
-  EXPECT_EQ(around(0, 50), 50U);
-  const uint64_t most = around(10, 1000);
+  EXPECT_EQ(around(100), 0U);
+  EXPECT_EQ(around(0), kReads);
+  const uint64_t most = around(10);
   EXPECT_GT(most, 850U);
   EXPECT_LT(most, 950U);
+  // This environment's page cache keeps nothing, which shows when the values are read again.
+  for (int round = 0; round < 10; ++round) (void)around(10);
+  EXPECT_GT(around(10), 985U);
+  EXPECT_GT(directory_->GetCounters().page_cache_losses, 10U);
+}
+
+TEST_F(StoreEffectsTest, PiecesOfValuesTeachNothingOfThePageCache) {
+  options_.recent_cache_bytes = 0;
+  options_.value_cache_bytes = 0;
+  Open();
+  std::vector<uint8_t> piece(100);
+  for (uint64_t i = 0; i < 100; ++i) {
+    const Locator locator = Append(RandomValue(100000, i), {.write_batch_bytes = kBatchMinBytes});
+    for (int round = 0; round < 20; ++round) {
+      ASSERT_OK(directory_->ReadRange(locator, 5000, {.page_cache_pct = 99}, piece));
+    }
+  }
+  EXPECT_EQ(directory_->GetCounters().page_cache_losses, 0U);
 }
 
 TEST_F(StoreEffectsTest, ReadsAroundThePageCacheGiveTheSameBytes) {

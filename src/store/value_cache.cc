@@ -8,6 +8,8 @@
 
 #include <sys/mman.h>
 
+#include "store/locator_hash.h"
+
 namespace quarry {
 namespace {
 
@@ -17,14 +19,6 @@ constexpr uint64_t kBehindBytes = 1;
 constexpr uint64_t kBookkeepingBytes = 96;
 
 uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
-
-uint64_t HashOf(const Locator& locator) {
-  uint64_t hash = locator.store.value * 0x9e3779b97f4a7c15ULL;
-  hash = (hash ^ (hash >> 32U) ^ locator.segment.value) * 0xff51afd7ed558ccdULL;
-  hash = (hash ^ (hash >> 33U) ^ locator.offset_bytes) * 0xc4ceb9fe1a85ec53ULL;
-  hash = (hash ^ (hash >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  return hash ^ (hash >> 31U);
-}
 
 constexpr uint64_t kPageBytes = 4096;
 /// Shorter values come from malloc.
