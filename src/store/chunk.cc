@@ -41,6 +41,12 @@ bool ChunkIndex::Pin(uint64_t offset_bytes, uint64_t size_bytes, Pinned* pinned)
   return true;
 }
 
+bool ChunkIndex::Holds(uint64_t offset_bytes, uint64_t size_bytes) const {
+  if (count_.load(std::memory_order_acquire) == 0) return false;
+  Pinned pinned;
+  return Pin(offset_bytes, size_bytes, &pinned);
+}
+
 bool ChunkIndex::Copy(uint64_t offset_bytes, std::span<uint8_t> out) const {
   if (count_.load(std::memory_order_acquire) == 0 || out.empty()) return false;
   Pinned pinned;

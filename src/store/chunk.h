@@ -36,6 +36,8 @@ class ChunkIndex {
  public:
   void Insert(std::shared_ptr<const Chunk> chunk);
   void Erase(uint64_t file_offset_bytes);
+  /// Whether Copy would find these bytes now.
+  [[nodiscard]] bool Holds(uint64_t offset_bytes, uint64_t size_bytes) const;
   /// Copies the bytes at `offset_bytes` to `out` when chunks hold all of them.
   [[nodiscard]] bool Copy(uint64_t offset_bytes, std::span<uint8_t> out) const;
 

@@ -29,7 +29,7 @@ std::span<uint8_t> DirectBuffers::Slot::bytes() {
   return owner_ == nullptr ? own_.span() : std::span<uint8_t>(owner_->arena_ + number_ * kSlotBytes, kSlotBytes);
 }
 
-DirectBuffers::DirectBuffers(size_t slots) {
+DirectBuffers::DirectBuffers(size_t slots) : slots_(slots) {
   mapping_bytes_ = slots * kSlotBytes + kHugePageBytes;
   void* const mapping =
       ::mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -49,17 +49,25 @@ DirectBuffers::~DirectBuffers() {
 DirectBuffers::Slot DirectBuffers::Take() {
   {
     MutexLock lock(mutex_);
-    if (!free_.empty()) {
-      const size_t number = free_.top();
-      free_.pop();
-      if (number >= touched_) {
-        if (number % kSlotsOfHugePage == 0) TouchHugePage(arena_ + number * kSlotBytes);
-        touched_ = number + 1;
-      }
-      return {this, number};
-    }
+    if (!free_.empty()) return TakeLowest();
   }
   return Slot(AlignedBuffer(kSlotBytes));
+}
+
+std::optional<DirectBuffers::Slot> DirectBuffers::TakeToKeep() {
+  MutexLock lock(mutex_);
+  if (free_.size() * 2 <= slots_) return std::nullopt;
+  return TakeLowest();
+}
+
+DirectBuffers::Slot DirectBuffers::TakeLowest() {
+  const size_t number = free_.top();
+  free_.pop();
+  if (number >= touched_) {
+    if (number % kSlotsOfHugePage == 0) TouchHugePage(arena_ + number * kSlotBytes);
+    touched_ = number + 1;
+  }
+  return {this, number};
 }
 
 void DirectBuffers::GiveBack(size_t number) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace quarry {
@@ -41,6 +43,21 @@ TEST(DirectBuffersTest, EveryHolderHasMemoryOfItsOwnBeyondTheArenaToo) {
     }
     EXPECT_EQ(buffers.held_bytes(), 2 * kHugePageBytes) << "six slots of four to a page";
   }
+}
+
+TEST(DirectBuffersTest, WhoKeepsSlotsLeavesHalfOfThemToReads) {
+  DirectBuffers buffers(6);
+  std::vector<DirectBuffers::Slot> kept;
+  while (std::optional<DirectBuffers::Slot> slot = buffers.TakeToKeep()) kept.push_back(std::move(*slot));
+  EXPECT_EQ(kept.size(), 3U);
+  std::vector<DirectBuffers::Slot> reading;
+  for (int i = 0; i < 3; ++i) reading.push_back(buffers.Take());
+  EXPECT_EQ(buffers.held_bytes(), 2 * kHugePageBytes);
+  kept.clear();
+  EXPECT_FALSE(buffers.TakeToKeep().has_value());
+  reading.clear();
+  EXPECT_TRUE(buffers.TakeToKeep().has_value());
+  EXPECT_FALSE(DirectBuffers(0).TakeToKeep().has_value());
 }
 
 }  // namespace

@@ -18,6 +18,15 @@ namespace {
 /// Header and index of an extent of some 300 parts: read to the stack.
 constexpr uint64_t kSmallFrontBytes = 4096;
 
+class SlotOwner final : public ValueBuffer::Owner {
+ public:
+  explicit SlotOwner(DirectBuffers::Slot slot) : slot_(std::move(slot)) {}
+  [[nodiscard]] std::span<uint8_t> bytes() { return slot_.bytes(); }
+
+ private:
+  DirectBuffers::Slot slot_;
+};
+
 }  // namespace
 
 SegmentReader::SegmentReader(StoreContext* context, SegmentLocator* files, Segment* segment, const Locator& locator,
@@ -61,11 +70,7 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
     recent = recent && segment_->chunks()->Copy(request.offset_bytes, request.out);
   }
   if (recent) return Status::Ok();
-  missed_recent_ = true;
-  QUARRY_TRY_ASSIGN(ReadableFile* const file, segment_->FileForRead(files_));
-  if (!place_bytes_) {
-    QUARRY_TRY_ASSIGN(place_bytes_, segment_->PlaceOf(files_, locator_.offset_bytes, locator_.extent_size_bytes));
-  }
+  QUARRY_TRY_ASSIGN(ReadableFile* const file, OpenFile());
   std::array<ReadRequest, 2> placed;
   assert(requests.size() <= placed.size());
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -76,25 +81,37 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
   const Status status = ReadFile(file, {placed.data(), requests.size()});
   if (status.ok()) return status;
   const ReadRequest& last = placed[requests.size() - 1];
-  const uint64_t end = last.offset_bytes + last.out.size();
-  if (const Result<uint64_t> file_size = file->SizeBytes(); file_size.ok() && *file_size < end) {
-    return Corruption("the extent ends at " + std::to_string(end) + ", the segment at " + std::to_string(*file_size));
+  return Explain(file, last.offset_bytes + last.out.size(), status);
+}
+
+Result<ReadableFile*> SegmentReader::OpenFile() {
+  missed_recent_ = true;
+  QUARRY_TRY_ASSIGN(ReadableFile* const file, segment_->FileForRead(files_));
+  if (!place_bytes_) {
+    QUARRY_TRY_ASSIGN(place_bytes_, segment_->PlaceOf(files_, locator_.offset_bytes, locator_.extent_size_bytes));
   }
-  return status;
+  return file;
+}
+
+Status SegmentReader::Explain(ReadableFile* file, uint64_t end_bytes, Status failure) const {
+  const Result<uint64_t> file_size = file->SizeBytes();
+  if (!file_size.ok() || *file_size >= end_bytes) return failure;
+  return Corruption("the extent ends at " + std::to_string(end_bytes) + ", the segment at " +
+                    std::to_string(*file_size));
+}
+
+Status SegmentReader::ShortRead(size_t read_bytes, uint64_t begin_bytes) const {
+  return Status::FromErrno(EIO,
+                           "short read of " + std::to_string(read_bytes) + " bytes at " + std::to_string(begin_bytes),
+                           SegmentFileName(segment_->number()) + " of store " + std::to_string(locator_.store.value));
 }
 
 Status SegmentReader::ReadFile(ReadableFile* file, std::span<const ReadRequest> requests) {
-  if (page_cache_pct_ >= 100) return file->ReadBatch(requests);
-  if (page_cache_pct_ > 0) {
-    const uint64_t begin = requests.front().offset_bytes;
-    const uint64_t end = requests.back().offset_bytes + requests.back().out.size();
-    const std::optional<bool> is_cached = file->IsInPageCache(begin, end - begin);
-    if (is_cached.value_or(false)) context_->counters.Add(Counter::kPageCacheHits);
-    if (is_cached) NoteInPageCache(*is_cached);
-    // Where nobody can tell, what is in the page cache would be read from the device again and again.
-    if (is_cached.value_or(true)) return file->ReadBatch(requests);
-  }
-  if (!GoesThroughPageCache()) {
+  const uint64_t begin = requests.front().offset_bytes;
+  const uint64_t end = requests.back().offset_bytes + requests.back().out.size();
+  const std::optional<Way> chosen = std::exchange(way_, std::nullopt);
+  const Way way = chosen ? *chosen : ChooseWay(file, begin, end - begin);
+  if (way == Way::kAround) {
     QUARRY_TRY_ASSIGN(const bool was_read, ReadAroundPageCache(file, requests));
     if (was_read) {
       context_->counters.Add(Counter::kDirectReadSubmissions);
@@ -102,13 +119,21 @@ Status SegmentReader::ReadFile(ReadableFile* file, std::span<const ReadRequest> 
     }
   }
   QUARRY_TRY(file->ReadBatch(requests));
-  if (is_whole_) context_->page_cache_share.NotePut(HashOf(locator_));
+  if (is_whole_ && way != Way::kAsItIs) context_->page_cache_share.NotePut(HashOf(locator_));
   return Status::Ok();
 }
 
-bool SegmentReader::GoesThroughPageCache() {
+SegmentReader::Way SegmentReader::ChooseWay(ReadableFile* file, uint64_t begin_bytes, uint64_t size_bytes) {
+  if (page_cache_pct_ >= 100) return Way::kAsItIs;
+  if (page_cache_pct_ > 0) {
+    const std::optional<bool> is_cached = file->IsInPageCache(begin_bytes, size_bytes);
+    if (is_cached.value_or(false)) context_->counters.Add(Counter::kPageCacheHits);
+    if (is_cached) NoteInPageCache(*is_cached);
+    // Where nobody can tell, what is in the page cache would be read from the device again and again.
+    if (is_cached.value_or(true)) return Way::kAsItIs;
+  }
   if (!goes_through_page_cache_) goes_through_page_cache_ = context_->page_cache_share.Draw(page_cache_pct_);
-  return *goes_through_page_cache_;
+  return *goes_through_page_cache_ ? Way::kThroughPageCache : Way::kAround;
 }
 
 void SegmentReader::NoteInPageCache(bool is_cached) {
@@ -134,11 +159,7 @@ Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<co
                       file->ReadDirect(begin, bytes.first(static_cast<size_t>(size))));
     if (!read) return false;
     const uint64_t until = std::min(end, begin + size);
-    if (begin + *read < until) {
-      return Status::FromErrno(
-          EIO, "short read of " + std::to_string(*read) + " bytes at " + std::to_string(begin),
-          SegmentFileName(segment_->number()) + " of store " + std::to_string(locator_.store.value));
-    }
+    if (begin + *read < until) return ShortRead(*read, begin);
     while (from < until) {
       const size_t part = static_cast<size_t>(std::min<uint64_t>(request->out.size() - filled, until - from));
       std::memcpy(request->out.data() + filled, bytes.data() + (from - begin), part);
@@ -151,6 +172,45 @@ Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<co
     }
   }
   return true;
+}
+
+Result<ValueBuffer> SegmentReader::ReadWholeInPlace() {
+  is_whole_ = true;
+  QUARRY_TRY(CheckLocator());
+  const uint64_t size = locator_.extent_size_bytes;
+  uint64_t front_bytes = 0;
+  // In a read batch, too; and a byte is left behind the value, wherever the extent begins in a block.
+  const bool suits = LooksRaw(&front_bytes) && size <= batch_bytes_ &&
+                     size <= DirectBuffers::kSlotBytes - kBlockSizeBytes - 1 && page_cache_pct_ < 100;
+  if (!suits || segment_->chunks()->Holds(locator_.offset_bytes, size)) return ValueBuffer();
+  QUARRY_TRY_ASSIGN(ReadableFile* const file, OpenFile());
+  way_ = ChooseWay(file, *place_bytes_, size);
+  if (*way_ != Way::kAround) return ValueBuffer();
+  std::optional<DirectBuffers::Slot> slot = context_->direct_buffers.TakeToKeep();
+  if (!slot) return ValueBuffer();
+  auto owner = std::make_unique<SlotOwner>(std::move(*slot));
+  const uint64_t begin = RoundDownToBlock(*place_bytes_);
+  const uint64_t end = *place_bytes_ + size;
+  const std::span<uint8_t> blocks = owner->bytes().first(static_cast<size_t>(RoundUpToBlock(end - begin)));
+  const Result<std::optional<size_t>> read = file->ReadDirect(begin, blocks);
+  if (read.ok() && !*read) return ValueBuffer();
+  way_.reset();
+  context_->counters.Add(Counter::kReadSubmissions);
+  context_->counters.Add(Counter::kDirectReadSubmissions);
+  context_->counters.Add(Counter::kFileBytesRead, size);
+  if (!read.ok()) return Explain(file, end, read.status());
+  if (begin + **read < end) return Explain(file, end, ShortRead(**read, begin));
+  const std::span<uint8_t> extent =
+      owner->bytes().subspan(static_cast<size_t>(*place_bytes_ - begin), static_cast<size_t>(size));
+  const std::span<const uint8_t> front = extent.first(static_cast<size_t>(front_bytes));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_));
+  if (HeaderAndIndexSizeBytes(header) != front_bytes) return ValueBuffer();  // compressed after all
+  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex(front, locator_));
+  const std::span<const uint8_t> value = extent.subspan(static_cast<size_t>(front_bytes));
+  uint32_t verified = 0;
+  QUARRY_TRY(VerifyRaw(value, value.size(), &verified));
+  *(extent.data() + extent.size()) = 0;  // for who looks behind a string for its end
+  return ValueBuffer(std::move(owner), value);
 }
 
 Status SegmentReader::ReadWhole(std::span<uint8_t> out) {

@@ -1,8 +1,9 @@
 // SegmentReader: reads one extent, whole or a range, out of a pinned segment.
 //
 // Invariants: out is filled with the bytes that were appended, or the read fails; every part that is touched is
-// verified, and decrypted where the extent says so; no more than one read batch (or one part, when that is larger) is
-// asked for in one submission. Thread-safety: one per read; externally synchronised. The segment is shared.
+// verified where it is given out, and decrypted where the extent says so; no more than one read batch (or one part,
+// when that is larger) is asked for in one submission. Thread-safety: one per read; externally synchronised. The
+// segment is shared.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "format/extent.h"
 #include "quarry/cipher.h"
 #include "quarry/options.h"
+#include "quarry/value_buffer.h"
 #include "store/segment.h"
 #include "store/store_context.h"
 
@@ -23,6 +25,9 @@ class SegmentReader {
   SegmentReader(StoreContext* context, SegmentLocator* files, Segment* segment, const Locator& locator,
                 const ReadOptions& options);
 
+  /// The whole value where the device put it, without a copy: when it is stored as it is, is to be read around the page
+  /// cache, fits a direct buffer, and one can be spared. Else an empty buffer: ask ReadWhole, of the same reader.
+  [[nodiscard]] Result<ValueBuffer> ReadWholeInPlace();
   /// `out` is as long as the value.
   [[nodiscard]] Status ReadWhole(std::span<uint8_t> out);
   /// The range lies in the value.
@@ -44,12 +49,22 @@ class SegmentReader {
   /// Decrypts and decompresses (or copies) what [begin, begin + out.size()) of the value has of `part`.
   [[nodiscard]] Status DeliverPart(uint32_t part, std::span<const uint8_t> stored, uint64_t begin_bytes,
                                    std::span<uint8_t> out);
+  /// The file, and where the extent stands in it.
+  [[nodiscard]] Result<ReadableFile*> OpenFile();
+  /// Why a read of the file up to `end_bytes` failed: an extent that the file is too short for is damage.
+  [[nodiscard]] Status Explain(ReadableFile* file, uint64_t end_bytes, Status failure) const;
+  [[nodiscard]] Status ShortRead(size_t read_bytes, uint64_t begin_bytes) const;
   /// One submission: all of `requests`, at most two, which lie back to back in the extent.
   [[nodiscard]] Status Submit(std::span<const ReadRequest> requests);
   /// The same, `requests` standing where they do in the file.
   [[nodiscard]] Status ReadFile(ReadableFile* file, std::span<const ReadRequest> requests);
-  /// Whether what no cache holds is to stay in the page cache: decided once for each extent.
-  [[nodiscard]] bool GoesThroughPageCache();
+  enum class Way : uint8_t {
+    kAsItIs,            ///< the page cache has it, or nobody knows, or all reads go through it
+    kThroughPageCache,  ///< so that it stays there
+    kAround,
+  };
+  /// The way for these bytes of the file. Asks the page cache; what it has not is decided once for each extent.
+  [[nodiscard]] Way ChooseWay(ReadableFile* file, uint64_t begin_bytes, uint64_t size_bytes);
   /// The first submission's bytes were in the page cache, or were not. Pieces teach nothing of whole values.
   void NoteInPageCache(bool is_cached);
   /// False: this file has no such reads, and nothing was read.
@@ -62,6 +77,7 @@ class SegmentReader {
   const Locator& locator_;
   const uint64_t batch_bytes_;
   const uint32_t page_cache_pct_;
+  std::optional<Way> way_;  ///< of the next submission, when it is chosen already
   std::optional<bool> goes_through_page_cache_;
   bool is_whole_ = false;  ///< the whole value is wanted
   bool asked_page_cache_ = false;

@@ -140,6 +140,7 @@ TEST_F(StoreEffectsTest, ReadsAroundThePageCacheGiveTheSameBytes) {
       for (const uint32_t batch : {kBatchMinBytes, 100000U, kReadBatchDefaultBytes, kBatchMaxBytes}) {
         const ReadOptions options{.read_batch_bytes = batch, .page_cache_pct = 0};
         ASSERT_EQ(ValueOf(ReadValue(directory_.get(), locator, options)), value) << size << " " << batch;
+        ASSERT_EQ(ValueOf(ReadInBuffer(directory_.get(), locator, options)), value) << size << " " << batch;
         const size_t begin = size / 3;
         std::vector<uint8_t> range(size / 2);
         ASSERT_OK(directory_->ReadRange(locator, begin, options, range));
@@ -149,6 +150,41 @@ TEST_F(StoreEffectsTest, ReadsAroundThePageCacheGiveTheSameBytes) {
   }
   const Counters counters = directory_->GetCounters();
   EXPECT_EQ(counters.direct_read_submissions, counters.read_submissions);
+}
+
+TEST_F(StoreEffectsTest, AValueReadAroundThePageCacheStaysInTheBufferThatTheDeviceFilled) {
+  options_.recent_cache_bytes = 0;
+  options_.value_cache_bytes = 0;
+  Open();
+  constexpr size_t kValues = kDirectSlots + 8;  // more than there are buffers to keep
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < kValues; ++i) {
+    locators.push_back(Append(RandomValue(100000 + i, i), {.write_batch_bytes = kBatchMinBytes}));
+  }
+  const uint64_t written = directory_->GetCounters().buffer_bytes;
+  std::vector<ValueBuffer> held;
+  for (int round = 0; round < 2; ++round) {
+    for (size_t i = 0; i < kValues; ++i) {
+      held.push_back(ValueOf(directory_->ReadValue(locators[i], {.page_cache_pct = 0})));
+      const uint64_t buffers = directory_->GetCounters().buffer_bytes - written;
+      if (i < kDirectSlots / 2) {
+        EXPECT_EQ(buffers % DirectBuffers::kSlotBytes, 0U) << "a copy was made of value " << i;
+      }
+    }
+    for (size_t i = 0; i < kValues; ++i) {
+      const std::span<const uint8_t> bytes = held[i].bytes();
+      const std::vector<uint8_t> value = RandomValue(100000 + i, i);
+      ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), value.begin(), value.end())) << i;
+      if (i < kDirectSlots / 2) {
+        EXPECT_EQ(*(bytes.data() + bytes.size()), 0);
+      }
+    }
+    held.clear();
+  }
+  const Counters counters = directory_->GetCounters();
+  EXPECT_EQ(counters.read_submissions, 2 * kValues);
+  EXPECT_EQ(counters.direct_read_submissions, 2 * kValues);
+  EXPECT_EQ(counters.extents_read, 2 * kValues);
 }
 
 TEST_F(StoreEffectsTest, AFailedReadAroundThePageCacheIsTold) {
@@ -162,6 +198,27 @@ TEST_F(StoreEffectsTest, AFailedReadAroundThePageCacheIsTold) {
   const Status status = ReadValue(directory_.get(), locator, direct).status();
   EXPECT_EQ(status.system_errno(), EIO) << status.ToString();
   EXPECT_OK(ReadValue(directory_.get(), locator, direct).status());
+  env_.FailCall(CallKind::kRead, 1, EIO);
+  const Status in_place = ReadInBuffer(directory_.get(), locator, direct).status();
+  EXPECT_EQ(in_place.system_errno(), EIO) << in_place.ToString();
+  EXPECT_OK(ReadInBuffer(directory_.get(), locator, direct).status());
+}
+
+TEST_F(StoreEffectsTest, AnExtentThatItsFileIsTooShortForIsDamage) {
+  options_.recent_cache_bytes = 0;
+  options_.value_cache_bytes = 0;
+  Open();
+  const Locator locator = Append(RandomValue(100000, 1), {.write_batch_bytes = kBatchMinBytes});
+  const std::string path = "/home/stores/0000000000000001/00000001.qseg";
+  ASSERT_OK(ValueOf(memory_.OpenForWrite(path))->Truncate(locator.offset_bytes + 50000));
+  for (const uint32_t pct : {0U, 100U}) {
+    for (const auto& read : {&ReadValue, &ReadInBuffer}) {
+      const Status status = (*read)(directory_.get(), locator, {.page_cache_pct = pct}).status();
+      EXPECT_EQ(status.code(), StatusCode::kCorruption) << status.ToString();
+      EXPECT_NE(status.ToString().find("the extent ends at"), std::string::npos) << status.ToString();
+    }
+  }
+  EXPECT_EQ(directory_->GetCounters().corruptions, 4U);
 }
 
 TEST_F(StoreEffectsTest, ARangeReadsOnlyItsParts) {

@@ -167,6 +167,12 @@ Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptio
   if (segment == nullptr) return NotFound(locator.segment);
   QUARRY_TRY_ASSIGN(ValueBuffer cached, ReadThroughCache(segment.get(), locator, TakeIn::kWhatFits, options));
   if (!cached.empty()) return cached;
+  SegmentReader reader(context_.get(), this, segment.get(), locator, options);
+  Result<ValueBuffer> in_place = reader.ReadWholeInPlace();
+  if (!in_place.ok() || !in_place->empty()) {
+    QUARRY_TRY(NoteRead(reader, locator.value_size_bytes, in_place.status()));
+    return in_place;
+  }
   PooledBuffer buffer;
   try {
     buffer = context_->read_buffers.Take(static_cast<size_t>(locator.value_size_bytes));
@@ -174,7 +180,7 @@ Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptio
     return Status::NotSupported("no memory for a value of " + std::to_string(locator.value_size_bytes) + " bytes");
   }
   const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
-  QUARRY_TRY(ReadSegment(segment.get(), locator, 0, options, bytes, true));
+  QUARRY_TRY(NoteRead(reader, bytes.size(), reader.ReadWhole(bytes)));
   return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
 }
 
@@ -220,9 +226,12 @@ void StoreImpl::CountRead(uint64_t bytes) {
 Status StoreImpl::ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
                               const ReadOptions& options, std::span<uint8_t> out, bool whole) {
   SegmentReader reader(context_.get(), this, segment, locator, options);
-  const Status status = whole ? reader.ReadWhole(out) : reader.ReadRange(offset_bytes, out);
+  return NoteRead(reader, out.size(), whole ? reader.ReadWhole(out) : reader.ReadRange(offset_bytes, out));
+}
+
+Status StoreImpl::NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status) {
   if (status.ok()) {
-    CountRead(out.size());
+    CountRead(bytes);
     context_->counters.Add(reader.missed_recent() ? Counter::kRecentCacheMisses : Counter::kRecentCacheHits);
   } else if (status.code() == StatusCode::kCorruption) {
     context_->counters.Add(Counter::kCorruptions);

@@ -26,6 +26,8 @@
 
 namespace quarry {
 
+class SegmentReader;
+
 class StoreImpl final : public Store,
                         public SegmentFactory,
                         public SegmentLocator,
@@ -164,6 +166,8 @@ class StoreImpl final : public Store,
                                                      const ReadOptions& options);
   [[nodiscard]] Status ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
                                    const ReadOptions& options, std::span<uint8_t> out, bool whole);
+  /// Counts a read of `bytes` of a value by `reader`, or its damage. Returns `status`.
+  Status NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status);
   void CountRead(uint64_t bytes);
   [[nodiscard]] Status NotFound(SegmentNumber segment) const;
 

@@ -109,4 +109,11 @@ inline Result<std::vector<uint8_t>> ReadValue(StoreDirectory* directory, const L
   return out;
 }
 
+/// The same, by StoreDirectory::ReadValue.
+inline Result<std::vector<uint8_t>> ReadInBuffer(StoreDirectory* directory, const Locator& locator,
+                                                 const ReadOptions& options = {}) {
+  QUARRY_TRY_ASSIGN(const ValueBuffer buffer, directory->ReadValue(locator, options));
+  return std::vector<uint8_t>(buffer.bytes().begin(), buffer.bytes().end());
+}
+
 }  // namespace quarry
