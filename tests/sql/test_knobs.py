@@ -241,6 +241,28 @@ def test_page_cache_pct_is_the_share_that_stays_in_the_page_cache(lab):
     assert 0.02 < shares[10] < 0.3, shares
 
 
+def test_what_the_page_cache_does_not_keep_goes_around_it(lab):
+    """All values go through the page cache, which then loses them: the next time few do, though 99 per cent are asked for."""
+    if not has_direct_reads(lab.directory):
+        pytest.skip("the file system of the server's directory has no O_DIRECT")
+    rows, size = 600, 20000
+    make(lab, "lost", "", rows, size)
+    lab.restart()
+    lab.query("SET GLOBAL quarry_page_cache_pct = 99, GLOBAL quarry_cache_size = 0")
+    directories = {pathlib.Path(path).parent for path in lab.segments_of("k", "lost")}
+    shares = []
+    for _ in range(2):
+        for row in range(rows):
+            assert lab.query(f"SELECT b FROM k.lost WHERE id = {row}") == ((payload(("lost", row), size),),)
+        shares.append(sum(page_cache_bytes(directory) for directory in directories) / (rows * size))
+        for path in lab.segments_of("k", "lost"):
+            fd = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+    lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT, GLOBAL quarry_cache_size = DEFAULT")
+    assert shares[0] > 0.9 and shares[1] < 0.5, shares
+
+
 def segment_writes(server, action):
     with Trace(server, (*WRITES, *RING)) as trace:
         action()
