@@ -78,10 +78,10 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
   }
   context_->counters.Add(Counter::kReadSubmissions);
   context_->counters.Add(Counter::kFileBytesRead, size);
-  const Status status = ReadFile(file, {placed.data(), requests.size()});
+  Status status = ReadFile(file, {placed.data(), requests.size()});
   if (status.ok()) return status;
   const ReadRequest& last = placed[requests.size() - 1];
-  return Explain(file, last.offset_bytes + last.out.size(), status);
+  return Explain(file, last.offset_bytes + last.out.size(), std::move(status));
 }
 
 Result<ReadableFile*> SegmentReader::OpenFile() {
