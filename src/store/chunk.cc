@@ -23,6 +23,7 @@ void ChunkIndex::Erase(uint64_t file_offset_bytes) {
 }
 
 bool ChunkIndex::Pin(uint64_t offset_bytes, uint64_t size_bytes, Pinned* pinned) const {
+  if (count_.load(std::memory_order_acquire) == 0) return false;
   MutexLock lock(mutex_);
   auto next = chunks_.upper_bound(offset_bytes);
   if (next == chunks_.begin()) return false;
@@ -42,13 +43,12 @@ bool ChunkIndex::Pin(uint64_t offset_bytes, uint64_t size_bytes, Pinned* pinned)
 }
 
 bool ChunkIndex::Holds(uint64_t offset_bytes, uint64_t size_bytes) const {
-  if (count_.load(std::memory_order_acquire) == 0) return false;
   Pinned pinned;
   return Pin(offset_bytes, size_bytes, &pinned);
 }
 
 bool ChunkIndex::Copy(uint64_t offset_bytes, std::span<uint8_t> out) const {
-  if (count_.load(std::memory_order_acquire) == 0 || out.empty()) return false;
+  if (out.empty()) return false;
   Pinned pinned;
   if (!Pin(offset_bytes, out.size(), &pinned)) return false;
   size_t done = 0;

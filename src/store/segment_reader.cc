@@ -100,9 +100,12 @@ Status SegmentReader::Explain(ReadableFile* file, uint64_t end_bytes, Status fai
                     std::to_string(*file_size));
 }
 
-Status SegmentReader::ShortRead(size_t read_bytes, uint64_t begin_bytes) const {
-  return Status::FromErrno(EIO,
-                           "short read of " + std::to_string(read_bytes) + " bytes at " + std::to_string(begin_bytes),
+Result<bool> SegmentReader::ReadBlocks(ReadableFile* file, uint64_t begin_bytes, uint64_t until_bytes,
+                                       std::span<uint8_t> blocks) const {
+  QUARRY_TRY_ASSIGN(const std::optional<size_t> read, file->ReadDirect(begin_bytes, blocks));
+  if (!read) return false;
+  if (begin_bytes + *read >= until_bytes) return true;
+  return Status::FromErrno(EIO, "short read of " + std::to_string(*read) + " bytes at " + std::to_string(begin_bytes),
                            SegmentFileName(segment_->number()) + " of store " + std::to_string(locator_.store.value));
 }
 
@@ -155,11 +158,9 @@ Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<co
   while (from < end) {
     const uint64_t begin = RoundDownToBlock(from);
     const uint64_t size = std::min<uint64_t>(bytes.size(), RoundUpToBlock(end - begin));
-    QUARRY_TRY_ASSIGN(const std::optional<size_t> read,
-                      file->ReadDirect(begin, bytes.first(static_cast<size_t>(size))));
-    if (!read) return false;
     const uint64_t until = std::min(end, begin + size);
-    if (begin + *read < until) return ShortRead(*read, begin);
+    QUARRY_TRY_ASSIGN(const bool was_read, ReadBlocks(file, begin, until, bytes.first(static_cast<size_t>(size))));
+    if (!was_read) return false;
     while (from < until) {
       const size_t part = static_cast<size_t>(std::min<uint64_t>(request->out.size() - filled, until - from));
       std::memcpy(request->out.data() + filled, bytes.data() + (from - begin), part);
@@ -192,20 +193,18 @@ Result<ValueBuffer> SegmentReader::ReadWholeInPlace() {
   const uint64_t begin = RoundDownToBlock(*place_bytes_);
   const uint64_t end = *place_bytes_ + size;
   const std::span<uint8_t> blocks = owner->bytes().first(static_cast<size_t>(RoundUpToBlock(end - begin)));
-  const Result<std::optional<size_t>> read = file->ReadDirect(begin, blocks);
-  if (read.ok() && !*read) return ValueBuffer();
+  const Result<bool> was_read = ReadBlocks(file, begin, end, blocks);
+  if (was_read.ok() && !*was_read) return ValueBuffer();
   way_.reset();
   context_->counters.Add(Counter::kReadSubmissions);
   context_->counters.Add(Counter::kDirectReadSubmissions);
   context_->counters.Add(Counter::kFileBytesRead, size);
-  if (!read.ok()) return Explain(file, end, read.status());
-  if (begin + **read < end) return Explain(file, end, ShortRead(**read, begin));
+  if (!was_read.ok()) return Explain(file, end, was_read.status());
   const std::span<uint8_t> extent =
       owner->bytes().subspan(static_cast<size_t>(*place_bytes_ - begin), static_cast<size_t>(size));
   const std::span<const uint8_t> front = extent.first(static_cast<size_t>(front_bytes));
-  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_));
-  if (HeaderAndIndexSizeBytes(header) != front_bytes) return ValueBuffer();  // compressed after all
-  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex(front, locator_));
+  QUARRY_TRY_ASSIGN(const bool is_raw, DecodeRawFront(front));
+  if (!is_raw) return ValueBuffer();
   const std::span<const uint8_t> value = extent.subspan(static_cast<size_t>(front_bytes));
   uint32_t verified = 0;
   QUARRY_TRY(VerifyRaw(value, value.size(), &verified));
@@ -223,6 +222,13 @@ Status SegmentReader::ReadWhole(std::span<uint8_t> out) {
   return status;
 }
 
+Result<bool> SegmentReader::DecodeRawFront(std::span<const uint8_t> front) {
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_));
+  if (HeaderAndIndexSizeBytes(header) != front.size()) return false;
+  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex(front, locator_));
+  return true;
+}
+
 Status SegmentReader::ReadRawWhole(uint64_t front_bytes, std::span<uint8_t> out, bool* was_raw) {
   // Straight to the caller's buffer: the parts stand there as they are stored.
   alignas(8) std::array<uint8_t, kSmallFrontBytes> front;
@@ -231,10 +237,8 @@ Status SegmentReader::ReadRawWhole(uint64_t front_bytes, std::span<uint8_t> out,
       ReadRequest{locator_.offset_bytes, {front.data(), static_cast<size_t>(front_bytes)}},
       ReadRequest{locator_.offset_bytes + front_bytes, out.first(static_cast<size_t>(filled))}};
   QUARRY_TRY(Submit(first));
-  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(std::span<const uint8_t>(front), locator_));
-  if (HeaderAndIndexSizeBytes(header) != front_bytes) return Status::Ok();  // compressed after all
-  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex({front.data(), static_cast<size_t>(front_bytes)}, locator_));
-  *was_raw = true;
+  QUARRY_TRY_ASSIGN(*was_raw, DecodeRawFront({front.data(), static_cast<size_t>(front_bytes)}));
+  if (!*was_raw) return Status::Ok();
   uint32_t verified = 0;
   while (true) {
     QUARRY_TRY(VerifyRaw(out, filled, &verified));

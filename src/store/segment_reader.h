@@ -39,6 +39,8 @@ class SegmentReader {
   [[nodiscard]] Status CheckLocator() const;
   /// True when the locator's sizes allow an extent whose parts are all raw, header and index being `front_bytes` long.
   [[nodiscard]] bool LooksRaw(uint64_t* front_bytes) const;
+  /// Fills index_ from header and index. False: there are other parts than raw ones after all.
+  [[nodiscard]] Result<bool> DecodeRawFront(std::span<const uint8_t> front);
   [[nodiscard]] Status ReadRawWhole(uint64_t front_bytes, std::span<uint8_t> out, bool* was_raw);
   /// Verifies, of the parts not yet verified, those that `filled_bytes` of `out` complete.
   [[nodiscard]] Status VerifyRaw(std::span<const uint8_t> out, uint64_t filled_bytes, uint32_t* verified) const;
@@ -53,7 +55,10 @@ class SegmentReader {
   [[nodiscard]] Result<ReadableFile*> OpenFile();
   /// Why a read of the file up to `end_bytes` failed: an extent that the file is too short for is damage.
   [[nodiscard]] Status Explain(ReadableFile* file, uint64_t end_bytes, Status failure) const;
-  [[nodiscard]] Status ShortRead(size_t read_bytes, uint64_t begin_bytes) const;
+  /// `blocks` of the file from `begin_bytes` on, around the page cache; what lies before `until_bytes` must be there.
+  /// False: this file has no such reads, and nothing was read.
+  [[nodiscard]] Result<bool> ReadBlocks(ReadableFile* file, uint64_t begin_bytes, uint64_t until_bytes,
+                                        std::span<uint8_t> blocks) const;
   /// One submission: all of `requests`, at most two, which lie back to back in the extent.
   [[nodiscard]] Status Submit(std::span<const ReadRequest> requests);
   /// The same, `requests` standing where they do in the file.

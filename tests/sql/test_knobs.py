@@ -11,7 +11,7 @@ import time
 import pymysql
 import pytest
 from quarry_cluster.plan import free_ports
-from quarry_lab.device import page_cache_bytes
+from quarry_lab.device import drop_page_cache, page_cache_bytes
 
 from harness.segments import all_extents
 from harness.server import NO_BACKGROUND, Server
@@ -222,6 +222,17 @@ def has_direct_reads(directory):
     return True
 
 
+def segment_directories(server, table):
+    return {pathlib.Path(path).parent for path in server.segments_of("k", table)}
+
+
+def page_cached_share_after_reading(server, table, rows, size):
+    """Reads each value once; what the page cache then holds of the segments, over the values' bytes."""
+    for row in range(rows):
+        assert server.query(f"SELECT b FROM k.{table} WHERE id = {row}") == ((payload((table, row), size),),)
+    return sum(page_cache_bytes(directory) for directory in segment_directories(server, table)) / (rows * size)
+
+
 def test_page_cache_pct_is_the_share_that_stays_in_the_page_cache(lab):
     """Values that no cache holds, each read once: none of them, about one in ten, or all."""
     if not has_direct_reads(lab.directory):
@@ -232,10 +243,7 @@ def test_page_cache_pct_is_the_share_that_stays_in_the_page_cache(lab):
         make(lab, "around", "", rows, size)
         lab.restart()
         lab.query(f"SET GLOBAL quarry_page_cache_pct = {pct}")
-        for row in range(rows):
-            assert lab.query(f"SELECT b FROM k.around WHERE id = {row}") == ((payload(("around", row), size),),)
-        directories = {pathlib.Path(path).parent for path in lab.segments_of("k", "around")}
-        shares[pct] = sum(page_cache_bytes(directory) for directory in directories) / (rows * size)
+        shares[pct] = page_cached_share_after_reading(lab, "around", rows, size)
     lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT")
     assert shares[0] < 0.01 and shares[100] > 0.99, shares
     assert 0.02 < shares[10] < 0.3, shares
@@ -249,16 +257,11 @@ def test_what_the_page_cache_does_not_keep_goes_around_it(lab):
     make(lab, "lost", "", rows, size)
     lab.restart()
     lab.query("SET GLOBAL quarry_page_cache_pct = 99, GLOBAL quarry_cache_size = 0")
-    directories = {pathlib.Path(path).parent for path in lab.segments_of("k", "lost")}
     shares = []
     for _ in range(2):
-        for row in range(rows):
-            assert lab.query(f"SELECT b FROM k.lost WHERE id = {row}") == ((payload(("lost", row), size),),)
-        shares.append(sum(page_cache_bytes(directory) for directory in directories) / (rows * size))
-        for path in lab.segments_of("k", "lost"):
-            fd = os.open(path, os.O_RDONLY)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(fd)
+        shares.append(page_cached_share_after_reading(lab, "lost", rows, size))
+        for directory in segment_directories(lab, "lost"):
+            drop_page_cache(directory)
     lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT, GLOBAL quarry_cache_size = DEFAULT")
     assert shares[0] > 0.9 and shares[1] < 0.5, shares
 
