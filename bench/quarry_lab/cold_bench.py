@@ -24,7 +24,7 @@ from .memory_cgroup import reason_against
 from .payload import DEFAULT_BYTES, Payload
 from .plan import OPERATION_LABELS, Block, Point
 from .request import DATA, LabError, Request
-from .runner import cached_bytes, condition, use_schema, written
+from .runner import bytes_sent, cached_bytes, condition, use_schema, written
 from .tables import size_label
 from .variants import ALL, KIB, Variant, create_table
 
@@ -177,13 +177,13 @@ class ColdBench(LimitedBench):
             yield path
 
     def _run_load(self, point: Point, load: sysbench.Load) -> dict:
-        before, sent = self.server.counters(), self._bytes_sent()
+        before, sent = self.server.counters(), bytes_sent(self.server)
         with noise.Meter({self.server.pid}) as meter:
             result = self._sysbench(point, load)
         during = self.server.counters()
         settled = self.server.settle()
         payload_bytes = result.total_rows_written * point.size_bytes
-        return {"settle_after": settled, "result": result.as_dict(), "cpu": meter.usage, "bytes_sent": self._bytes_sent() - sent,
+        return {"settle_after": settled, "result": result.as_dict(), "cpu": meter.usage, "bytes_sent": bytes_sent(self.server) - sent,
                 "written": written(before, during, self.server.counters(), payload_bytes)}
 
     def _sysbench(self, point: Point, load: sysbench.Load) -> sysbench.LoadResult:
@@ -191,9 +191,6 @@ class ColdBench(LimitedBench):
             return sysbench.run(load, self._payload)
         except sysbench.SysbenchError as error:
             raise self._failed(OPERATION_LABELS[point.operation], error) from error
-
-    def _bytes_sent(self) -> int:
-        return int(self.server.status("Bytes_sent")["bytes_sent"])
 
     def _memory(self, point: Point) -> dict:
         """In a server whose buffer pool was used up, so that its size can be taken off what is resident."""

@@ -12,8 +12,8 @@ pass before and one after the load leave both ends alike, so that what GC rewrit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,7 +188,7 @@ class TableBench(Bench):
             self._warm(server, schema, variant)
             if point.operation == "update":
                 self._write_over(point, server, schema)
-        measured = self._measure_beside_values if point.operation == "insert" and variant.device_writes else self._measure
+        measured = self._measure_with_functions if variant.device_writes or variant.memory_reads else self._measure
         record = measured(point, server, variant, schema)
         if point.operation in WITHOUT_DATASET:
             server.execute(f"DROP DATABASE {INSERT_SCHEMA}")
@@ -224,19 +224,34 @@ class TableBench(Bench):
             self._memory_of[key] = {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached}
         return self._memory_of[key]
 
-    def _measure_beside_values(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:
-        """The values of the rows go to a function of the server, which makes them durable; a run whose values are not is none."""
+    def _measure_with_functions(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:
+        """
+        The rows' values are no engine's: functions of the server take those that are read from its memory, and make those that are written durable in
+        a file beside. A run whose values were not all sent and durable is none.
+        """
         if not isinstance(server, LabServer):
             raise LabError(f"{variant.key} needs a server of the lab's own")
-        expression = f"durable_write('{server.directory}', '{variant.device_writes}', ?, {variant.kept_bytes})"
-        with server_functions.loaded(server, "durable_write", {"durable_write": "STRING", "durable_write_end": "INTEGER"}):
-            record = self._measure(point, server, variant, schema, expression)
-            ((durable,),) = server.rows("SELECT durable_write_end()")
-        if durable is None or int(durable) < (wanted := record["payload_bytes_written"]):
-            raise LabError(f"durable_write made {durable} bytes durable of {wanted}")
-        return {**record, "durable_value_bytes": int(durable)}
+        functions, changes = {}, {}
+        if variant.device_writes:
+            functions["durable_write"] = "STRING"
+            changes["value_expression"] = f"durable_write('{server.directory}', '{variant.device_writes}', ?, {variant.kept_bytes})"
+        if variant.memory_reads:
+            functions["memory_value"] = "STRING"
+            changes["free_value"] = f"memory_value({point.size_bytes}, {self._rows(point.size_bytes) * self.settings.tables * point.size_bytes})"
+        with ExitStack() as stack:
+            for name, returns in functions.items():
+                stack.enter_context(server_functions.loaded(server, name, {name: returns, f"{name}_end": "INTEGER"}))
+            before = bytes_sent(server)
+            record = self._measure(point, server, variant, schema, changes)
+            sent = bytes_sent(server) - before
+            ended = {name: int(server.rows(f"SELECT {name}_end()")[0][0] or 0) for name in functions}
+        done = {"sent": (sent, record["result"]["total_reads"] * point.size_bytes if variant.memory_reads else 0),
+                "made durable": (ended.get("durable_write", 0), record["payload_bytes_written"] if variant.device_writes else 0)}
+        if short := [f"of {wanted} bytes {bytes_done} were {what}" for what, (bytes_done, wanted) in done.items() if bytes_done < wanted]:
+            raise LabError(f"{variant.key}: {', '.join(short)}")
+        return {**record, **({"durable_value_bytes": ended["durable_write"]} if variant.device_writes else {})}
 
-    def _measure(self, point: Point, server: Server, variant: Variant, schema: str, value_expression: str | None = None) -> dict:
+    def _measure(self, point: Point, server: Server, variant: Variant, schema: str, changes: Mapping[str, str] | None = None) -> dict:
         self.progress.step(f"settling before {variant.label}")
         settled_before = {key: other.settle() for key, other in self.servers.items()}[server.key]
         own_pids = set().union(*(s.process_ids for s in self.servers.values()))
@@ -247,7 +262,7 @@ class TableBench(Bench):
         memory_of_dataset = self._memory(point, server, variant, schema)
         memory = device.memory_info()
         status_before = server.status("quarry%")
-        load = replace(self._load(point, server, point.operation, schema), value_expression=value_expression or variant.value_expression)
+        load = replace(self._load(point, server, point.operation, schema), **(changes or {}))
         self.progress.step(f"{variant.label} {point.size_bytes // 1024} KB {OPERATION_LABELS[point.operation]} x {point.threads}")
         counters_before = server.counters()
         with noise.Meter(own_pids) as meter, self._beside(point, load), self._gc(point, server):
@@ -346,6 +361,10 @@ def written(before: dict | None, run: dict | None, after: dict | None, payload_b
         "server_bytes_per_payload_byte": server_bytes / payload_bytes if payload_bytes else None,
         "device_bytes_per_payload_byte": device_bytes / payload_bytes if payload_bytes and known else None,
     }
+
+
+def bytes_sent(server: LabServer) -> int:
+    return int(server.status("Bytes_sent")["bytes_sent"])
 
 
 def difference(before: dict[str, str], after: dict[str, str]) -> dict[str, int]:

@@ -38,7 +38,8 @@ class Variant:
     kept_bytes: int | None = None  # all that is stored of a value, which is sent whole; None: the value
     free_values: bool = False  # point selects get a constant of the value's size beside what the row holds
     device_reads: str = ""  # that many bytes come from the device: 'server', a function of it reads them instead of the constant; 'client', it reads beside it
-    device_writes: str = ""  # an insert makes its values durable in a file beside, whose kind is bench/clients/durable_write.cc's; nobody waits for it
+    device_writes: str = ""  # an insert or update makes its values durable in a file beside, whose kind is bench/clients/durable_write.cc's; nobody waits for it
+    memory_reads: bool = False  # and the constant stands in memory as large as the dataset (bench/clients/memory_value.cc)
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:
@@ -125,6 +126,9 @@ ALL = {
         Variant("heads-and-written", "InnoDB, heads; values durable in space written before", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
                 device_writes="written"),
         Variant("heads-and-constant", "InnoDB, heads; a constant for each value", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, free_values=True),
+        # The least that an engine does whose values are in memory when they are read, and durable in a file of its own when they are written.
+        Variant("heads-and-memory", "InnoDB, heads; values from memory, and durable where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
+                free_values=True, memory_reads=True, device_writes="growing"),
         Variant("trailers-and-device", "InnoDB, trailers; the device's bytes for each value", "InnoDB", kept_bytes=TRAILER_BYTES,
                 free_values=True, device_reads="server"),
         Variant("trailers-and-client", "InnoDB, trailers; a constant for each value, and the client reads the device", "InnoDB", kept_bytes=TRAILER_BYTES,

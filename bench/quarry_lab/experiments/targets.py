@@ -25,7 +25,18 @@ from ..verdicts import Verdict
 from . import targets_findings
 from .table_experiment import TableExperiment
 from .target_rules import INNODB
-from .targets_findings import COMPRESSED_VARIANTS, COUNTER_VARIANTS, DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, NO_ENGINE, NO_TABLE, TEXT3, gigabytes_per_core_second
+from .targets_findings import (
+    COMPRESSED_VARIANTS,
+    COUNTER_VARIANTS,
+    DURABLE_VALUES,
+    FREE_VALUES,
+    HEADS_ALONE,
+    MEMORY_VALUES,
+    NO_ENGINE,
+    NO_TABLE,
+    TEXT3,
+    gigabytes_per_core_second,
+)
 
 OPERATIONS = ("insert", "read", "constant", "mix", "counter", "update")
 _QUARRY = ("quarry", "quarry-baseline")
@@ -51,9 +62,9 @@ class _Part:
 _GRID = (
     _Part("insert", _LARGE_KIB, (1, 8, 32), (INNODB, *_QUARRY, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES)),
     *(_Part(operation, (4,), (1, 8, 32)) for operation in ("insert", "read", "mix")),
-    _Part("read", _LARGE_KIB, (8,), (INNODB, *_QUARRY, FREE_VALUES)),
+    _Part("read", _LARGE_KIB, (8,), (INNODB, *_QUARRY, FREE_VALUES, MEMORY_VALUES)),
     _Part("constant", _LARGE_KIB, (8,), (NO_TABLE,)),
-    _Part("mix", _LARGE_KIB, (16,), (INNODB, *_QUARRY, FREE_VALUES)),
+    _Part("mix", _LARGE_KIB, (16,), (INNODB, *_QUARRY, FREE_VALUES, MEMORY_VALUES)),
     _Part("counter", (64,), (8, 32), COUNTER_VARIANTS),
     _Part("update", _LARGE_KIB, (8, 32), _QUARRY),
     _Part("insert", _LARGE_KIB, (32,), COMPRESSED_VARIANTS, TEXT3),
@@ -70,13 +81,14 @@ class Targets(TableExperiment):
 
     @property
     def labels(self) -> dict[str, str]:
-        return super().labels | {key: LABELS[key] for key in DURABLE_VALUES}
+        return super().labels | {key: LABELS[key] for key in (*DURABLE_VALUES, MEMORY_VALUES)}
 
     def default_request(self) -> Request:
         """MyRocks' lz4 at every level. innodb_compression_algorithm: what the server's package offers without more plugins."""
         mycnf = {"innodb_compression_algorithm": "zlib", **{f"loose_{name}": value for name, value in ROCKSDB_OPTIONS.items()}}
         return Request(self.name, list(OPERATIONS), [s * KIB for s in CORE_SIZES_KIB], [1, 8, 16, 32],
-                       [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS], mycnf=mycnf)
+                       [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS],
+                       mycnf=mycnf)
 
     def quick(self, request: Request) -> Request:
         """One short round of two sizes: a look, not a measurement."""

@@ -17,9 +17,10 @@ from ..verdicts import NOT_APPLICABLE, Finding, Verdict, figures_of, judge, not_
 from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text, share_text
 
 TEXT3 = "text3"
-NO_TABLE, NO_ENGINE, HEADS_ALONE, FREE_VALUES = "no-table", "blackhole", "heads-alone", "heads-and-constant"
+NO_TABLE, NO_ENGINE, HEADS_ALONE, FREE_VALUES, MEMORY_VALUES = "no-table", "blackhole", "heads-alone", "heads-and-constant", "heads-and-memory"
 DURABLE_VALUES = {"heads-and-growing": ("where their file grows", "grown"), "heads-and-written": ("in space written before", "overwritten")}
 _FREE_TEXT = "the heads in InnoDB and a constant for each value"
+_MEMORY_TEXT = "the heads in InnoDB and values from memory"
 COUNTER_VARIANTS = ("innodb-counter", "quarry-counter")
 QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB = COMPRESSED_VARIANTS = ("quarry-lz4", "innodb-page-compressed", "rocksdb")
 # threads -> size in KB -> ratio to InnoDB
@@ -141,13 +142,16 @@ def _read(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdic
     verdict = judge_ratio(cells, finding, _keys(cells, "read", size_kib), floor, parameters)
     key = CellKey("read", size_kib * KIB, READ_THREADS)
     return _beside_limit(verdict, cells, key, {"a constant of that size and no engine": cells.summary(replace(key, operation="constant"), NO_TABLE, throughput),
-                                               _FREE_TEXT: cells.summary(key, FREE_VALUES, throughput)})
+                                               _FREE_TEXT: cells.summary(key, FREE_VALUES, throughput),
+                                               _MEMORY_TEXT: cells.summary(key, MEMORY_VALUES, throughput)})
 
 
 def _mix(cells: Cells, size_kib: int, floor: float, parameters: dict) -> Verdict:
     finding = Finding(f"targets-mix-{size_kib}kb", f"{size_kib} KB 90/10 mix, {MIX_THREADS} threads: at least {floor}x InnoDB", f"median ratio >= {floor}")
     key = CellKey("mix", size_kib * KIB, MIX_THREADS)
-    return _beside_limit(judge_ratio(cells, finding, [key], floor, parameters), cells, key, {_FREE_TEXT: cells.summary(key, FREE_VALUES, throughput)})
+    return _beside_limit(judge_ratio(cells, finding, [key], floor, parameters), cells, key,
+                         {_FREE_TEXT: cells.summary(key, FREE_VALUES, throughput),
+                          f"{_MEMORY_TEXT}, made durable beside them, nobody waiting,": cells.summary(key, MEMORY_VALUES, throughput)})
 
 
 def _keys(cells: Cells, operation: str, size_kib: int) -> list[CellKey]:

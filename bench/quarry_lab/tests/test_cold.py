@@ -14,7 +14,7 @@ from quarry_lab.experiments.cold import COLUMNS_SIZE, MEMORY_SIZE, Cold
 from quarry_lab.experiments.cold_findings import BESIDE, OPERATION_OF
 from quarry_lab.experiments.core import Core
 from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import DURABLE_VALUES
+from quarry_lab.experiments.targets_findings import DURABLE_VALUES, MEMORY_VALUES
 from quarry_lab.lab_server import LabServer
 from quarry_lab.plan import Point, all_points
 from quarry_lab.request import LabError
@@ -144,7 +144,8 @@ def test_sizes_and_threads_are_those_of_the_point_read_only():
     assert found == {("cold-read", 4 * KIB, 1), ("cold-read", 4 * KIB, 2), ("columns", COLUMNS_SIZE, 1), ("range", 64 << 20, 1),
                      ("memory-insert", MEMORY_SIZE, 32), ("memory-read", MEMORY_SIZE, 32)}
     assert set(BESIDE_READS) <= set(Cold().labels) and not set(BESIDE_READS) & set(Targets().labels)
-    assert set(DURABLE_VALUES) <= set(Targets().labels) and not set(DURABLE_VALUES) & {*Cold().labels, *Core().labels}
+    own = {*DURABLE_VALUES, MEMORY_VALUES}
+    assert own <= set(Targets().labels) and not own & {*Cold().labels, *Core().labels}
     assert all(len({(p.variant, p.size_bytes) for p in block.points}) == 1 for block in Cold().plan(request))
     assert Cold().planned_seconds(request, all_points(Cold().plan(request))) < 45 * 60
 

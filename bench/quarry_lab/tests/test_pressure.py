@@ -11,7 +11,7 @@ from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.pressure import BESIDE_BYTES_MIN, Pressure
 from quarry_lab.experiments.pressure_findings import CONDITIONS, FREE, TAKEN
 from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, NO_ENGINE
+from quarry_lab.experiments.targets_findings import DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, MEMORY_VALUES, NO_ENGINE
 from quarry_lab.plan import all_points
 from quarry_lab.pressure_bench import PressureBench, cache_bytes, memory_bytes
 from quarry_lab.request import LabError
@@ -110,7 +110,7 @@ def test_the_rows_are_those_of_the_targets_in_both_conditions():
     request = request_of("--sizes", "24,64", "--ops", "insert,mix")
     cells = Pressure().cells(request)
     rows = [cell for cell in Targets().cells(replace(Targets().request(), operations=["insert", "mix"], sizes_bytes=[24 * KIB, 64 * KIB]))
-            if not cell.setting and cell.threads != 1 and cell.variant not in ("quarry-baseline", NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES)]
+            if not cell.setting and cell.threads != 1 and cell.variant not in ("quarry-baseline", NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES)]
     assert sorted(map(str, cells)) == sorted(str(replace(row, setting=condition)) for row in rows for condition in CONDITIONS)
     # A server of its own for each condition and size, all engines in it.
     for block in Pressure().plan(request):

@@ -11,7 +11,7 @@ from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, INSERT_FLOORS, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
+from quarry_lab.experiments.targets_findings import DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, INSERT_FLOORS, MEMORY_VALUES, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
 from quarry_lab.ordered_commits import GROWING, WRITTEN, Commits
 from quarry_lab.payload import Payload
 from quarry_lab.plan import Point
@@ -174,6 +174,13 @@ def test_reads_and_the_mix_stand_beside_values_that_cost_nothing(rounds):
     assert "a constant for each value 1,375/s, 1.38x InnoDB, of which this is 80%" in found.reason and found.figures["share_of_limit"] == pytest.approx(0.8)
 
 
+def test_reads_and_the_mix_stand_beside_values_from_memory_that_are_made_durable(rounds):
+    for operation, threads, words in (("read", 8, "values from memory 1,200/s"), ("mix", 16, "made durable beside them, nobody waiting, 1,200/s")):
+        both = [*rounds("innodb", operation, 64, threads, INNODB_RATE), *rounds("quarry", operation, 64, threads, 1080.0)]
+        found = verdict_of([*both, *rounds(FREE_VALUES, operation, 64, threads, 1350.0), *rounds(MEMORY_VALUES, operation, 64, threads, 1200.0)], f"{operation}-64kb")
+        assert f"{words}: at most 1,200/s, 1.20x InnoDB, of which this is 90%" in found.reason and found.figures["share_of_limit"] == pytest.approx(0.9)
+
+
 def test_bytes_written_stand_beside_the_least_there_can_be(rounds):
     ours, rows = rounds("quarry", "insert", 64, 8, 100.0), rounds(HEADS_ALONE, "insert", 64, 8, 300.0)
     for points, ratio in ((ours, 1.07), (rows, 0.06)):
@@ -277,7 +284,18 @@ def test_each_operation_does_what_it_says(bench):
     an_insert_without_an_engine_is_taken_and_thrown_away(bench, lab)
     rows_without_their_values_are_sent_whole_and_keep_a_head(bench, lab)
     values_that_cost_nothing_are_sent_whole_and_their_rows_read(bench, lab)
+    values_from_memory_are_sent_whole_and_made_durable_when_written(bench, lab)
     values_beside_their_rows_are_durable_and_nothing_of_them_stays(bench, lab)
+
+
+def values_from_memory_are_sent_whole_and_made_durable_when_written(bench, lab):
+    for operation in ("read", "mix"):
+        result = (record := bench.measure(Point(1, operation, SIZE, THREADS, MEMORY_VALUES)))["result"]
+        assert result["reads"] > 500 and record["durable_value_bytes"] >= result["total_rows_written"] * SIZE
+        assert (result["total_rows_written"] > 0) == (operation == "mix")
+    assert lab.rows("SELECT name FROM mysql.func") == [] and not (lab.server.plugin_dir / "memory_value.so").exists()
+    schema = lab.datasets[(MEMORY_VALUES, SIZE, "")]
+    assert lab.rows(f"SELECT MIN(LENGTH(data)), MAX(LENGTH(data)) FROM {schema}.sbtest1") == [(320, 320)]
 
 
 def values_beside_their_rows_are_durable_and_nothing_of_them_stays(bench, lab):
@@ -289,6 +307,25 @@ def values_beside_their_rows_are_durable_and_nothing_of_them_stays(bench, lab):
         assert record["written"]["server_bytes"] >= record["durable_value_bytes"]
     assert lab.rows("SELECT name FROM mysql.func") == [] and not (lab.server.plugin_dir / "durable_write.so").exists()
     assert device.allocated_bytes(lab.directory.iterdir()) - before < SIZE, "the files had no name"
+
+
+@pytest.mark.skipif(not PLUGIN.exists(), reason=f"no plugin at {PLUGIN} (make plugin)")
+def test_a_value_that_is_not_in_memory_fails_its_statement(bench):
+    lab = bench.servers["main"]
+    with server_functions.loaded(lab, "memory_value", {"memory_value": "STRING", "memory_value_end": "INTEGER"}):
+        for arguments in ("'x', 8192", "0, 8192", "8193, 8192", "-1, 8192", "4096"):
+            with pytest.raises(Exception, match=r"memory_value\(bytes, of_bytes\)"):
+                lab.rows(f"SELECT memory_value({arguments})")
+        with pytest.raises(Exception, match="not so much memory"):
+            lab.rows("SELECT memory_value(1, 1 << 60)")
+        assert lab.rows("SELECT LENGTH(memory_value(8192, 8192)), LENGTH(memory_value(1, 8192))") == [(8192, 1)]
+        with pytest.raises(Exception, match="another size"):
+            lab.rows("SELECT memory_value(1, 8193)")
+        assert lab.rows("SELECT memory_value_end()") == [(8192,)] and lab.rows("SELECT memory_value_end()") == [(0,)]
+    # A run that got something else in their place is none.
+    lab.status = (lambda honest: lambda pattern: {"bytes_sent": "1"} if pattern == "Bytes_sent" else honest(pattern))(lab.status)
+    with pytest.raises(LabError, match=r"of \d+ bytes 0 were sent"):
+        bench.measure(Point(1, "read", SIZE, THREADS, MEMORY_VALUES))
 
 
 @pytest.mark.skipif(not PLUGIN.exists(), reason=f"no plugin at {PLUGIN} (make plugin)")
@@ -306,7 +343,7 @@ def test_a_value_that_cannot_be_made_durable_fails_its_statement(bench):
     # A run whose values did not all get there is none.
     honest = lab.rows
     lab.rows = lambda sql: [(1,)] if "durable_write_end" in sql else honest(sql)
-    with pytest.raises(LabError, match="durable_write made 1 bytes durable of"):
+    with pytest.raises(LabError, match=r"of \d+ bytes 1 were made durable"):
         bench.measure(Point(1, "insert", SIZE, THREADS, next(iter(DURABLE_VALUES))))
 
 
