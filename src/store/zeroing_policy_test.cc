@@ -49,10 +49,10 @@ TEST_F(ZeroingPolicyTest, OnlyWhereAFlushTakesSeveralTimesAsLongWithoutThemIsThe
   EXPECT_EQ(policy_.Advise(4096), ZeroingPolicy::Advice::kZeros);  // to be known
   NoteFlushes(true, 100, 100);
   policy_.NoteZeroing(kMiB, 1000);
-  NoteFlushes(false, 225, 200);
+  NoteFlushes(false, 275, 200);
   EXPECT_EQ(policy_.Advise(4096), ZeroingPolicy::Advice::kZeros);
-  EXPECT_EQ(policy_.Advise(100'000), ZeroingPolicy::Advice::kGrow);  // take 95, and 125 are saved
-  NoteFlushes(false, 220, 200);
+  EXPECT_EQ(policy_.Advise(100'000), ZeroingPolicy::Advice::kGrow);  // take 95, and 175 are saved
+  NoteFlushes(false, 270, 200);
   EXPECT_EQ(policy_.Advise(4096), ZeroingPolicy::Advice::kZerosWithinBudget);
 }
 
