@@ -20,6 +20,8 @@
 #include <random>
 #include <string>
 
+#include "server_function.h"
+
 namespace {
 
 constexpr size_t kHugePageBytes = 2U << 20, kBlockBytes = 4096;
@@ -77,8 +79,7 @@ extern "C" my_bool direct_read_init(UDF_INIT* init, UDF_ARGS* args, char* messag
 extern "C" char* direct_read(UDF_INIT* /*init*/, UDF_ARGS* args, char* /*result*/, unsigned long* length, char* is_null,
                              char* error) {
   thread_local std::minstd_rand random(std::random_device{}());
-  const uint64_t wanted =
-      args->args[1] == nullptr ? 0 : static_cast<uint64_t>(*reinterpret_cast<const long long*>(args->args[1]));
+  const uint64_t wanted = NumberArgument(args, 1);
   const uint64_t size = (wanted + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   uint8_t* const buffer = BufferOfThread();
   if (wanted == 0 || wanted > kHugePageBytes ||

@@ -27,6 +27,7 @@
 #include <thread>
 
 #include "direct_file.h"
+#include "server_function.h"
 
 namespace {
 
@@ -190,7 +191,7 @@ extern "C" char* durable_write(UDF_INIT* /*init*/, UDF_ARGS* args, char* /*resul
     *is_null = *error = 1;
     return nullptr;
   }
-  const auto kept = static_cast<uint64_t>(*reinterpret_cast<const long long*>(args->args[3]));
+  const auto kept = NumberArgument(args, 3);
   *length = kept < args->lengths[2] ? kept : args->lengths[2];
   return args->args[2];
 }
@@ -198,13 +199,7 @@ extern "C" char* durable_write(UDF_INIT* /*init*/, UDF_ARGS* args, char* /*resul
 extern "C" void durable_write_deinit(UDF_INIT* /*init*/) {}
 
 extern "C" my_bool durable_write_end_init(UDF_INIT* init, UDF_ARGS* args, char* message) {
-  if (args->arg_count != 0) {
-    std::strcpy(message, "durable_write_end() takes nothing");
-    return 1;
-  }
-  init->maybe_null = 1;
-  init->const_item = 0;
-  return 0;
+  return PrepareWithoutArguments(init, args, message, "durable_write_end");
 }
 
 extern "C" long long durable_write_end(UDF_INIT* /*init*/, UDF_ARGS* /*args*/, char* is_null, char* error) {

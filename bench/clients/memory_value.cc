@@ -18,6 +18,7 @@
 #include <random>
 
 #include "direct_file.h"
+#include "server_function.h"
 
 namespace {
 
@@ -30,11 +31,6 @@ using Memory = std::unique_ptr<char, Unmap>;
 std::mutex open_mutex;
 Memory memory;  // null until the first statement, and after an end
 
-uint64_t Number(const UDF_ARGS* args, unsigned index) {
-  return args->args[index] == nullptr ? 0
-                                      : static_cast<uint64_t>(*reinterpret_cast<const long long*>(args->args[index]));
-}
-
 bool Open(size_t bytes) {
   memory = Memory(static_cast<char*>(TakePages(bytes)), Unmap{bytes});
   if (memory == nullptr) return false;
@@ -46,20 +42,20 @@ bool Open(size_t bytes) {
 
 extern "C" my_bool memory_value_init(UDF_INIT* init, UDF_ARGS* args, char* message) {
   if (args->arg_count != 2 || args->arg_type[0] != INT_RESULT || args->arg_type[1] != INT_RESULT ||
-      args->args[0] == nullptr || Number(args, 0) == 0 || Number(args, 0) > Number(args, 1)) {
+      args->args[0] == nullptr || NumberArgument(args, 0) == 0 || NumberArgument(args, 0) > NumberArgument(args, 1)) {
     std::strcpy(message, "memory_value(bytes, of_bytes): two constant numbers are needed, the first not the larger");
     return 1;
   }
   const std::lock_guard<std::mutex> lock(open_mutex);
-  if (memory == nullptr && !Open(Number(args, 1))) {
+  if (memory == nullptr && !Open(NumberArgument(args, 1))) {
     std::strcpy(message, "memory_value: there is not so much memory");
     return 1;
   }
-  if (memory.get_deleter().bytes != Number(args, 1)) {
+  if (memory.get_deleter().bytes != NumberArgument(args, 1)) {
     std::strcpy(message, "memory_value: the memory has another size; SELECT memory_value_end() first");
     return 1;
   }
-  init->max_length = Number(args, 0);
+  init->max_length = NumberArgument(args, 0);
   init->const_item = 0;
   return 0;
 }
@@ -75,12 +71,7 @@ extern "C" char* memory_value(UDF_INIT* init, UDF_ARGS* /*args*/, char* /*result
 extern "C" void memory_value_deinit(UDF_INIT* /*init*/) {}
 
 extern "C" my_bool memory_value_end_init(UDF_INIT* init, UDF_ARGS* args, char* message) {
-  if (args->arg_count != 0) {
-    std::strcpy(message, "memory_value_end() takes nothing");
-    return 1;
-  }
-  init->const_item = 0;
-  return 0;
+  return PrepareWithoutArguments(init, args, message, "memory_value_end");
 }
 
 extern "C" long long memory_value_end(UDF_INIT* /*init*/, UDF_ARGS* /*args*/, char* /*is_null*/, char* /*error*/) {

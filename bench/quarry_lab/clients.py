@@ -11,6 +11,7 @@ from .server import BUILD, REPOSITORY
 
 SOURCES = REPOSITORY / "bench" / "clients"
 DIRECT_FILE = SOURCES / "direct_file.h"
+SERVER_FUNCTION = SOURCES / "server_function.h"
 PROGRAMS = BUILD / "bench-clients"
 COMPILE_SECONDS_MAX = 600
 COMPILE = ("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")

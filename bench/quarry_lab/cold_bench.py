@@ -24,7 +24,7 @@ from .memory_cgroup import reason_against
 from .payload import DEFAULT_BYTES, Payload
 from .plan import OPERATION_LABELS, Block, Point
 from .request import DATA, LabError, Request
-from .runner import bytes_sent, cached_bytes, condition, use_schema, written
+from .runner import bytes_sent, cached_bytes, condition, require_bytes, use_schema, written
 from .tables import size_label
 from .variants import ALL, KIB, Variant, create_table
 
@@ -164,8 +164,7 @@ class ColdBench(LimitedBench):
         after = device.device_counters(device.device_of(DATA.parent))
         wanted = record["result"]["total_reads"] * point.size_bytes
         found = {"sent": record["bytes_sent"], **({"read from the device": after.read_bytes - before.read_bytes} if before and after else {})}
-        if short := [f"{done} bytes were {what}" for what, done in found.items() if done < wanted]:
-            raise LabError(f"{point.variant}: of {wanted} {', '.join(short)}")
+        require_bytes(ALL[point.variant], wanted, found)
         return record
 
     @contextmanager

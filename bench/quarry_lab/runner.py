@@ -231,25 +231,25 @@ class TableBench(Bench):
         """
         if not isinstance(server, LabServer):
             raise LabError(f"{variant.key} needs a server of the lab's own")
-        functions, changes = {}, {}
+        changes = {}
         if variant.device_writes:
-            functions["durable_write"] = "STRING"
             changes["value_expression"] = f"durable_write('{server.directory}', '{variant.device_writes}', ?, {variant.kept_bytes})"
         if variant.memory_reads:
-            functions["memory_value"] = "STRING"
             changes["free_value"] = f"memory_value({point.size_bytes}, {self._rows(point.size_bytes) * self.settings.tables * point.size_bytes})"
+        functions = [name for name, is_used in (("durable_write", variant.device_writes), ("memory_value", variant.memory_reads)) if is_used]
         with ExitStack() as stack:
-            for name, returns in functions.items():
-                stack.enter_context(server_functions.loaded(server, name, {name: returns, f"{name}_end": "INTEGER"}))
+            for name in functions:
+                stack.enter_context(server_functions.loaded(server, name, {name: "STRING", f"{name}_end": "INTEGER"}))
             before = bytes_sent(server)
             record = self._measure(point, server, variant, schema, changes)
             sent = bytes_sent(server) - before
             ended = {name: int(server.rows(f"SELECT {name}_end()")[0][0] or 0) for name in functions}
-        done = {"sent": (sent, record["result"]["total_reads"] * point.size_bytes if variant.memory_reads else 0),
-                "made durable": (ended.get("durable_write", 0), record["payload_bytes_written"] if variant.device_writes else 0)}
-        if short := [f"of {wanted} bytes {bytes_done} were {what}" for what, (bytes_done, wanted) in done.items() if bytes_done < wanted]:
-            raise LabError(f"{variant.key}: {', '.join(short)}")
-        return {**record, **({"durable_value_bytes": ended["durable_write"]} if variant.device_writes else {})}
+        if variant.memory_reads:
+            require_bytes(variant, record["result"]["total_reads"] * point.size_bytes, {"sent": sent})
+        if not variant.device_writes:
+            return record
+        require_bytes(variant, record["payload_bytes_written"], {"made durable": ended["durable_write"]})
+        return {**record, "durable_value_bytes": ended["durable_write"]}
 
     def _measure(self, point: Point, server: Server, variant: Variant, schema: str, changes: Mapping[str, str] | None = None) -> dict:
         self.progress.step(f"settling before {variant.label}")
@@ -365,6 +365,12 @@ def written(before: dict | None, run: dict | None, after: dict | None, payload_b
 
 def bytes_sent(server: LabServer) -> int:
     return int(server.status("Bytes_sent")["bytes_sent"])
+
+
+def require_bytes(variant: Variant, wanted: int, found: Mapping[str, int]) -> None:
+    """found: bytes by what was done with them. LabError when one is less than wanted: such a run measured something else."""
+    if short := [f"{done} bytes were {what}" for what, done in found.items() if done < wanted]:
+        raise LabError(f"{variant.key}: of {wanted} {', '.join(short)}")
 
 
 def difference(before: dict[str, str], after: dict[str, str]) -> dict[str, int]:

@@ -13,7 +13,8 @@ from .value_reader import server_headers
 @contextmanager
 def loaded(server: LabServer, library: str, functions: Mapping[str, str]) -> Iterator[None]:
     """library: the source's stem. functions: the type that each returns, by name. ProgramError where it does not compile."""
-    program = clients.compiled(f"{library}.so", [clients.SOURCES / f"{library}.cc", clients.DIRECT_FILE], lambda: [*server_headers(), "-shared", "-fPIC"])
+    sources = [clients.SOURCES / f"{library}.cc", clients.DIRECT_FILE, clients.SERVER_FUNCTION]
+    program = clients.compiled(f"{library}.so", sources, lambda: [*server_headers(), "-shared", "-fPIC"])
     assert server.server
     link = server.server.plugin_dir / program.name
     link.symlink_to(program)

@@ -28,7 +28,7 @@ class ZeroingPolicy {
   /// Zeros have to save so many times what they take.
   static constexpr double kWorthMin = 3;
   /// Flushes have to take so many times as long without them, for zeros to be worth any number of bytes. Seen: 1.5 to
-  /// 2.3, and somewhat more for minutes, without a journal, 3.2 (many committers) to 6 (a lone one) with one
+  /// 2 without a journal, in some hours more than 2.25, and 3.2 (many committers) to 6 (a lone one) with one
   /// (docs/performance.md).
   static constexpr double kUnlimitedMin = 2.75;
   /// So many flushes of a kind are compared at least.

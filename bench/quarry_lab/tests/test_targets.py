@@ -324,7 +324,7 @@ def test_a_value_that_is_not_in_memory_fails_its_statement(bench):
         assert lab.rows("SELECT memory_value_end()") == [(8192,)] and lab.rows("SELECT memory_value_end()") == [(0,)]
     # A run that got something else in their place is none.
     lab.status = (lambda honest: lambda pattern: {"bytes_sent": "1"} if pattern == "Bytes_sent" else honest(pattern))(lab.status)
-    with pytest.raises(LabError, match=r"of \d+ bytes 0 were sent"):
+    with pytest.raises(LabError, match=r"of \d+ 0 bytes were sent"):
         bench.measure(Point(1, "read", SIZE, THREADS, MEMORY_VALUES))
 
 
@@ -343,7 +343,7 @@ def test_a_value_that_cannot_be_made_durable_fails_its_statement(bench):
     # A run whose values did not all get there is none.
     honest = lab.rows
     lab.rows = lambda sql: [(1,)] if "durable_write_end" in sql else honest(sql)
-    with pytest.raises(LabError, match=r"of \d+ bytes 1 were made durable"):
+    with pytest.raises(LabError, match=r"of \d+ 1 bytes were made durable"):
         bench.measure(Point(1, "insert", SIZE, THREADS, next(iter(DURABLE_VALUES))))
 
 
