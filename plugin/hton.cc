@@ -195,6 +195,8 @@ handlerton* QuarryHandlerton() { return quarry_handlerton; }
 
 }  // namespace quarry
 
+// The server finds these by name; all else of the plugin is hidden (CMakeLists.txt).
+#pragma GCC visibility push(default)
 maria_declare_plugin(quarry){
     MYSQL_STORAGE_ENGINE_PLUGIN,
     &quarry::engine_descriptor,
@@ -270,3 +272,4 @@ maria_declare_plugin(quarry){
         "0.1",
         MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
     } maria_declare_plugin_end;
+#pragma GCC visibility pop

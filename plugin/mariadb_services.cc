@@ -7,6 +7,7 @@
 #include <mysql/services.h>
 #include <service_versions.h>
 
+#pragma GCC visibility push(default)
 extern "C" {
 encryption_service_st* encryption_service = reinterpret_cast<encryption_service_st*>(VERSION_encryption);
 encryption_scheme_service_st* encryption_scheme_service =
@@ -20,3 +21,4 @@ print_check_msg_service_st* print_check_msg_service =
 progress_report_service_st* progress_report_service =
     reinterpret_cast<progress_report_service_st*>(VERSION_progress_report);
 }
+#pragma GCC visibility pop
