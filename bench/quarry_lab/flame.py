@@ -2,8 +2,9 @@
 `python -m quarry_lab flame`: where the server's processor time goes under a load, as flame graphs (`make flame`).
 
 For each engine, operation and size a private server gets the load of `bench --exp core`, and `perf` samples the stacks of all its threads:
-processor time alone, the kernel's included; who waits is not seen. Written are a picture (SVG: frames over their callers, width is time,
-hover for figures), the folded stacks that other tools for flame graphs read, and the shares of kernel, server and engine.
+processor time alone, the kernel's included; who waits is not seen. Functions of Quarry's that the compiler has put into their callers stand
+in the stacks as if they had been called. Written are a picture (SVG: frames over their callers, width is time, hover for figures), the folded
+stacks that other tools for flame graphs read, and the shares of kernel, server and engine.
 
 It answers where the time goes, not how fast anything is: sampling costs time itself, and one load is measured once.
 """
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 import html
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,21 +69,68 @@ def function_of(symbol: str, dso: str) -> str:
     return symbol.replace(anonymous, "{anonymous}").replace(call, "operator{call}").split("(")[0]
 
 
-def stacks_of(lines: Iterable[str]) -> Counter[Stack]:
-    """Samples by stack, of what `perf script -F comm,ip,sym,dso` prints: a line of the thread's name, then frames, innermost first."""
-    found: Counter[Stack] = Counter()
-    frames: list[tuple[str, str]] = []
+@dataclass(frozen=True)
+class Place:
+    """A frame as `perf script` prints it: the address within its file, the file's name for it, the file."""
+
+    address: str
+    symbol: str
+    dso: str
+
+
+def samples_of(lines: Iterable[str]) -> Iterator[tuple[Place, ...]]:
+    """What `perf script -F comm,ip,sym,dso` prints, sample by sample: a line of the thread's name, then frames, innermost first."""
+    places: list[Place] = []
     for line in (*lines, ""):
         if line[:1].isspace() and line.strip():
-            _address, _, rest = line.strip().partition(" ")
+            address, _, rest = line.strip().partition(" ")
             symbol, _, dso = rest.rpartition(" (")
-            dso = dso.removesuffix(")")
-            frame = (layer_of(dso), function_of(symbol, dso))
+            places.append(Place(address, symbol, dso.removesuffix(")")))
+        elif places:
+            yield tuple(places)
+            places = []
+
+
+def stacks_of(samples: Iterable[tuple[Place, ...]], inlined: Mapping[Place, tuple[str, ...]] | None = None) -> Counter[Stack]:
+    """Samples by stack. `inlined`: the functions whose code stands at a place within the one that the file names, innermost first."""
+    found: Counter[Stack] = Counter()
+    for sample_ in samples:
+        frames: list[tuple[str, str]] = []
+        for place in sample_:
+            layer = layer_of(place.dso)
+            frames.extend((layer, function_of(name, place.dso)) for name in (inlined or {}).get(place, ()))
+            frame = (layer, function_of(place.symbol, place.dso))
             if not (frames and frames[-1] == frame and frame[1].startswith("[")):  # neighbours without names are one
                 frames.append(frame)
-        elif frames:
-            found[tuple(reversed(frames))] += 1
-            frames = []
+        found[tuple(reversed(frames))] += 1
+    return found
+
+
+def inlined_of(printed: str) -> dict[str, tuple[str, ...]]:
+    """
+    What `addr2line -afi` prints: by address, the functions put into the one that has a name in the file, innermost first. Left out are those
+    of the C++ library: its vectors and pointers would bury the rest.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for part in re.split(r"^(?=0x)", printed, flags=re.MULTILINE):
+        if part:
+            address, *rest = part.splitlines()
+            pairs = list(zip(rest[::2], rest[1::2], strict=True))
+            found[f"{int(address, 16):x}"] = tuple(name for name, source in pairs[:-1] if "/include/c++/" not in source)
+    return found
+
+
+def inlined_at(places: Iterable[Place]) -> dict[Place, tuple[str, ...]]:
+    """For the places in Quarry's code, what stacks_of() takes as `inlined`. Errors: LabError."""
+    found: dict[Place, tuple[str, ...]] = {}
+    wanted = {place for place in places if layer_of(place.dso) == "quarry"}
+    for dso in {place.dso for place in wanted}:
+        there = sorted({place.address for place in wanted if place.dso == dso})
+        reading = subprocess.run(["addr2line", "-afiC", "-e", dso], input="\n".join(there), capture_output=True, text=True, check=False)
+        if reading.returncode != 0:
+            raise LabError(f"addr2line could not read {dso} (exit code {reading.returncode}): {reading.stderr.strip()[-300:]}")
+        names = inlined_of(reading.stdout)
+        found.update({place: names.get(place.address, ()) for place in wanted if place.dso == dso})
     return found
 
 
@@ -165,8 +214,9 @@ def _box(frame: Frame, x: float, y: int, scale: float, total: int) -> str:
 # --- taking them ------------------------------------------------------------------------------------------------------
 def need_perf() -> None:
     """Raises LabError where stacks cannot be sampled."""
-    if shutil.which("perf") is None:
-        raise LabError("perf is not installed (scripts/setup installs Debian's package linux-perf)")
+    for program, package in (("perf", "linux-perf"), ("addr2line", "binutils")):
+        if shutil.which(program) is None:
+            raise LabError(f"{program} is not installed (scripts/setup installs Debian's package {package})")
     tried = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-o", "/dev/null", "--", "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         raise LabError(f"perf may not sample here (it needs root, or kernel.perf_event_paranoid below 1): {tried.stderr.strip()[-300:]}")
@@ -183,11 +233,11 @@ def sample(pid: int, seconds: int, directory: Path) -> Counter[Stack]:
     script = ["perf", "script", "--no-inline", "-F", "comm,ip,sym,dso", "-i", str(data)]
     with subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace") as reading:
         assert reading.stdout
-        stacks = stacks_of(reading.stdout)
+        samples = list(samples_of(reading.stdout))
     data.unlink()
-    if reading.returncode != 0 or not stacks:
+    if reading.returncode != 0 or not samples:
         raise LabError(f"perf script read no stacks (exit code {reading.returncode})")
-    return stacks
+    return stacks_of(samples, inlined_at(place for sample_ in samples for place in sample_))
 
 
 def measure(server: LabServer, variant: Variant, operation: str, size_bytes: int, threads: int, seconds: int,

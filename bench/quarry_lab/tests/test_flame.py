@@ -34,7 +34,7 @@ def why_no_samples():
 
 
 def test_stacks_are_read_outermost_first_and_counted():
-    stacks = flame.stacks_of(SCRIPT.splitlines(keepends=True))
+    stacks = flame.stacks_of(flame.samples_of(SCRIPT.splitlines(keepends=True)))
     server = (("server", "[mariadbd]"), ("server", "handler::ha_index_read_map"))
     deep = (*server, ("quarry", "quarry::{anonymous}::Read"), ("libraries", "__libc_pread"), ("kernel", "copy_to_iter"))
     assert stacks == {server: 2, deep: 1}
@@ -44,14 +44,47 @@ def test_stacks_are_read_outermost_first_and_counted():
     ]
 
 
+PLACES = """0x00007f0000002000
+std::vector<int>::push_back(int)
+/usr/include/c++/12/bits/stl_vector.h:1280
+quarry::Decode(std::span<unsigned char const>)
+/b/src/store/decode.cc:7
+operator()
+/b/src/store/read.cc:31
+quarry::(anonymous namespace)::Read(quarry::Locator const&, int (*)(char))
+/b/src/store/read.cc:30
+0x0000000000003000
+??
+??:0
+"""
+
+
+def test_what_was_put_into_its_caller_stands_on_it():
+    names = flame.inlined_of(PLACES)
+    assert names == {"7f0000002000": ("quarry::Decode(std::span<unsigned char const>)", "operator()"), "3000": ()}
+    samples = list(flame.samples_of(SCRIPT.splitlines()))
+    stacks = flame.stacks_of(samples, {place: names[place.address] for place in samples[0] if place.address in names})
+    server = (("server", "[mariadbd]"), ("server", "handler::ha_index_read_map"))
+    engine = [("quarry", name) for name in ("quarry::{anonymous}::Read", "operator{call}", "quarry::Decode")]
+    assert stacks == {server: 2, (*server, *engine, ("libraries", "__libc_pread"), ("kernel", "copy_to_iter")): 1}
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    if flame.shutil.which("addr2line") is None:
+        pytest.skip("addr2line is not installed")
+    (tmp_path / "ha_quarry.so").write_text("nothing\n")
+    with pytest.raises(LabError, match="ha_quarry.so"):
+        flame.inlined_at([flame.Place("10", "f", str(tmp_path / "ha_quarry.so"))])
+
+
 def test_time_belongs_to_whose_code_ran():
-    shares = flame.shares(flame.stacks_of(SCRIPT.splitlines()))
+    shares = flame.shares(flame.stacks_of(flame.samples_of(SCRIPT.splitlines())))
     assert {layer: round(share, 2) for layer, share in shares.items()} == {"kernel": 0.33, "server": 0.67, "quarry": 0, "libraries": 0}
-    assert flame.shares(flame.stacks_of([])) == {}
+    assert flame.shares(flame.stacks_of(())) == {}
 
 
 def test_in_the_picture_width_is_time_and_callees_stand_on_their_callers():
-    picture = flame.svg(flame.stacks_of(SCRIPT.splitlines()), "reads <64 KB>")
+    picture = flame.svg(flame.stacks_of(flame.samples_of(SCRIPT.splitlines())), "reads <64 KB>")
     boxes = {}
     for group in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}g"):
         title, box = group[0].text, group[1].attrib
