@@ -68,8 +68,8 @@ cluster: plugin ## Spider fronts over replicated shards in build/cluster, or KIN
 cluster-stop: ## stop it
 	@[ ! -e build/cluster/cluster.json ] || scripts/cluster stop
 
-bench: build ## run one experiment: make bench EXP=e1 ARGS="--rounds 1" (without EXP: the core comparison with InnoDB; EXP=builds BASE=old.so: two builds)
-	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),bench $(if $(EXP),--exp $(EXP))) $(ARGS)
+bench: build ## run one experiment: make bench EXP=e1 ARGS="--rounds 1" (without EXP: the core comparison with InnoDB; EXP=builds BASE=old.so: two builds; EXP=turns: engines within one load)
+	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),$(if $(filter turns,$(EXP)),turns,bench $(if $(EXP),--exp $(EXP)))) $(ARGS)
 
 flame: build ## where the server's time goes, inserts and reads of 64 KB, as flame graphs: build/bench/flame/*.svg
 	@$(LAB) flame $(ARGS)

@@ -26,7 +26,7 @@ from .variants import KIB
 
 EXIT_INTERRUPTED = 130
 # Verbs of other parts of the package, each with a main(arguments) of its own.
-OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "flame": "quarry_lab.flame"}
+OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "flame": "quarry_lab.flame", "turns": "quarry_lab.turns"}
 
 
 def _numbers(text: str) -> list[int]:

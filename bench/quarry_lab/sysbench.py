@@ -50,12 +50,19 @@ class Load:
     free_values: bool = False  # free_value is selected in the place of what the row holds
     free_value: str = ""  # an SQL expression of value_bytes; empty: a literal
     range_bytes: int = 1  # of a range read
+    turn_ms: int = 0  # the tables have turns of so many milliseconds; 0: a table is chosen at random
     device_path: str = ""  # a file of which each read's client reads value_bytes, before its statement, past the page cache
 
     @property
     def write_percent(self) -> int:
         """Of the statements of a mix of reads and updates."""
         return 100 if self.operation == "update" else 100 - self.read_percent
+
+
+    @property
+    def turn_rounds(self) -> int:
+        """Turns that each table has within the measured seconds."""
+        return self.seconds * 1000 // (self.turn_ms * self.tables) if self.turn_ms else 0
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,7 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
         f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",
         f"--value-expression={load.value_expression}", f"--free-values={'on' if load.free_values else 'off'}", f"--free-value={load.free_value}",
         f"--range-bytes={load.range_bytes}", f"--device-path={load.device_path}",
+        f"--turn-ms={load.turn_ms}", f"--turn-rounds={load.turn_rounds}", f"--turn-warmup-ms={load.warmup_seconds * 1000}",
         f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",
         str(SCRIPTS / script),
     ]
@@ -155,6 +163,26 @@ def run(load: Load, payload: Payload) -> LoadResult:
     if len(reports) != expected:
         raise SysbenchError(f"sysbench printed {len(reports)} reports, {expected} were expected")
     return combine(reports, load.batch_rows, children_cpu_seconds() - cpu_before)
+
+
+def events_by_turn(output: str, load: Load) -> list[float]:
+    """Events a second of each table's turns, of what the threads said at their end. Errors: SysbenchError."""
+    threads = [json.loads(line) for line in output.splitlines() if line.startswith('{"quarry_turns"')]
+    if len(threads) != load.threads:
+        raise SysbenchError(f"{len(threads)} threads told whose turn their events were in, {load.threads} were expected")
+    if any(thread["rounds"] != load.turn_rounds for thread in threads):
+        raise SysbenchError(f"the load ended before every table had its {load.turn_rounds} turns in every thread: {threads}")
+    seconds = load.turn_rounds * load.turn_ms / 1000
+    return [sum(thread["quarry_turns"][table] for thread in threads) / seconds for table in range(load.tables)]
+
+
+def run_in_turns(load: Load, payload: Payload) -> list[float]:
+    """One load whose tables have turns: events a second in those of each. Errors: SysbenchError."""
+    command = _command(load, payload, OPERATIONS[load.operation])
+    # The counted turns begin with a whole round of them, up to two after the warm-up.
+    seconds = load.warmup_seconds + load.seconds + 3 * load.turn_ms * load.tables // 1000 + 1
+    command[1:1] = [f"--time={seconds}", "--events=0"]
+    return events_by_turn(RunningLoad([*command, "run"], payload).wait(seconds + 120), load)
 
 
 @contextmanager

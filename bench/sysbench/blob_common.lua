@@ -22,7 +22,11 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, long
 int madvise(void *address, size_t length, int advice);
 long lseek(int fd, long offset, int whence);
 long pread(int fd, void *buffer, size_t count, long offset);
+struct quarry_timespec { long seconds, nanoseconds; };
+int clock_gettime(int clock, struct quarry_timespec *now);
 ]]
+
+local CLOCK_MONOTONIC = 1
 
 local PROT_READ, PROT_WRITE = 1, 2
 local MAP_SHARED, MAP_PRIVATE, MAP_ANONYMOUS = 1, 2, 32
@@ -44,6 +48,9 @@ sysbench.cmdline.options = {
    id_expression = {"blob_insert: an SQL expression for the id, e.g. NEXTVAL(ids); empty: AUTO_INCREMENT", ""},
    device_path = {"blob_read: a file of which every event first reads --value-bytes at a random place, past the page cache", ""},
    range_bytes = {"blob_range: bytes read of a value", 65536},
+   turn_ms = {"The tables have turns of so many milliseconds, all threads the same one; 0: a table is chosen at random", 0},
+   turn_rounds = {"Turns of each table whose events are counted, behind those of --turn-warmup-ms", 0},
+   turn_warmup_ms = {"Milliseconds before the first turn that is counted", 0},
    batch_rows = {"blob_insert: rows per INSERT statement", 1},
    session_sql = {"A statement that every connection runs first, e.g. SET quarry_read_batch_bytes=65536", ""},
    payload_path = {"File (or /proc/self/fd/N) that holds the payload bytes; empty: made here, at random", ""},
@@ -182,6 +189,41 @@ end
 
 sysbench.cmdline.commands = {prepare = {blob.fill, sysbench.cmdline.PARALLEL_COMMAND}}
 
+-- Turns. Engines whose tables stand in one server are compared within one load: whose turn it is, is told by the clock alone, so all threads agree.
+-- An event belongs to the turn in which it begins. Whole rounds of turns are counted, so that no table has had more time than another.
+local turns
+
+local function turn_of_now()
+   if turns == nil then
+      turns = {clock = ffi.new("struct quarry_timespec[1]"), counts = {}}
+      for t = 1, sysbench.opt.tables do turns.counts[t] = 0 end
+   end
+   ffi.C.clock_gettime(CLOCK_MONOTONIC, turns.clock)
+   local now = tonumber(turns.clock[0].seconds) * 1000 + tonumber(turns.clock[0].nanoseconds) / 1000000
+   local turn = math.floor(now / sysbench.opt.turn_ms)
+   if turns.first == nil then
+      turns.first = math.ceil((turn + sysbench.opt.turn_warmup_ms / sysbench.opt.turn_ms) / sysbench.opt.tables + 1) * sysbench.opt.tables
+   end
+   local t = turn % sysbench.opt.tables + 1
+   if turn >= turns.first and turn < turns.first + sysbench.opt.turn_rounds * sysbench.opt.tables then
+      turns.counts[t] = turns.counts[t] + 1
+      turns.last = turn
+   end
+   return t
+end
+
+function thread_done()
+   if turns == nil then return end
+   -- One write with its line's end: all threads end at the same time.
+   io.write(string.format('{"quarry_turns": [%s], "rounds": %d}\n', table.concat(turns.counts, ", "),
+                          turns.last and (math.floor((turns.last - turns.first) / sysbench.opt.tables) + 1) or 0))
+end
+
+function blob.any_table()
+   if sysbench.opt.turn_ms > 0 then return turn_of_now() end
+   return sysbench.opt.tables == 1 and 1 or sysbench.rand.uniform(1, sysbench.opt.tables)
+end
+
 -- Point selects and updates over all tables.
 function blob.select_statements(con)
    local statements = {}
@@ -212,12 +254,8 @@ function blob.counter_statements(con)
    return statements
 end
 
-local function any_table()
-   return sysbench.opt.tables == 1 and 1 or sysbench.rand.uniform(1, sysbench.opt.tables)
-end
-
 function blob.select_one(statements)
-   local statement = statements[any_table()]
+   local statement = statements[blob.any_table()]
    statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
    local result = statement:execute() -- the whole value is received and stored by the client library
    assert(result.nrows == 1, "a point select found no row")
@@ -254,7 +292,7 @@ function blob.range_statements(con)
 end
 
 function blob.select_range(statements)
-   local statement = statements[any_table()]
+   local statement = statements[blob.any_table()]
    statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.value_bytes - sysbench.opt.range_bytes + 1)
    statement.ids[2][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
    local result = statement:execute()
@@ -263,14 +301,14 @@ function blob.select_range(statements)
 end
 
 function blob.update_one(statements)
-   local statement = statements[any_table()]
+   local statement = statements[blob.any_table()]
    statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
    statement:set_values()
    statement:execute()
 end
 
 function blob.count_one(statements)
-   local statement = statements[any_table()]
+   local statement = statements[blob.any_table()]
    statement.ids[1][0] = sysbench.rand.uniform(1, sysbench.opt.rows)
    statement:execute()
 end

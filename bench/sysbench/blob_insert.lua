@@ -19,7 +19,7 @@ function thread_init()
 end
 
 function event()
-   local statement = statements[sysbench.opt.tables == 1 and 1 or sysbench.rand.uniform(1, sysbench.opt.tables)]
+   local statement = statements[blob.any_table()]
    statement:set_values()
    statement:execute()
 end
