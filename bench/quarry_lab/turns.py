@@ -84,7 +84,7 @@ class Turns:
 def loads_of(parsed: argparse.Namespace) -> list[tuple[str, int, int, int]]:
     """Operation, size in bytes, threads and round of each load. Within a round reads come before writes: they share their tables."""
     ordered = [name for name in ("read", "mix", "insert") if name in parsed.ops]
-    return [(operation, size * KIB, threads, number) for size in parsed.sizes for number in range(1, parsed.rounds + 1)
+    return [(operation, size * KIB, threads, number) for number in range(1, parsed.rounds + 1) for size in parsed.sizes
             for operation in ordered for threads in parsed.threads]
 
 
@@ -106,6 +106,13 @@ def report(points: list[dict], engines: list[str]) -> Table:
     return table
 
 
+def _started(server: LabServer, payload: Payload, parsed: argparse.Namespace) -> Turns:
+    """A process of its own for each round: where its memory lies is worth a per cent, too."""
+    server.close()
+    server.start()
+    return Turns(server, payload, parsed.engines, parsed.seconds)
+
+
 def run(parsed: argparse.Namespace, console: Console) -> None:
     output = parsed.output or BENCH_OUTPUT / "turns"
     output.mkdir(parents=True, exist_ok=True)
@@ -114,10 +121,10 @@ def run(parsed: argparse.Namespace, console: Console) -> None:
     with tempfile.TemporaryDirectory(prefix="turns-", dir=BUILD) as directory, Payload("random") as payload:
         server = LabServer("turns", Path(directory) / "server", parsed.plugin, False, {**SERVER, **parse_mycnf(parsed.mycnf)})
         try:
-            server.start()
-            turns = Turns(server, payload, parsed.engines, parsed.seconds)
             with (output / "points.jsonl").open("w") as raw:
                 for load in loads:
+                    if not points or load[-1] != points[-1]["round"]:
+                        turns = _started(server, payload, parsed)
                     point = turns.measure(*load)
                     points.append(point)
                     raw.write(json.dumps(point) + "\n")

@@ -64,6 +64,12 @@ struct StoreContext {
         maintenance(background_thread),
         flush_threads(background_thread, kFlushThreadsMax) {}
 
+  /// `bytes` of a value were read, wherever they came from.
+  void CountRead(uint64_t bytes) {
+    counters.Add(Counter::kExtentsRead);
+    counters.Add(Counter::kValueBytesRead, bytes);
+  }
+
   // Constant after Open.
   Env* const env;
   const DirectoryOptions options;

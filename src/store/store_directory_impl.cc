@@ -297,21 +297,38 @@ Status StoreDirectoryImpl::Read(const Locator& locator, const ReadOptions& optio
     return Status::InvalidArgument("a buffer of " + std::to_string(out.size()) + " bytes for a value of " +
                                    std::to_string(locator.value_size_bytes));
   }
+  if (CopyCached(locator, 0, options, out)) return Status::Ok();
   const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
   if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
   return store->Read(locator, 0, options, out, true);
 }
 
+ValueBuffer StoreDirectoryImpl::FindCached(const Locator& locator, const ReadOptions& options) {
+  if (options.skip_cache) return {};
+  ValueBuffer cached = context_->values.Find(locator);
+  if (!cached.empty()) context_->CountRead(locator.value_size_bytes);
+  return cached;
+}
+
+bool StoreDirectoryImpl::CopyCached(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+                                    std::span<uint8_t> out) {
+  if (options.skip_cache || !context_->values.Copy(locator, offset_bytes, out)) return false;
+  context_->CountRead(out.size());
+  return true;
+}
+
 Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
+  if (ValueBuffer cached = FindCached(locator, options); !cached.empty()) return cached;
   const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
   if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
   return store->ReadValue(locator, options);
 }
 
 Result<ValueBuffer> StoreDirectoryImpl::ReadIfCached(const Locator& locator, const ReadOptions& options) {
+  if (ValueBuffer cached = FindCached(locator, options); !cached.empty()) return cached;
   const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
   if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
-  return store->ReadIfCached(locator, options);
+  return store->ReadIntoCache(locator, options);
 }
 
 Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
@@ -327,6 +344,7 @@ Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
 Status StoreDirectoryImpl::ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                      std::span<uint8_t> out) {
   QUARRY_TRY(CheckRead(locator, offset_bytes, out.size()));
+  if (CopyCached(locator, offset_bytes, options, out)) return Status::Ok();
   const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
   if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
   return store->Read(locator, offset_bytes, options, out, false);

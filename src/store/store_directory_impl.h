@@ -88,6 +88,11 @@ class StoreDirectoryImpl final : public StoreDirectory {
       QUARRY_REQUIRES(admin_mutex_);
   [[nodiscard]] Result<StoreId> TakeStoreId() QUARRY_REQUIRES(admin_mutex_);
   [[nodiscard]] Status SetRebinding(TableId table, bool rebinding) QUARRY_EXCLUDES(admin_mutex_);
+  // From the value cache, which needs neither the store nor its segment for it: a value stands there under its whole
+  // locator, which names both, and no locator is given out twice.
+  [[nodiscard]] ValueBuffer FindCached(const Locator& locator, const ReadOptions& options);
+  [[nodiscard]] bool CopyCached(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+                                std::span<uint8_t> out);
   [[nodiscard]] Status CheckRead(const Locator& locator, uint64_t offset_bytes, uint64_t size_bytes) const;
 
   const std::shared_ptr<StoreContext> context_;

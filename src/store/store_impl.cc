@@ -165,7 +165,7 @@ Status StoreImpl::NotFound(SegmentNumber segment) const {
 Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
   const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
   if (segment == nullptr) return NotFound(locator.segment);
-  QUARRY_TRY_ASSIGN(ValueBuffer cached, ReadThroughCache(segment.get(), locator, TakeIn::kWhatFits, options));
+  QUARRY_TRY_ASSIGN(ValueBuffer cached, TakeIntoCache(segment.get(), locator, TakeIn::kWhatFits, options));
   if (!cached.empty()) return cached;
   SegmentReader reader(context_.get(), this, segment.get(), locator, options);
   Result<ValueBuffer> in_place = reader.ReadWholeInPlace();
@@ -184,21 +184,17 @@ Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptio
   return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
 }
 
-Result<ValueBuffer> StoreImpl::ReadIfCached(const Locator& locator, const ReadOptions& options) {
+Result<ValueBuffer> StoreImpl::ReadIntoCache(const Locator& locator, const ReadOptions& options) {
   const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
   if (segment == nullptr) return NotFound(locator.segment);
-  return ReadThroughCache(segment.get(), locator, TakeIn::kWhatIsAskedForAgain, options);
+  return TakeIntoCache(segment.get(), locator, TakeIn::kWhatIsAskedForAgain, options);
 }
 
-// Empty: the cache has not got it and will not take it in; nothing was read.
-Result<ValueBuffer> StoreImpl::ReadThroughCache(Segment* segment, const Locator& locator, TakeIn take_in,
-                                                const ReadOptions& options) {
+// Empty: the cache will not take it in; nothing was read.
+Result<ValueBuffer> StoreImpl::TakeIntoCache(Segment* segment, const Locator& locator, TakeIn take_in,
+                                             const ReadOptions& options) {
   if (options.skip_cache) return ValueBuffer();
-  bool worthwhile = false;
-  if (ValueBuffer cached = context_->values.Find(locator, &worthwhile); !cached.empty()) {
-    CountRead(locator.value_size_bytes);
-    return cached;
-  }
+  const bool worthwhile = context_->values.NoteMiss(locator);
   const bool fits = take_in == TakeIn::kWhatFits && context_->values.HasRoomFor(locator.value_size_bytes);
   if (!worthwhile && !fits) return ValueBuffer();
   ValueCache::Filling filling = context_->values.Begin(locator, cached_bytes_);
@@ -211,16 +207,7 @@ Status StoreImpl::Read(const Locator& locator, uint64_t offset_bytes, const Read
                        std::span<uint8_t> out, bool whole) {
   const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
   if (segment == nullptr) return NotFound(locator.segment);
-  if (!options.skip_cache && context_->values.Copy(locator, offset_bytes, out)) {
-    CountRead(out.size());
-    return Status::Ok();
-  }
   return ReadSegment(segment.get(), locator, offset_bytes, options, out, whole);
-}
-
-void StoreImpl::CountRead(uint64_t bytes) {
-  context_->counters.Add(Counter::kExtentsRead);
-  context_->counters.Add(Counter::kValueBytesRead, bytes);
 }
 
 Status StoreImpl::ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
@@ -231,7 +218,7 @@ Status StoreImpl::ReadSegment(Segment* segment, const Locator& locator, uint64_t
 
 Status StoreImpl::NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status) {
   if (status.ok()) {
-    CountRead(bytes);
+    context_->CountRead(bytes);
     context_->counters.Add(reader.missed_recent() ? Counter::kRecentCacheMisses : Counter::kRecentCacheHits);
   } else if (status.code() == StatusCode::kCorruption) {
     context_->counters.Add(Counter::kCorruptions);

@@ -45,12 +45,13 @@ class StoreImpl final : public Store,
   void Release(const Locator& locator) override;
   [[nodiscard]] StoreStats GetStats() const override;
 
-  // What the directory asks for.
+  // What the directory asks for. Reads: what the value cache has not got.
   [[nodiscard]] Status Read(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                             std::span<uint8_t> out, bool whole);
-  /// From the value cache, or into memory of it when the value is worth being kept, or else into a read buffer.
+  /// Into memory of the value cache when the value is worth being kept, or else into a read buffer.
   [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options);
-  [[nodiscard]] Result<ValueBuffer> ReadIfCached(const Locator& locator, const ReadOptions& options);
+  /// The former, or nothing.
+  [[nodiscard]] Result<ValueBuffer> ReadIntoCache(const Locator& locator, const ReadOptions& options);
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
     context_->values.Carry(replaced, by, value, cached_bytes_);
   }
@@ -162,13 +163,12 @@ class StoreImpl final : public Store,
   void CheckpointWhenDue(uint64_t appended_bytes);
   /// Who asks for pieces would have a whole value read for it: so only what is asked for again.
   enum class TakeIn { kWhatIsAskedForAgain, kWhatFits };
-  [[nodiscard]] Result<ValueBuffer> ReadThroughCache(Segment* segment, const Locator& locator, TakeIn take_in,
-                                                     const ReadOptions& options);
+  [[nodiscard]] Result<ValueBuffer> TakeIntoCache(Segment* segment, const Locator& locator, TakeIn take_in,
+                                                  const ReadOptions& options);
   [[nodiscard]] Status ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
                                    const ReadOptions& options, std::span<uint8_t> out, bool whole);
   /// Counts a read of `bytes` of a value by `reader`, or its damage. Returns `status`.
   Status NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status);
-  void CountRead(uint64_t bytes);
   [[nodiscard]] Status NotFound(SegmentNumber segment) const;
 
   const std::shared_ptr<StoreContext> context_;

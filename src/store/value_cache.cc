@@ -159,26 +159,28 @@ ValueCache::Entry* ValueCache::FindPinned(Shard& shard, const Locator& locator) 
   return entry;
 }
 
-ValueBuffer ValueCache::Find(const Locator& locator, bool* worthwhile) {
-  *worthwhile = false;
+ValueBuffer ValueCache::Find(const Locator& locator) {
   if (limit_bytes() == 0) return {};
-  const uint64_t hash = HashOf(locator);
-  Shard& shard = ShardOf(hash);
+  Shard& shard = ShardOf(HashOf(locator));
   Entry* entry = nullptr;
   {
     MutexLock lock(shard.mutex);
     entry = FindPinned(shard, locator);
   }
-  if (entry == nullptr && IsSmallEnough(locator.value_size_bytes)) {
-    MutexLock lock(ghosts_mutex_);
-    *worthwhile = ghosts_.SeenBefore(hash, locator.value_size_bytes);
-  }
-  counters_->Add(entry != nullptr ? Counter::kCacheHits : Counter::kCacheMisses);
   if (entry == nullptr) return {};
+  counters_->Add(Counter::kCacheHits);
   Filling held(this, entry);  // until the pin holds it
   auto pin = std::make_unique<Pin>(this, entry);
   held.entry_ = nullptr;
   return {std::move(pin), entry->value()};
+}
+
+bool ValueCache::NoteMiss(const Locator& locator) {
+  if (limit_bytes() == 0) return false;
+  counters_->Add(Counter::kCacheMisses);
+  if (!IsSmallEnough(locator.value_size_bytes)) return false;
+  MutexLock lock(ghosts_mutex_);
+  return ghosts_.SeenBefore(HashOf(locator), locator.value_size_bytes);
 }
 
 bool ValueCache::Copy(const Locator& locator, uint64_t offset_bytes, std::span<uint8_t> out) {

@@ -68,8 +68,10 @@ class ValueCache {
     Entry* entry_ = nullptr;
   };
 
-  /// The value, pinned, or an empty buffer; then `worthwhile` says whether it should be taken in by Begin and Publish.
-  [[nodiscard]] ValueBuffer Find(const Locator& locator, bool* worthwhile);
+  /// The value, pinned, or an empty buffer.
+  [[nodiscard]] ValueBuffer Find(const Locator& locator);
+  /// Find had nothing: whether the value was asked for before, and should be taken in by Begin and Publish.
+  [[nodiscard]] bool NoteMiss(const Locator& locator);
   /// Such a value could be taken in, and nothing had to go for it.
   [[nodiscard]] bool HasRoomFor(uint64_t value_size_bytes) const;
   /// Copies the bytes from `offset_bytes` on when the value is there. Never a reason to take it in.

@@ -66,11 +66,10 @@ class ValueCacheTest : public testing::Test {
 
   /// What a reader does: looks, and takes in what is worth it. The value, if the cache holds it now.
   ValueBuffer Read(const Locator& locator, bool* was_hit = nullptr) {
-    bool worthwhile = false;
-    ValueBuffer found = cache_.Find(locator, &worthwhile);
+    ValueBuffer found = cache_.Find(locator);
     if (was_hit != nullptr) *was_hit = !found.empty();
     if (!found.empty()) return found;
-    return worthwhile || cache_.HasRoomFor(locator.value_size_bytes) ? Take(locator) : ValueBuffer();
+    return cache_.NoteMiss(locator) || cache_.HasRoomFor(locator.value_size_bytes) ? Take(locator) : ValueBuffer();
   }
   /// Until there is no room for such a value any more; nobody asks for what is taken in.
   void FillUp(uint64_t value_size_bytes) {
@@ -114,11 +113,10 @@ TEST_F(ValueCacheTest, TakesInWhatThereIsRoomForAndThenWhatIsAskedForAgain) {
 TEST_F(ValueCacheTest, HandsOutTheSameBytesToAll) {
   Limit(8 * kMiB);
   const Locator locator = MakeLocator(1, 64 << 10);
-  bool worthwhile = false;
-  EXPECT_TRUE(cache_.Find(locator, &worthwhile).empty());
-  EXPECT_FALSE(worthwhile) << "by itself once is not enough";
-  EXPECT_TRUE(cache_.Find(locator, &worthwhile).empty());
-  EXPECT_TRUE(worthwhile);
+  EXPECT_TRUE(cache_.Find(locator).empty());
+  EXPECT_FALSE(cache_.NoteMiss(locator)) << "by itself once is not enough";
+  EXPECT_TRUE(cache_.Find(locator).empty());
+  EXPECT_TRUE(cache_.NoteMiss(locator));
   (void)Take(locator);
   bool hit = false;
   const ValueBuffer first = Read(locator, &hit);
@@ -320,8 +318,7 @@ TEST_F(ValueCacheTest, WhatIsWrittenInThePlaceOfAUsedValueIsThere) {
   EXPECT_FALSE(IsCached(by)) << "nobody has read the old one here";
   ASSERT_TRUE(IsCached(old));
   cache_.Carry(old, by, value, tally_);
-  bool worthwhile = false;
-  const ValueBuffer found = cache_.Find(by, &worthwhile);
+  const ValueBuffer found = cache_.Find(by);
   EXPECT_TRUE(IsValueOf(by, found.bytes()));
   EXPECT_EQ(found.bytes().data()[value.size()], 0);
   EXPECT_TRUE(IsCached(old)) << "the transaction may roll back";
@@ -368,8 +365,7 @@ TEST_F(ValueCacheTest, WhatIsForgottenIsNotFoundAndGoesFirst) {
     if (!IsCached(locator)) continue;
     (kept.size() < forgotten.size() ? kept : forgotten).push_back(locator);
   }
-  bool worthwhile = false;
-  const ValueBuffer held = cache_.Find(forgotten[0], &worthwhile);
+  const ValueBuffer held = cache_.Find(forgotten[0]);
   for (const Locator& locator : forgotten) cache_.Forget(locator);
   for (const Locator& locator : forgotten) EXPECT_FALSE(IsCached(locator));
   EXPECT_TRUE(IsValueOf(forgotten[0], held.bytes())) << "somebody still reads it";
