@@ -8,12 +8,13 @@
 //   CREATE FUNCTION durable_write_end RETURNS INTEGER SONAME 'durable_write.so'
 //
 // kind 'growing': the file grows with every group of values; 'written': a group goes into space that was written and
-// flushed before, round and round. As in bench/clients/ordered_commits.cc a group is all that came while the one before
-// it was written: one direct write and one fdatasync. Values take whole blocks of 4 KiB. The file has no name, so
-// nothing is left behind. directory and kind are those of the first call until SELECT durable_write_end(), which waits
-// for what is under way, closes the file and returns how many bytes of values were made durable; no connection may be
-// writing then. Errors: a statement fails whose value could not be written, or that comes after such a one.
-// Thread-safety: any number of connections.
+// flushed before, round and round; 'headed': as growing, but each value stands behind a header of 64 bytes, as it must
+// where a file is to say by itself what is in it, and only a group is padded to whole blocks. As in
+// bench/clients/ordered_commits.cc a group is all that came while the one before it was written: one direct write and
+// one fdatasync. Other values take whole blocks of 4 KiB. The file has no name, so nothing is left behind. directory
+// and kind are those of the first call until SELECT durable_write_end(), which waits for what is under way, closes the
+// file and returns how many bytes of values were made durable; no connection may be writing then. Errors: a statement
+// fails whose value could not be written, or that comes after such a one. Thread-safety: any number of connections.
 #include <mysql.h>
 
 #include <array>
@@ -32,8 +33,23 @@
 namespace {
 
 constexpr size_t kGroupBytesMax = 32U << 20;
+constexpr size_t kHeaderBytes = 64;
 
-size_t WholeBlocks(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
+size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+struct Kind {
+  bool growing = false, headed = false;
+  // Of a group, for a value.
+  [[nodiscard]] size_t BytesFor(size_t value_bytes) const {
+    return headed ? RoundUp(kHeaderBytes + value_bytes, kHeaderBytes) : RoundUp(value_bytes, kBlockBytes);
+  }
+};
+
+// False: there is none of that name.
+bool KindOf(const std::string& name, Kind* kind) {
+  *kind = {name != "written", name == "headed"};
+  return name == "growing" || name == "written" || name == "headed";
+}
 
 struct Unmap {
   void operator()(uint8_t* memory) const { (void)munmap(memory, kGroupBytesMax); }
@@ -50,8 +66,8 @@ struct Group {
 class Values {
  public:
   // Null: there is no such file, or no memory.
-  static std::unique_ptr<Values> Open(const std::string& directory, bool growing) {
-    auto made = std::unique_ptr<Values>(new Values(growing));
+  static std::unique_ptr<Values> Open(const std::string& directory, const Kind& kind) {
+    auto made = std::unique_ptr<Values>(new Values(kind));
     for (Group& group : made->groups_) {
       group.memory = Memory(static_cast<uint8_t*>(TakePages(kGroupBytesMax)));
       if (group.memory == nullptr) return nullptr;
@@ -75,13 +91,13 @@ class Values {
 
   // Waits for the group `before` (0: none) and takes the value. The group that it is in, or 0: it cannot be written.
   uint64_t Add(const char* value, size_t bytes, uint64_t before) {
-    const size_t whole = WholeBlocks(bytes);
+    const size_t taken = kind_.BytesFor(bytes);
     std::unique_lock<std::mutex> lock(mutex_);
     done_.wait(lock, [&] { return completed_ >= before || failed_; });
     Group& group = groups_[active_];
-    if (failed_ || group.bytes + whole > kGroupBytesMax) return 0;
-    uint8_t* const to = group.memory.get() + group.bytes;
-    group.bytes += whole;
+    if (failed_ || group.bytes + taken > kGroupBytesMax) return 0;
+    uint8_t* const to = group.memory.get() + group.bytes + (kind_.headed ? kHeaderBytes : 0);
+    group.bytes += taken;
     group.payload_bytes += bytes;
     group.copying.fetch_add(1, std::memory_order_relaxed);
     const uint64_t number = started_ + 1;
@@ -101,11 +117,11 @@ class Values {
   }
 
  private:
-  explicit Values(bool growing) : file_(growing) {}
+  explicit Values(const Kind& kind) : kind_(kind), file_(kind.growing) {}
 
   bool MakeDurable(const Group& group) {
     while (group.copying.load(std::memory_order_acquire) != 0) std::this_thread::yield();
-    return file_.Append(group.memory.get(), group.bytes);
+    return file_.Append(group.memory.get(), RoundUp(group.bytes, kBlockBytes));
   }
 
   void Run() {
@@ -130,6 +146,7 @@ class Values {
     }
   }
 
+  const Kind kind_;
   DirectFile file_;  // of the writer
   std::thread writer_;
   std::mutex mutex_;
@@ -163,13 +180,14 @@ extern "C" my_bool durable_write_init(UDF_INIT* init, UDF_ARGS* args, char* mess
   }
   args->arg_type[2] = STRING_RESULT;  // a parameter of a prepared statement has no type yet
   const std::string directory(args->args[0], args->lengths[0]), kind(args->args[1], args->lengths[1]);
-  if (kind != "growing" && kind != "written") {
-    std::strcpy(message, "durable_write: the kind of its file is growing or written");
+  Kind found;
+  if (!KindOf(kind, &found)) {
+    std::strcpy(message, "durable_write: the kind of its file is growing, written or headed");
     return 1;
   }
   const std::lock_guard<std::mutex> lock(open_mutex);
   if (values == nullptr) {
-    values = Values::Open(directory, kind == "growing");
+    values = Values::Open(directory, found);
     if (values == nullptr) {
       std::strcpy(message, "durable_write: no file for direct writes in this directory, or no memory");
       return 1;

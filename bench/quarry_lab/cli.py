@@ -23,20 +23,10 @@ from .server import PLUGIN, ServerError
 from .session import execute
 from .target import NDB_ALONE, PASSWORD_VARIABLE, engines_of, local_cluster, parse_address
 from .variants import KIB
+from .verb import EXIT_INTERRUPTED, numbers
 
-EXIT_INTERRUPTED = 130
 # Verbs of other parts of the package, each with a main(arguments) of its own.
 OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "flame": "quarry_lab.flame", "turns": "quarry_lab.turns"}
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        found = [int(x) for x in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers such as 4,64,448") from None
-    if not found or min(found) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}': every number must be at least 1")
-    return found
 
 
 def _words(text: str) -> list[str]:
@@ -49,8 +39,8 @@ def build_parser() -> argparse.ArgumentParser:
     bench = verbs.add_parser("bench", help="run one experiment", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     bench.add_argument("--exp", choices=sorted(EXPERIMENTS), default="core", help="; ".join(f"{k}: {e.title}" for k, e in sorted(EXPERIMENTS.items())))
     bench.add_argument("--scale", choices=SCALES, default="normal", help="quick: one short round of a small grid, for a look; full: five rounds or a larger grid")
-    bench.add_argument("--sizes", type=_numbers, metavar="KB,...", help="value sizes in KB (default: the experiment's)")
-    bench.add_argument("--threads", type=_numbers, metavar="N,...", help="client threads (default: the experiment's)")
+    bench.add_argument("--sizes", type=numbers, metavar="KB,...", help="value sizes in KB (default: the experiment's)")
+    bench.add_argument("--threads", type=numbers, metavar="N,...", help="client threads (default: the experiment's)")
     bench.add_argument("--ops", type=_words, metavar="OP,...", help="operations (default: the experiment's)")
     bench.add_argument("--engines", type=_words, metavar="NAME,...", help="variants (default: the experiment's, and those of the target)")
     bench.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/benchmarks.md); repeatable")

@@ -16,7 +16,6 @@ import html
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 from collections import Counter
@@ -24,18 +23,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pymysql
 from rich.console import Console
 from rich.table import Table
 
 from . import sysbench
-from .lab_server import DATABASE, ConfigurationError, LabServer, parse_mycnf
+from .lab_server import DATABASE, LabServer, parse_mycnf
 from .payload import Payload
-from .program import ProgramError
 from .request import BENCH_OUTPUT, LabError
-from .server import BUILD, PLUGIN, ServerError
+from .server import BUILD, PLUGIN
 from .tables import size_label
 from .variants import ALL, KIB, Variant, create_table
+from .verb import exit_code_of
 
 OPERATIONS = ("read", "insert", "mix")
 ENGINES = ("innodb", "quarry")
@@ -331,12 +329,4 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     parsed = parse(arguments)
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    try:
-        run(parsed, console)
-    except KeyboardInterrupt:
-        return 130
-    except (LabError, ConfigurationError, ProgramError, ServerError, pymysql.MySQLError, OSError) as error:
-        console.print(f"[red]error:[/red] {error}", highlight=False)
-        return 1
-    return 0
+    return exit_code_of(lambda console: run(parsed, console))

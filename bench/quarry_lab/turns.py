@@ -15,26 +15,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pymysql
 from rich.console import Console
 from rich.table import Table
 
 from . import server_functions, sysbench
-from .lab_server import DATABASE, ConfigurationError, LabServer, parse_mycnf
+from .lab_server import DATABASE, LabServer, parse_mycnf
 from .noise import Meter
 from .payload import Payload
-from .program import ProgramError
 from .request import BENCH_OUTPUT, LabError
-from .server import BUILD, PLUGIN, ServerError
+from .server import BUILD, PLUGIN
 from .stats import human_count, paired_ratio, summarize
 from .variants import ALL, KIB, create_table
+from .verb import exit_code_of, numbers
 
 OPERATIONS = ("insert", "read", "mix")
 LIMIT = "heads-and-memory"
@@ -162,20 +160,13 @@ def run(parsed: argparse.Namespace, console: Console) -> None:
     console.print(f"raw rounds in {output / 'points.jsonl'}", highlight=False)
 
 
-def _numbers(text: str) -> list[int]:
-    words = text.split(",")
-    if not all(word.isdigit() and int(word) > 0 for word in words):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers of at least 1")
-    return [int(word) for word in words]
-
-
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="quarry_lab turns", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ops", default="read,mix,insert", metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: %(default)s)")
     parser.add_argument("--engines", default="innodb,quarry", metavar="NAME,...",
                         help=f"at least two of {', '.join(ENGINES)}, the same twice if you like; ratios are to the first (default: %(default)s)")
-    parser.add_argument("--sizes", type=_numbers, default=[WRITTEN_KIB_MAX], metavar="KB,...", help="value sizes (default: 4)")
-    parser.add_argument("--threads", type=_numbers, default=[1, 8, 32], metavar="N,...", help="client threads (default: 1,8,32)")
+    parser.add_argument("--sizes", type=numbers, default=[WRITTEN_KIB_MAX], metavar="KB,...", help="value sizes (default: 4)")
+    parser.add_argument("--threads", type=numbers, default=[1, 8, 32], metavar="N,...", help="client threads (default: 1,8,32)")
     parser.add_argument("--seconds", type=int, default=10, metavar="S", help="of each load, shared by the engines (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="loads of each kind (default: %(default)s)")
     parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting; repeatable")
@@ -202,12 +193,4 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     parsed = parse(arguments)
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    try:
-        run(parsed, console)
-    except KeyboardInterrupt:
-        return 130
-    except (LabError, ConfigurationError, ProgramError, ServerError, pymysql.MySQLError, OSError) as error:
-        console.print(f"[red]error:[/red] {error}", highlight=False)
-        return 1
-    return 0
+    return exit_code_of(lambda console: run(parsed, console))

@@ -123,6 +123,9 @@ ALL = {
         Variant("heads-alone", "InnoDB, heads alone", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES),
         # And with values that are durable in a file beside, written by a thread that nobody waits for: what an engine is spared that must.
         Variant("heads-and-growing", "InnoDB, heads; values durable where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, device_writes="growing"),
+        # The same, of values in a file that says by itself what is in it.
+        Variant("heads-and-headed", "InnoDB, heads; values durable behind headers where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
+                device_writes="headed"),
         Variant("heads-and-written", "InnoDB, heads; values durable in space written before", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
                 device_writes="written"),
         Variant("heads-and-constant", "InnoDB, heads; a constant for each value", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, free_values=True),

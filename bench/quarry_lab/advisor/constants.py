@@ -48,8 +48,8 @@ INSERT = {
 }
 # Quarry / InnoDB of hot point reads by 8 clients, and of 90 such reads to 10 updates by 16 (4 KB: by 8): by value KB.
 READ_CLIENTS, MIX_CLIENTS = 8, 16
-HOT_READ = {4: 0.98, 24: 1.15, 64: 0.96, 448: 1.29}
-MIX = {4: 1.07, 24: 1.00, 64: 1.19, 448: 1.63}
+HOT_READ = {4: 0.98, 24: 0.99, 64: 1.02, 448: 1.15}
+MIX = {4: 0.98, 24: 1.16, 64: 1.19, 448: 1.67}
 OUT_OF_LINE_KB_MIN = 24  # the smallest value measured out of the row
 
 SOURCES = {

@@ -18,7 +18,9 @@ from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes
 
 TEXT3 = "text3"
 NO_TABLE, NO_ENGINE, HEADS_ALONE, FREE_VALUES, MEMORY_VALUES = "no-table", "blackhole", "heads-alone", "heads-and-constant", "heads-and-memory"
-DURABLE_VALUES = {"heads-and-growing": ("where their file grows", "grown"), "heads-and-written": ("in space written before", "overwritten")}
+HEADED_VALUES = "heads-and-headed"
+DURABLE_VALUES = {"heads-and-growing": ("where their file grows", "grown"), HEADED_VALUES: ("behind headers where their file grows", "headed"),
+                  "heads-and-written": ("in space written before", "overwritten")}
 _FREE_TEXT = "the heads in InnoDB and a constant for each value"
 _MEMORY_TEXT = "the heads in InnoDB and values from memory"
 COUNTER_VARIANTS = ("innodb-counter", "quarry-counter")
@@ -190,7 +192,12 @@ def _written(cells: Cells, operation: str, size_kib: int, threads: tuple[int, in
     if not rows or "bytes_per_byte" not in verdict.figures:
         return verdict
     text = f"; InnoDB writes {max(rows):.3f} of the rows without their values, so {1 + max(rows):.3f} is the least"
-    return replace(verdict, reason=verdict.reason + text, figures={**verdict.figures, "least_bytes_per_byte": 1 + max(rows)})
+    figures = {**verdict.figures, "least_bytes_per_byte": 1 + max(rows)}
+    # A header for each value is what a file needs that says by itself what is in it, and whole blocks for each flush.
+    if headed := [s.median for k in keys if (s := cells.summary(k, HEADED_VALUES, bytes_written_ratio))]:
+        text += f"; values behind headers beside those rows, nobody waiting for their groups, come to {max(headed):.3f}"
+        figures["headed_bytes_per_byte"] = max(headed)
+    return replace(verdict, reason=verdict.reason + text, figures=figures)
 
 
 def _ahead(cells: Cells, size_kib: int, over: str, parameters: dict) -> Verdict:

@@ -72,7 +72,7 @@ def test_the_report_compares_round_by_round():
     (["--engines", "innodb,heads-and-memory,heads-and-memory", "--ops", "read"], "is a limit of reads"),
     (["--sizes", "24"], "leave work behind"),
     (["--sizes", "4,x"], "not a list of numbers"),
-    (["--threads", "0"], "not a list of numbers"),
+    (["--threads", "0"], "every number must be at least 1"),
     (["--rounds", "0"], "--rounds must be"),
     (["--seconds", "0"], "--seconds must be"),
 ])
