@@ -195,33 +195,34 @@ sysbench.cmdline.commands = {prepare = {blob.fill, sysbench.cmdline.PARALLEL_COM
 local turns
 
 local function turn_of_now()
-   if turns == nil then
-      turns = {clock = ffi.new("struct quarry_timespec[1]"), counts = {}}
-      for t = 1, sysbench.opt.tables do turns.counts[t] = 0 end
-   end
    ffi.C.clock_gettime(CLOCK_MONOTONIC, turns.clock)
    local now = tonumber(turns.clock[0].seconds) * 1000 + tonumber(turns.clock[0].nanoseconds) / 1000000
-   local turn = math.floor(now / sysbench.opt.turn_ms)
-   if turns.first == nil then
-      turns.first = math.ceil((turn + sysbench.opt.turn_warmup_ms / sysbench.opt.turn_ms) / sysbench.opt.tables + 1) * sysbench.opt.tables
-   end
+   return math.floor(now / sysbench.opt.turn_ms)
+end
+
+local function begin_turns()
+   turns = {clock = ffi.new("struct quarry_timespec[1]"), counts = {}}
+   for t = 1, sysbench.opt.tables do turns.counts[t] = 0 end
+   turns.first = math.ceil((turn_of_now() + sysbench.opt.turn_warmup_ms / sysbench.opt.turn_ms) / sysbench.opt.tables + 1) * sysbench.opt.tables
+   turns.behind = turns.first + sysbench.opt.turn_rounds * sysbench.opt.tables
+end
+
+local function table_of_turn()
+   if turns == nil then begin_turns() end
+   local turn = turn_of_now()
    local t = turn % sysbench.opt.tables + 1
-   if turn >= turns.first and turn < turns.first + sysbench.opt.turn_rounds * sysbench.opt.tables then
-      turns.counts[t] = turns.counts[t] + 1
-      turns.last = turn
-   end
+   if turn >= turns.first and turn < turns.behind then turns.counts[t] = turns.counts[t] + 1 end
    return t
 end
 
 function thread_done()
    if turns == nil then return end
    -- One write with its line's end: all threads end at the same time.
-   io.write(string.format('{"quarry_turns": [%s], "rounds": %d}\n', table.concat(turns.counts, ", "),
-                          turns.last and (math.floor((turns.last - turns.first) / sysbench.opt.tables) + 1) or 0))
+   io.write(string.format('{"quarry_turns": [%s], "complete": %s}\n', table.concat(turns.counts, ", "), tostring(turn_of_now() >= turns.behind)))
 end
 
 function blob.any_table()
-   if sysbench.opt.turn_ms > 0 then return turn_of_now() end
+   if sysbench.opt.turn_ms > 0 then return table_of_turn() end
    return sysbench.opt.tables == 1 and 1 or sysbench.rand.uniform(1, sysbench.opt.tables)
 end
 

@@ -17,8 +17,8 @@ SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}
 LOAD = sysbench.Load("insert", DATABASE, 4096, threads=2, socket="/nowhere", tables=2, seconds=2, turn_ms=250)
 
 
-def told(*threads, rounds=4):
-    return "".join(json.dumps({"quarry_turns": list(counts), "rounds": rounds}) + "\n" for counts in threads)
+def told(*threads, complete=True):
+    return "".join(json.dumps({"quarry_turns": list(counts), "complete": complete}) + "\n" for counts in threads)
 
 
 def test_events_are_summed_over_the_threads_by_table():
@@ -31,7 +31,7 @@ def test_a_load_that_ended_early_is_no_result():
     with pytest.raises(SysbenchError, match="1 threads told"):
         sysbench.events_by_turn(told([100, 40]), LOAD)
     with pytest.raises(SysbenchError, match="before every table had its 4 turns"):
-        sysbench.events_by_turn(told([100, 40]) + told([100, 40], rounds=3), LOAD)
+        sysbench.events_by_turn(told([100, 40]) + told([100, 40], complete=False), LOAD)
 
 
 def test_tables_are_read_before_they_are_written():
