@@ -25,6 +25,7 @@ from .lab_server import DATABASE, ConfigurationError, LabServer, parse_mycnf
 from .server import BUILD, PLUGIN, ServerError
 from .stats import paired_ratio, summarize
 from .variants import KIB
+from .verb import chosen, numbers
 
 OPERATIONS = ("read", "scan", "insert", "update")
 ROWS_BYTES = 64 << 20  # what a table holds, so that it stays in any cache
@@ -167,8 +168,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="quarry_lab builds", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--baseline", type=Path, required=True, metavar="SO", help="the build to compare with")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the new build (default: %(default)s)")
-    parser.add_argument("--sizes", default="4,24,64,448", metavar="KB,...", help="value sizes (default: %(default)s)")
-    parser.add_argument("--ops", default="read,insert", metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: %(default)s)")
+    parser.add_argument("--sizes", type=numbers, default="4,24,64,448", metavar="KB,...", help="value sizes (default: %(default)s)")
+    parser.add_argument("--ops", type=chosen(OPERATIONS), default="read,insert", metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=9, help="bursts of each contestant in each cell (default: %(default)s)")
     parser.add_argument("--statements", type=int, default=300, help="statements of a burst (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
@@ -176,9 +177,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--new-option", action="append", default=[], metavar="KEY=VALUE", help="setting of the new build's server alone")
     parser.add_argument("--data", type=Path, help="where the servers' data goes (default: below build/)")
     parsed = parser.parse_args(arguments)
-    parsed.ops = parsed.ops.split(",")
-    if unknown := [name for name in parsed.ops if name not in OPERATIONS]:
-        parser.error(f"unknown operation '{unknown[0]}' (allowed: {', '.join(OPERATIONS)})")
     if parsed.rounds < 1 or parsed.statements < 1:
         parser.error("--rounds and --statements must be at least 1")
     for path in (parsed.baseline, parsed.plugin):
@@ -190,7 +188,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     parsed = parse(arguments)
     console = Console(width=None if sys.stdout.isatty() else 200)
-    cells = [Cell(operation, int(size) * KIB) for operation in parsed.ops for size in parsed.sizes.split(",")]
+    cells = [Cell(operation, size * KIB) for operation in parsed.ops for size in parsed.sizes]
     extra = {**SMALL_SERVER, **parse_mycnf(parsed.mycnf)}
     parsed.data and parsed.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="builds-", dir=parsed.data or BUILD) as directory:

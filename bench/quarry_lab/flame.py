@@ -33,7 +33,7 @@ from .request import BENCH_OUTPUT, LabError
 from .server import BUILD, PLUGIN
 from .tables import size_label
 from .variants import ALL, KIB, Variant, create_table
-from .verb import exit_code_of
+from .verb import chosen, exit_code_of, numbers
 
 OPERATIONS = ("read", "insert", "mix")
 ENGINES = ("innodb", "quarry")
@@ -299,15 +299,6 @@ def run(parsed: argparse.Namespace, console: Console) -> None:
     console.print(f"pictures (.svg) and folded stacks in {output}", highlight=False)
 
 
-def _chosen(allowed: tuple[str, ...]):
-    def parse_words(text: str) -> list[str]:
-        words = text.split(",")
-        if unknown := [word for word in words if word not in allowed]:
-            raise argparse.ArgumentTypeError(f"unknown '{unknown[0]}' (allowed: {', '.join(allowed)})")
-        return words
-    return parse_words
-
-
 def _at_least_one(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of at least 1")
@@ -316,9 +307,9 @@ def _at_least_one(text: str) -> int:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="quarry_lab flame", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ops", type=_chosen(OPERATIONS), default=["insert", "read"], metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: insert,read)")
-    parser.add_argument("--engines", type=_chosen(ENGINES), default=list(ENGINES), metavar="NAME,...", help=f"of {', '.join(ENGINES)} (default: both)")
-    parser.add_argument("--sizes", type=lambda text: [_at_least_one(word) for word in text.split(",")], default=[64], metavar="KB,...", help="value sizes (default: 64)")
+    parser.add_argument("--ops", type=chosen(OPERATIONS), default=["insert", "read"], metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: insert,read)")
+    parser.add_argument("--engines", type=chosen(ENGINES), default=list(ENGINES), metavar="NAME,...", help=f"of {', '.join(ENGINES)} (default: both)")
+    parser.add_argument("--sizes", type=numbers, default=[64], metavar="KB,...", help="value sizes (default: 64)")
     parser.add_argument("--threads", type=_at_least_one, default=8, metavar="N", help="client threads (default: %(default)s)")
     parser.add_argument("--seconds", type=_at_least_one, default=10, metavar="S", help="sampled seconds of each (default: %(default)s)")
     parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting; repeatable")

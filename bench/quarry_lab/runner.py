@@ -239,7 +239,7 @@ class TableBench(Bench):
         functions = [name for name, is_used in (("durable_write", variant.device_writes), ("memory_value", variant.memory_reads)) if is_used]
         with ExitStack() as stack:
             for name in functions:
-                stack.enter_context(server_functions.loaded(server, name, {name: "STRING", f"{name}_end": "INTEGER"}))
+                stack.enter_context(server_functions.loaded_with_end(server, name))
             before = bytes_sent(server)
             record = self._measure(point, server, variant, schema, changes)
             sent = bytes_sent(server) - before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from . import clients
 from .lab_server import LabServer
@@ -24,3 +24,8 @@ def loaded(server: LabServer, library: str, functions: Mapping[str, str]) -> Ite
     for name in functions:
         server.execute(f"DROP FUNCTION {name}")
     link.unlink()
+
+
+def loaded_with_end(server: LabServer, name: str) -> AbstractContextManager[None]:
+    """A function of values whose first call opens something, and `name`_end, which closes it and says how many bytes that were."""
+    return loaded(server, name, {name: "STRING", f"{name}_end": "INTEGER"})

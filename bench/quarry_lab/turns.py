@@ -32,7 +32,7 @@ from .request import BENCH_OUTPUT, LabError
 from .server import BUILD, PLUGIN
 from .stats import human_count, paired_ratio, summarize
 from .variants import ALL, KIB, create_table
-from .verb import exit_code_of, numbers
+from .verb import chosen, exit_code_of, numbers
 
 OPERATIONS = ("insert", "read", "mix")
 LIMIT = "heads-and-memory"
@@ -86,7 +86,7 @@ class Turns:
     @contextmanager
     def _memory(self, load: sysbench.Load) -> Iterator[None]:
         """The function that has the limit's values."""
-        with server_functions.loaded(self.server, "memory_value", {"memory_value": "STRING", "memory_value_end": "INTEGER"}):
+        with server_functions.loaded_with_end(self.server, "memory_value"):
             if (sent := self.server.rows(f"SELECT LENGTH({load.free_value})")[0][0]) != load.value_bytes:
                 raise LabError(f"memory_value gives {sent} bytes, {load.value_bytes} were asked for")
             yield
@@ -128,13 +128,6 @@ def report(points: list[dict], engines: list[str]) -> Table:
     return table
 
 
-def _started(server: LabServer, payload: Payload, parsed: argparse.Namespace) -> Turns:
-    """A process of its own for each round: where its memory lies is worth a per cent, too."""
-    server.close()
-    server.start()
-    return Turns(server, payload, parsed.engines, parsed.seconds)
-
-
 def run(parsed: argparse.Namespace, console: Console) -> None:
     output = parsed.output or BENCH_OUTPUT / "turns"
     output.mkdir(parents=True, exist_ok=True)
@@ -146,7 +139,8 @@ def run(parsed: argparse.Namespace, console: Console) -> None:
             with (output / "points.jsonl").open("w") as raw:
                 for load in loads:
                     if not points or load[-1] != points[-1]["round"]:
-                        turns = _started(server, payload, parsed)
+                        server.recycle()  # a process of its own for each round: where its memory lies is worth a per cent, too
+                        turns = Turns(server, payload, parsed.engines, parsed.seconds)
                     point = turns.measure(*load)
                     points.append(point)
                     raw.write(json.dumps(point) + "\n")
@@ -162,8 +156,8 @@ def run(parsed: argparse.Namespace, console: Console) -> None:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="quarry_lab turns", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ops", default="read,mix,insert", metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: %(default)s)")
-    parser.add_argument("--engines", default="innodb,quarry", metavar="NAME,...",
+    parser.add_argument("--ops", type=chosen(OPERATIONS), default="read,mix,insert", metavar="OP,...", help=f"of {', '.join(OPERATIONS)} (default: %(default)s)")
+    parser.add_argument("--engines", type=chosen(ENGINES), default="innodb,quarry", metavar="NAME,...",
                         help=f"at least two of {', '.join(ENGINES)}, the same twice if you like; ratios are to the first (default: %(default)s)")
     parser.add_argument("--sizes", type=numbers, default=[WRITTEN_KIB_MAX], metavar="KB,...", help="value sizes (default: 4)")
     parser.add_argument("--threads", type=numbers, default=[1, 8, 32], metavar="N,...", help="client threads (default: 1,8,32)")
@@ -173,11 +167,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to look at (default: %(default)s)")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the raw rounds go (default: build/bench/turns)")
     parsed = parser.parse_args(arguments)
-    for option, allowed in (("ops", OPERATIONS), ("engines", ENGINES)):
-        words = getattr(parsed, option).split(",")
-        if unknown := [word for word in words if word not in allowed]:
-            parser.error(f"unknown word '{unknown[0]}' in --{option} (allowed: {', '.join(allowed)})")
-        setattr(parsed, option, words)
     if LIMIT in parsed.engines and (parsed.ops != ["read"] or parsed.engines.count(LIMIT) > 1):
         parser.error(f"{LIMIT} is a limit of reads: once, and with --ops read")
     if len(parsed.engines) < 2:

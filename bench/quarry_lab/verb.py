@@ -28,6 +28,16 @@ def numbers(text: str) -> list[int]:
     return found
 
 
+def chosen(allowed: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """A list of an option, each word one of those."""
+    def parse_words(text: str) -> list[str]:
+        words = text.split(",")
+        if unknown := [word for word in words if word not in allowed]:
+            raise argparse.ArgumentTypeError(f"unknown word '{unknown[0]}' (allowed: {', '.join(allowed)})")
+        return words
+    return parse_words
+
+
 def exit_code_of(run: Callable[[Console], None]) -> int:
     """Of a verb without state of its own: runs it, and says what went wrong."""
     console = Console(width=None if sys.stdout.isatty() else 200)

@@ -229,11 +229,12 @@ end
 -- Point selects and updates over all tables.
 function blob.select_statements(con)
    local statements = {}
+   local free
+   if sysbench.opt.free_values or sysbench.opt.free_table > 0 then
+      free = "LENGTH(data), " .. (sysbench.opt.free_value ~= "" and sysbench.opt.free_value or blob.literal()) .. " AS value"
+   end
    for t = 1, sysbench.opt.tables do
-      local what = blob.columns("")
-      if sysbench.opt.free_values or t == sysbench.opt.free_table then
-         what = "LENGTH(data), " .. (sysbench.opt.free_value ~= "" and sysbench.opt.free_value or blob.literal()) .. " AS value"
-      end
+      local what = (sysbench.opt.free_values or t == sysbench.opt.free_table) and free or blob.columns("")
       statements[t] = blob.statement(con, "SELECT " .. what .. " FROM sbtest" .. t .. " WHERE id = ?", "i")
    end
    return statements
