@@ -7,11 +7,11 @@
 -- microsecond; the client library then copies the value once, into its packet). docs/benchmarks.md gives the measured difference.
 --
 -- Payloads. The buffer (--payload-path, normally a memfd shared by all threads) holds random or 3:1-compressible bytes. A write
--- takes the slice at a random BYTE offset and stamps 16 fresh random bytes at its start, in place; so no two values are equal,
--- no page of one equals a page of another, and the buffer itself changes as the run goes on. Slices that are on their way at the
--- same time never start at the same byte (a thread has its own residue class of offsets, a value of a statement its own class
--- within that), or two rows would get the later one's stamp. Another thread's stamp may land inside a slice being sent: the value
--- is whatever was sent; nothing here compares it with a local copy.
+-- takes the slice at a random BYTE offset and stamps 16 fresh random bytes at its start, in place; so no two values are equal, and
+-- no page of one equals a page of another. Behind the statement the 16 bytes are put back: left there, a few millions of stamps
+-- would make a compressible buffer random. Slices that are on their way at the same time never start at the same byte (a thread has
+-- its own residue class of offsets, a value of a statement its own class within that), or two rows would get the later one's stamp.
+-- Another thread's stamp may land inside a slice being sent: the value is whatever was sent; nothing here compares it with a local copy.
 
 local ffi = require("ffi")
 
@@ -96,7 +96,7 @@ function blob.statement(con, text, signature)
    self.handle = con:prepare(text)
    self.count = #signature
    self.binds = ffi.new("sql_bind[?]", self.count)
-   self.values, self.ids, self.kept = {}, {}, {}
+   self.values, self.ids, self.kept, self.stamped = {}, {}, {}, 0
    for i = 1, #signature do
       local bind, kept
       if signature:sub(i, i) == "v" then
@@ -110,6 +110,7 @@ function blob.statement(con, text, signature)
       self.binds[i - 1] = bind[0]
       self.kept[i] = kept -- the C struct holds bare addresses: keep what they point at alive
    end
+   self.stamps, self.unstamped = ffi.new("uint64_t *[?]", #self.values), ffi.new("uint64_t[?]", 2 * #self.values)
    self:bind()
    return self
 end
@@ -118,14 +119,17 @@ function Statement:bind()
    assert(ffi.C.db_bind_param(self.handle, self.binds, self.count) == 0, "db_bind_param failed")
 end
 
--- Points every value parameter at a fresh slice and stamps it.
+-- Points every value parameter at a fresh slice and stamps it, until it was sent.
 function Statement:set_values()
+   self:unstamp() -- of a statement that failed
    local last = sysbench.opt.payload_bytes - sysbench.opt.value_bytes
    local classes = sysbench.opt.threads * #self.values
    for i = 1, #self.values do
       local class = sysbench.tid * #self.values + i - 1
       local address = blob.payload + class + classes * sysbench.rand.uniform(0, math.floor((last - class) / classes))
       local stamp = ffi.cast("uint64_t *", address)
+      self.stamps[i - 1], self.unstamped[2 * i - 2], self.unstamped[2 * i - 1] = stamp, stamp[0], stamp[1]
+      self.stamped = i
       stamp[0] = sysbench.rand.uniform_uint64()
       stamp[1] = sysbench.rand.uniform_uint64()
       self.binds[self.values[i]].buffer = address
@@ -133,8 +137,18 @@ function Statement:set_values()
    self:bind()
 end
 
+-- The last first: slices of one statement may overlap.
+function Statement:unstamp()
+   for i = self.stamped - 1, 0, -1 do
+      self.stamps[i][0], self.stamps[i][1] = self.unstamped[2 * i], self.unstamped[2 * i + 1]
+   end
+   self.stamped = 0
+end
+
 function Statement:execute()
-   return self.handle:execute()
+   local result = self.handle:execute()
+   self:unstamp()
+   return result
 end
 
 -- The names of the value columns, with something after each.

@@ -130,6 +130,17 @@ def test_fill_read_and_mix_touch_the_filled_rows_only(tables):
     assert totals(tables) == [(100, 100, 5000, 5000)] * 2 and after != before
 
 
+def test_values_compress_as_well_behind_many_writes_as_before(tables):
+    with Payload("text3", 64 << 10) as payload, open(payload.path, "rb") as file:
+        before = file.read()
+        written = sysbench.run(load(tables, "insert", batch_rows=4), payload).total_rows_written
+        file.seek(0)
+        after = file.read()
+    assert written * 16 > len(before), "stamps that stayed would be all over the buffer"
+    assert sum(a != b for a, b in zip(before, after, strict=True)) < len(before) // 10, "nothing has changed but where threads' stamps overlapped"
+    assert all(row[0] == row[1] for row in totals(tables)), "and yet all values differ"
+
+
 def test_an_sql_error_ends_the_run_with_its_text(tables):
     with Payload("random", 1 << 20) as payload, pytest.raises(sysbench.SysbenchError, match="no_such_variable"):
         sysbench.run(load(tables, "read", session_sql="SET no_such_variable=1"), payload)
