@@ -9,12 +9,14 @@ from . import clients
 from .lab_server import LabServer
 from .value_reader import server_headers
 
+_LINKED = {"durable_write": ["-llz4"]}
+
 
 @contextmanager
 def loaded(server: LabServer, library: str, functions: Mapping[str, str]) -> Iterator[None]:
     """library: the source's stem. functions: the type that each returns, by name. ProgramError where it does not compile."""
     sources = [clients.SOURCES / f"{library}.cc", clients.DIRECT_FILE, clients.SERVER_FUNCTION]
-    program = clients.compiled(f"{library}.so", sources, lambda: [*server_headers(), "-shared", "-fPIC"])
+    program = clients.compiled(f"{library}.so", sources, lambda: [*server_headers(), "-shared", "-fPIC", *_LINKED.get(library, [])])
     assert server.server
     link = server.server.plugin_dir / program.name
     link.symlink_to(program)

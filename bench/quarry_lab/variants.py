@@ -128,6 +128,9 @@ ALL = {
                 device_writes="headed"),
         Variant("heads-and-written", "InnoDB, heads; values durable in space written before", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
                 device_writes="written"),
+        # Compressed on the way: the price of the codec, beside which an engine's own work with compressed values stands.
+        Variant("heads-and-compressed", "InnoDB, heads; values lz4 and durable behind headers where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
+                device_writes="compressed"),
         Variant("heads-and-constant", "InnoDB, heads; a constant for each value", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, free_values=True),
         # The least that an engine does whose values are in memory when they are read, and durable in a file of its own when they are written.
         Variant("heads-and-memory", "InnoDB, heads; values from memory, and durable where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,

@@ -21,8 +21,10 @@ NO_TABLE, NO_ENGINE, HEADS_ALONE, FREE_VALUES, MEMORY_VALUES = "no-table", "blac
 HEADED_VALUES = "heads-and-headed"
 DURABLE_VALUES = {"heads-and-growing": ("where their file grows", "grown"), HEADED_VALUES: ("behind headers where their file grows", "headed"),
                   "heads-and-written": ("in space written before", "overwritten")}
+COMPRESSED_VALUES = "heads-and-compressed"
 _FREE_TEXT = "the heads in InnoDB and a constant for each value"
 _MEMORY_TEXT = "the heads in InnoDB and values from memory"
+_COMPRESSED_TEXT = "the heads in InnoDB and values compressed by lz4 and made durable beside them, nobody waiting,"
 COUNTER_VARIANTS = ("innodb-counter", "quarry-counter")
 QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB = COMPRESSED_VARIANTS = ("quarry-lz4", "innodb-page-compressed", "rocksdb")
 # threads -> size in KB -> ratio to InnoDB
@@ -206,6 +208,7 @@ def _ahead(cells: Cells, size_kib: int, over: str, parameters: dict) -> Verdict:
     finding = Finding(f"targets-lz4-{size_kib}kb-{over}", f"{size_kib} KB durable insert, {LARGE_THREADS} threads, values that compress 3:1, CODEC=lz4: "
                       f"at least {AHEAD_FLOOR}x {rival}", f"median ratio >= {AHEAD_FLOOR}")
     verdict = judge_ratio(cells, finding, [key], AHEAD_FLOOR, parameters, variant=QUARRY_LZ4, over=over)
+    verdict = _beside_compressed(verdict, cells, key, key, over)
     algorithms = {point["configuration"]["innodb_compression_algorithm"] for point in cells.rounds_of([key], [PAGE_COMPRESSED])}
     return replace(verdict, reason=f"{verdict.reason}; pages compressed with {', '.join(algorithms)}") if over == PAGE_COMPRESSED and algorithms else verdict
 
@@ -226,4 +229,18 @@ def _gain_of_lz4(cells: Cells, size_kib: int, rate: Summary | None, parameters: 
     figures = {"ratio": figures_of(gain), "share_of_device": share, "gigabytes_per_core_second": figures_of(per_core)}
     points = [*cells.rounds_of([compressed], [QUARRY_LZ4]), *cells.rounds_of([plain], ["quarry"])]
     words = WORDS if at_limit else (NOT_APPLICABLE, NOT_APPLICABLE)
-    return judge(finding, gain.median >= LZ4_GAIN_FLOOR, found, figures, points, parameters, words)
+    return _beside_compressed(judge(finding, gain.median >= LZ4_GAIN_FLOOR, found, figures, points, parameters, words), cells, compressed, plain, "quarry")
+
+
+def _beside_compressed(verdict: Verdict, cells: Cells, key: CellKey, over_key: CellKey, over: str) -> Verdict:
+    """
+    The verdict with what rows give whose values cost no more than lz4 and a durable write that nobody waits for, to what ours is compared with, median of the
+    rounds' ratios, and how much of that rate is ours. As it is when that was not measured.
+    """
+    limit, ours = (cells.summary(key, variant, payload_rate) for variant in (COMPRESSED_VALUES, QUARRY_LZ4))
+    ratio = paired_ratio(cells.values(key, COMPRESSED_VALUES, payload_rate), cells.values(over_key, over, payload_rate))
+    if not (limit and ours and ratio):
+        return verdict
+    share = ours.median / limit.median
+    return replace(verdict, reason=f"{verdict.reason}; {_COMPRESSED_TEXT} {ratio_text(ratio)}, of which this is {share:.0%}",
+                   figures={**verdict.figures, "compressed_ratio": figures_of(ratio), "share_of_compressed": share})

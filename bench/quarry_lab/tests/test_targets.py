@@ -11,7 +11,19 @@ from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import DURABLE_VALUES, FREE_VALUES, HEADED_VALUES, HEADS_ALONE, INSERT_FLOORS, MEMORY_VALUES, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3
+from quarry_lab.experiments.targets_findings import (
+    COMPRESSED_VALUES,
+    DURABLE_VALUES,
+    FREE_VALUES,
+    HEADED_VALUES,
+    HEADS_ALONE,
+    INSERT_FLOORS,
+    MEMORY_VALUES,
+    NO_ENGINE,
+    NO_TABLE,
+    SIZES_KIB,
+    TEXT3,
+)
 from quarry_lab.ordered_commits import GROWING, WRITTEN, Commits
 from quarry_lab.payload import Payload
 from quarry_lab.plan import Point
@@ -219,6 +231,12 @@ def test_compressed_inserts_are_judged_against_both_rivals(rounds):
     pages = verdict_of(points, "lz4-64kb-innodb-page-compressed")
     assert pages.state == "met" and "pages compressed with zlib" in pages.reason
     assert verdict_of(points, "lz4-64kb-rocksdb").state == "not met"
+    assert "nobody waiting" not in pages.reason
+    limit = rounds(COMPRESSED_VALUES, "insert", 64, 32, 2200.0, TEXT3)
+    for over, ratio in (("innodb-page-compressed", "2.20x"), ("rocksdb", "2.00x")):
+        beside = verdict_of([*points, *limit], f"lz4-64kb-{over}")
+        assert f"compressed by lz4 and made durable beside them, nobody waiting, {ratio} (rounds " in beside.reason and "of which this is 95%" in beside.reason
+        assert beside.figures["share_of_compressed"] == pytest.approx(21 / 22)
     # Incompressible values of the same size and threads are cells of their own.
     assert verdict_of(points, "insert-64kb-x32").state == "not judged"
 
@@ -228,6 +246,8 @@ def test_the_gain_of_lz4_counts_where_the_device_was_the_limit(rounds, lz4_rate,
     points = [*rounds("quarry-lz4", "insert", 64, 32, lz4_rate, TEXT3), *rounds("quarry", "insert", 64, 32, INNODB_RATE)]
     verdict = verdict_of(points, "lz4-64kb-gain", device_rate=INNODB_RATE * 64 * KIB / share)
     assert verdict.state == state
+    beside = verdict_of([*points, *rounds(COMPRESSED_VALUES, "insert", 64, 32, 1800.0, TEXT3)], "lz4-64kb-gain", device_rate=INNODB_RATE * 64 * KIB / share)
+    assert beside.state == state and f"nobody waiting, 1.80x (rounds 1.80-1.80), of which this is {lz4_rate / 1800:.0%}" in beside.reason
     # One processor throughout: as many bytes per core as per second.
     assert verdict.figures["gigabytes_per_core_second"]["median"] == pytest.approx(lz4_rate * 64 * KIB / 1e9)
 
@@ -304,11 +324,14 @@ def values_from_memory_are_sent_whole_and_made_durable_when_written(bench, lab):
 
 def values_beside_their_rows_are_durable_and_nothing_of_them_stays(bench, lab):
     before = device.allocated_bytes(lab.directory.iterdir())
-    for variant in (*DURABLE_VALUES, *DURABLE_VALUES):  # a file of each kind, opened twice
+    for variant in (*DURABLE_VALUES, COMPRESSED_VALUES, *DURABLE_VALUES):  # a file of each kind, opened again and again
         record = bench.measure(Point(1, "insert", SIZE, THREADS, variant))
         rows = record["result"]["total_rows_written"]
         assert rows > 100 and record["durable_value_bytes"] >= rows * SIZE
         assert record["written"]["server_bytes"] >= record["durable_value_bytes"]
+    record = bench.measure(Point(1, "insert", SIZE, THREADS, COMPRESSED_VALUES, TEXT3))
+    assert record["durable_value_bytes"] >= record["result"]["total_rows_written"] * SIZE
+    assert 0.2 < record["written"]["server_bytes"] / record["durable_value_bytes"] < 0.6, "what compresses 3:1 was stored compressed"
     assert lab.rows("SELECT name FROM mysql.func") == [] and not (lab.server.plugin_dir / "durable_write.so").exists()
     assert device.allocated_bytes(lab.directory.iterdir()) - before < SIZE, "the files had no name"
 
@@ -337,7 +360,7 @@ def test_a_value_that_cannot_be_made_durable_fails_its_statement(bench):
     lab = bench.servers["main"]
     with server_functions.loaded(lab, "durable_write", {"durable_write": "STRING", "durable_write_end": "INTEGER"}):
         for arguments, words in (("'/nowhere', 'growing', 'x', 1", "no file for direct writes in this directory"),
-                                 (f"'{lab.directory}', 'flying', 'x', 1", "growing, written or headed"), ("'x'", "kept. has other arguments")):
+                                 (f"'{lab.directory}', 'flying', 'x', 1", "growing, written, headed or compressed"), ("'x'", "kept. has other arguments")):
             with pytest.raises(Exception, match=words):
                 lab.rows(f"SELECT durable_write({arguments})")
         # Longer than a group may be.
