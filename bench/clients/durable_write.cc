@@ -12,10 +12,10 @@
 // where a file is to say by itself what is in it, and only a group is padded to whole blocks; 'compressed': as headed,
 // each value compressed by lz4 (its default) in its connection's thread. As in bench/clients/ordered_commits.cc a group
 // is all that came while the one before it was written: one direct write and one fdatasync. Other values take whole
-// blocks of 4 KiB. The file has no name, so nothing is left behind. directory and kind are those of the first call until
-// SELECT durable_write_end(), which waits for what is under way, closes the file and returns how many bytes of values
-// were made durable, before they were compressed; no connection may be writing then. Errors: a statement fails whose
-// value could not be written, or that comes after such a one. Thread-safety: any number of connections.
+// blocks of 4 KiB. The file has no name, so nothing is left behind. directory and kind are those of the first call
+// until SELECT durable_write_end(), which waits for what is under way, closes the file and returns how many bytes of
+// values were made durable, before they were compressed; no connection may be writing then. Errors: a statement fails
+// whose value could not be written, or that comes after such a one. Thread-safety: any number of connections.
 #include <lz4.h>
 #include <mysql.h>
 
