@@ -68,7 +68,7 @@ _GRID = (
     _Part("mix", _LARGE_KIB, (16,), (INNODB, *_QUARRY, FREE_VALUES, MEMORY_VALUES)),
     _Part("counter", (64,), (8, 32), COUNTER_VARIANTS),
     _Part("update", _LARGE_KIB, (8, 32), _QUARRY),
-    _Part("insert", _LARGE_KIB, (32,), (*COMPRESSED_VARIANTS, COMPRESSED_VALUES), TEXT3),
+    _Part("insert", _LARGE_KIB, (32,), COMPRESSED_VARIANTS, TEXT3),
 )
 
 
@@ -88,8 +88,7 @@ class Targets(TableExperiment):
         """MyRocks' lz4 at every level. innodb_compression_algorithm: what the server's package offers without more plugins."""
         mycnf = {"innodb_compression_algorithm": "zlib", **{f"loose_{name}": value for name, value in ROCKSDB_OPTIONS.items()}}
         return Request(self.name, list(OPERATIONS), [s * KIB for s in CORE_SIZES_KIB], [1, 8, 16, 32],
-                       [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS,
-                        COMPRESSED_VALUES],
+                       [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS],
                        mycnf=mycnf)
 
     def quick(self, request: Request) -> Request:

@@ -21,12 +21,11 @@ NO_TABLE, NO_ENGINE, HEADS_ALONE, FREE_VALUES, MEMORY_VALUES = "no-table", "blac
 HEADED_VALUES = "heads-and-headed"
 DURABLE_VALUES = {"heads-and-growing": ("where their file grows", "grown"), HEADED_VALUES: ("behind headers where their file grows", "headed"),
                   "heads-and-written": ("in space written before", "overwritten")}
-COMPRESSED_VALUES = "heads-and-compressed"
 _FREE_TEXT = "the heads in InnoDB and a constant for each value"
 _MEMORY_TEXT = "the heads in InnoDB and values from memory"
 _COMPRESSED_TEXT = "the heads in InnoDB and values compressed by lz4 and made durable beside them, nobody waiting,"
 COUNTER_VARIANTS = ("innodb-counter", "quarry-counter")
-QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB = COMPRESSED_VARIANTS = ("quarry-lz4", "innodb-page-compressed", "rocksdb")
+QUARRY_LZ4, PAGE_COMPRESSED, ROCKSDB, COMPRESSED_VALUES = COMPRESSED_VARIANTS = ("quarry-lz4", "innodb-page-compressed", "rocksdb", "heads-and-compressed")
 # threads -> size in KB -> ratio to InnoDB
 INSERT_FLOORS = {32: {24: 1.8, 64: 2.2, 448: 2.0}, 8: {24: 1.4, 64: 1.7, 448: 1.9}, 1: {24: 1.0, 64: 1.05, 448: 1.3}}
 READ_FLOORS = {24: 1.0, 64: 1.05, 448: 1.2}
