@@ -107,10 +107,11 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   struct Rebuild {
     QuarryHandler* file;
     TableId before;
-    bool begun;
+    TableId after;  ///< 0: it keeps its InnoDB table
   };
   std::vector<QuarryHandler*> CommittedTogether(const Alter_inplace_info* info);
-  Status BeginRebuilds(const std::vector<QuarryHandler*>& files, std::vector<Rebuild>* rebuilds);
+  Status BeginRebuilds(const Alter_inplace_info* info, std::vector<Rebuild>* rebuilds);
+  Status BeginRebuild(const inplace_alter_handler_ctx* context, Rebuild* rebuild);
   static void FinishRebuild(const Rebuild& rebuild, bool failed);
 
   // For a mark pass (ha_quarry_gc.cc).

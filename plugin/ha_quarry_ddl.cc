@@ -138,51 +138,63 @@ std::vector<QuarryHandler*> QuarryHandler::CommittedTogether(const Alter_inplace
   return Siblings();
 }
 
-// On an error no store stays marked.
-Status QuarryHandler::BeginRebuilds(const std::vector<QuarryHandler*>& files, std::vector<Rebuild>* rebuilds) {
-  Status status;
-  for (QuarryHandler* const file : files) {
-    const Result<InnerTable> before = ReadInnerTable(file->child());
-    status = before.status();
-    if (!status.ok()) break;
-    if (file->rebuilds_) status = Directory()->BeginRebind(before->id);
-    if (!status.ok()) break;
-    rebuilds->push_back({file, before->id, file->rebuilds_});
-  }
-  if (status.ok()) return status;
-  for (const Rebuild& rebuild : *rebuilds) {
-    if (rebuild.begun) FinishRebuild(rebuild, true);
-  }
-  return status;
+namespace {
+// What InnoDB keeps of the ALTER for the `number`th of the handlers that it commits together.
+const inplace_alter_handler_ctx* ContextOf(const Alter_inplace_info* info, size_t number) {
+  return info->group_commit_ctx == nullptr ? info->handler_ctx : info->group_commit_ctx[number];
+}
+}  // namespace
+
+Status QuarryHandler::BeginRebuild(const inplace_alter_handler_ctx* context, Rebuild* rebuild) {
+  QUARRY_TRY_ASSIGN(const InnerTable before, ReadInnerTable(child()));
+  rebuild->before = before.id;
+  const Result<std::optional<TableId>> rebuilt = ReadRebuiltTable(child(), context);
+  if (!rebuilt.ok()) return rebuilds_ ? rebuilt.status() : Status::Ok();
+  if (!*rebuilt) return Status::Ok();
+  rebuild->after = **rebuilt;
+  return Directory()->BeginRebind(rebuild->before, rebuild->after);
 }
 
-// The rebuild itself is done or undone. A store that stays protected loses nothing: its dead space waits for a mark
-// pass.
+// On an error no store stays marked.
+Status QuarryHandler::BeginRebuilds(const Alter_inplace_info* info, std::vector<Rebuild>* rebuilds) {
+  const std::vector<QuarryHandler*> files = CommittedTogether(info);
+  for (size_t i = 0; i < files.size(); i++) {
+    Rebuild rebuild{files[i], {}, {}};
+    if (Status status = files[i]->BeginRebuild(ContextOf(info, i), &rebuild); !status.ok()) {
+      for (const Rebuild& begun : *rebuilds) FinishRebuild(begun, true);
+      return status;
+    }
+    rebuilds->push_back(rebuild);
+  }
+  return Status::Ok();
+}
+
+// The rebuild itself is done or undone. A store that stays undecided is bound to both tables and loses nothing: the
+// sweep decides it by what InnoDB has.
 void QuarryHandler::FinishRebuild(const Rebuild& rebuild, bool failed) {
   QuarryHandler* const file = rebuild.file;
   file->store_.reset();
   file->share_->ForgetStore();
-  if (!rebuild.begun) return;
-  const Result<InnerTable> after = ReadInnerTable(file->child());
-  Status status = after.status();
-  if (failed || (after.ok() && after->id == rebuild.before)) {
-    status = Directory()->AbandonRebind(rebuild.before);
-  } else if (after.ok()) {
-    status = Directory()->Rebind(rebuild.before, after->id);
-  }
+  if (rebuild.after.value == 0) return;
+  const Result<InnerTable> now = ReadInnerTable(file->child());
+  const bool committed = now.ok() ? now->id == rebuild.after : !failed;
+  const Status status =
+      committed ? Directory()->Rebind(rebuild.before, rebuild.after) : Directory()->AbandonRebind(rebuild.before);
   if (status.ok()) return;
-  sql_print_warning("QUARRY: the store of table `%s`.`%s` (InnoDB's table %llu) stays marked as being rebuilt: %s",
-                    file->table_share->db.str, file->table_share->table_name.str,
-                    static_cast<unsigned long long>(rebuild.before.value), status.ToString().c_str());
+  sql_print_warning(
+      "QUARRY: the store of table `%s`.`%s` stays marked as being rebuilt for now (InnoDB's table %llu into %llu): %s",
+      file->table_share->db.str, file->table_share->table_name.str,
+      static_cast<unsigned long long>(rebuild.before.value), static_cast<unsigned long long>(rebuild.after.value),
+      status.ToString().c_str());
+  TrashSweep::Wake();
 }
 
 // A rebuild gives the table a new InnoDB id while its heads still point into the store of the old one. So the store
-// is protected durably before InnoDB commits, and bound to the new id after.
+// is bound to both, durably, before InnoDB commits, and to the one that is left after.
 bool QuarryHandler::CommitRebuild(TABLE* altered_table, Alter_inplace_info* info) {
-  const std::vector<QuarryHandler*> files = CommittedTogether(info);
-  for (QuarryHandler* file : files) file->rewriter_.ForgetRow();
+  for (QuarryHandler* file : CommittedTogether(info)) file->rewriter_.ForgetRow();
   std::vector<Rebuild> rebuilds;
-  if (const Status status = BeginRebuilds(files, &rebuilds); !status.ok()) {
+  if (const Status status = BeginRebuilds(info, &rebuilds); !status.ok()) {
     Fail(status, Action::kRebuild);
     return true;
   }

@@ -5,6 +5,9 @@
 //                                            v
 //                               | id | id_hash | name | name_hash | heap | data_dir_path | space | space_id | ...
 //                               dict_table_t, storage/innobase/include/dict0mem.h
+//
+//   Alter_inplace_info::handler_ctx --> | vtable | thr | prebuilt | ... | old_table | new_table | ...
+//                                       ha_innobase_inplace_ctx, storage/innobase/handler/handler0alter.cc
 #include "inner_table_id.h"
 
 #include <log.h>
@@ -33,15 +36,39 @@ struct PrebuiltPrefix {
   const DictTablePrefix* table;
 };
 
+/// The start of ha_innobase_inplace_ctx. `prebuilt` is a reference there: the address of the handler's own pointer.
+struct InplaceContextPrefix {
+  const void* vtable;
+  const void* thr;
+  row_prebuilt_t* const* prebuilt;
+  const void* add_index;
+  const void* add_key_numbers;
+  ulint num_to_add_index;
+  const void* drop_index;
+  ulint num_to_drop_index;
+  const void* drop_fk;
+  ulint num_to_drop_fk;
+  const void* add_fk;
+  ulint num_to_add_fk;
+  bool online;
+  const void* heap;
+  const void* trx;
+  const DictTablePrefix* old_table;
+  const DictTablePrefix* new_table;  // old_table itself, when nothing is rebuilt
+};
+
+/// The name of the table that a rebuild makes begins so, behind its database.
+constexpr std::string_view kUnfinishedMark = "/#sql";
+
 constexpr ulint kPrebuiltAllocated = 78540783;       // ROW_PREBUILT_ALLOCATED
 constexpr uint32_t kTemporarySpaceId = 0xFFFFFFFEU;  // SRV_TMP_SPACE_ID
 
 // ha_innobase::m_prebuilt is protected. The rules of C++ let an explicit instantiation name it all the same.
 template <row_prebuilt_t* ha_innobase::*kMember>
 struct PrebuiltMember {
-  friend row_prebuilt_t* PrebuiltOf(const ha_innobase& child) { return child.*kMember; }
+  friend row_prebuilt_t* const& PrebuiltOf(const ha_innobase& child) { return child.*kMember; }
 };
-row_prebuilt_t* PrebuiltOf(const ha_innobase& child);
+row_prebuilt_t* const& PrebuiltOf(const ha_innobase& child);
 template struct PrebuiltMember<&ha_innobase::m_prebuilt>;
 
 const DictTablePrefix* DictTableOf(const handler* child) {
@@ -149,6 +176,23 @@ Result<InnerTable> ReadInnerTable(const handler* child) {
   table.name = dict_table->name;
   table.temporary = dict_table->space_id == kTemporarySpaceId;
   return table;
+}
+
+Result<std::optional<TableId>> ReadRebuiltTable(const handler* child, const inplace_alter_handler_ctx* context) {
+  QUARRY_TRY_ASSIGN(const InnerTable before, ReadInnerTable(child));
+  if (context == nullptr) return std::optional<TableId>();
+  const auto* const prefix = reinterpret_cast<const InplaceContextPrefix*>(context);
+  const bool is_ours = prefix->prebuilt == &PrebuiltOf(*static_cast<const ha_innobase*>(child)) &&
+                       prefix->old_table == DictTableOf(child) && prefix->new_table != nullptr;
+  if (is_ours && prefix->new_table == prefix->old_table) return std::optional<TableId>();
+  if (!is_ours || std::string_view(prefix->new_table->name).find(kUnfinishedMark) == std::string_view::npos ||
+      prefix->new_table->id <= before.id.value) {
+    return Status::NotSupported(
+        "the id of the table that InnoDB has rebuilt it into cannot be read: InnoDB's state of the ALTER is not laid "
+        "out "
+        "as in the server version that this plugin was built for");
+  }
+  return std::optional<TableId>(TableId{prefix->new_table->id});
 }
 
 bool InnerTableIsTemporary(const handler* child) {

@@ -2,8 +2,10 @@
 //
 // InnoDB exports no function for it. The id is read from memory: ha_innobase::m_prebuilt -> row_prebuilt_t {magic,
 // table} -> dict_table_t {id, ..., name, ..., space_id}; the layout of the first two is mirrored in the .cc file.
+// What an ALTER in place rebuilds the table into is read in the same way from InnoDB's context of the ALTER.
 // Invariants:
 //  - The magic is checked at every read: a child that is closed or of another layout gives kNotSupported, not garbage.
+//  - A context counts only when it points at this child's own m_prebuilt and at its table.
 //  - Once per server start the id, name and space so read are compared with INFORMATION_SCHEMA.INNODB_SYS_TABLES, by
 //    a background thread. A difference means that the mirror is wrong for this server: every append is refused from
 //    then on (the message says so); reads go on, for they follow locators only.
@@ -26,6 +28,11 @@ struct InnerTable {
 /// Of an open child (InnoDB) handler. Errors: kNotSupported when the memory does not look as expected, or when the
 /// self-check found a difference.
 Result<InnerTable> ReadInnerTable(const handler* child);
+
+/// The table into which an ALTER in place rebuilds the table of `child`, between prepare_inplace_alter_table and
+/// InnoDB's commit; nothing when it rebuilds none. `context` is what InnoDB keeps of the ALTER for this child
+/// (Alter_inplace_info::handler_ctx; of partitions, group_commit_ctx). Errors: kNotSupported, as ReadInnerTable.
+Result<std::optional<TableId>> ReadRebuiltTable(const handler* child, const inplace_alter_handler_ctx* context);
 
 /// Whether a child belongs to a user's CREATE TEMPORARY TABLE, by InnoDB's own word. False when it cannot be told.
 bool InnerTableIsTemporary(const handler* child);

@@ -56,7 +56,8 @@ struct Counters {
 /// One store (INFORMATION_SCHEMA.QUARRY_TABLES).
 struct StoreStats {
   StoreId store;
-  TableId table;
+  TableId table;           ///< while it is rebinding: the table before the rebuild
+  TableId rebound_to;      ///< while it is rebinding: the table after it; 0: not recorded
   std::string table_name;  ///< at the last binding; for people only
   uint32_t segments = 0;
   uint64_t extents = 0;       ///< appended and not released, by the counters (a hint, as all dead figures)
@@ -64,7 +65,8 @@ struct StoreStats {
   uint64_t dead_bytes = 0;    ///< stored bytes released (a hint)
   uint64_t real_bytes = 0;    ///< blocks allocated on disk, as du sees them
   uint64_t cached_bytes = 0;  ///< memory of its values in the value cache
-  bool rebinding = false;     ///< a rebuild was cut off: kept until a mark pass decides
+  bool rebinding = false;     ///< a rebuild is under way, or was cut off and is not decided yet
+  bool rebuilding = false;    ///< rebinding, and the rebuild is under way in this process
   bool discarded = false;     ///< in the trash: still readable, unlinked by EmptyTrash
 };
 

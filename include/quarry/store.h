@@ -36,6 +36,20 @@ class StoreImpl;
 inline constexpr uint32_t kPrefixLimitMaxBytes = 65535;
 inline constexpr uint32_t kNoPrefixLimit = 0xffffffff;
 
+/// Whose a store is, as one table asks.
+enum class Ownership : uint8_t {
+  kBound,    ///< the store's binding names the table; one whose rebuild is not decided names the old and the new one
+  kForeign,  ///< it names other tables only; or there is no such store, which is then nobody's
+  kUnbound,  ///< nobody knows: it has no binding record, or one that may leave out a table (see OwnershipOf)
+};
+
+/// The two tables that a store is bound to while its rebuild is not decided.
+struct RebindPair {
+  TableId old_table;
+  TableId new_table;  ///< 0: not recorded: the rebuild began under an older version
+  bool operator==(const RebindPair&) const = default;
+};
+
 /// The extents one transaction appended and has not yet seen made durable, per store and segment.
 /// Cheap when empty (no allocation). Copyable: a savepoint may keep none of it, for syncing too much is harmless.
 class UnsyncedExtents {
@@ -103,13 +117,31 @@ class StoreDirectory {
   /// The store bound to `table`, or kNotFound. Never creates.
   [[nodiscard]] virtual Result<std::shared_ptr<Store>> Find(TableId table) = 0;
 
-  /// A rebuild of `old_table` into a table whose id is not yet known is about to commit: from now on its stores
-  /// are kept whatever becomes of `old_table`, until Rebind or AbandonRebind. Durable when it returns.
-  [[nodiscard]] virtual Status BeginRebind(TableId old_table) = 0;
-  /// The rebuild committed: the stores of `old_table` now belong to `new_table`. Durable when it returns.
+  /// Whether heads of `table` may point into `store`. A store in the trash is still bound. kUnbound also for a store
+  /// whose rebuild was announced by a version that did not record the new table, when `table` is not the old one.
+  /// Cheap: a shared lock and two look-ups.
+  [[nodiscard]] virtual Ownership OwnershipOf(StoreId store, TableId table) const = 0;
+  /// Rises with every change of a binding, discard or unlink: an answer of OwnershipOf that was asked for after this
+  /// was read holds until this has another value.
+  [[nodiscard]] virtual uint64_t BindingGeneration() const = 0;
+
+  /// A rebuild of `old_table` into `new_table` is about to commit: from now on the stores of `old_table` are bound to
+  /// both, and kept whatever becomes of either, until Rebind or AbandonRebind (or, after a crash or when these fail,
+  /// SettleRebind or DiscardRebinding). A table that an earlier, undecided rebuild left in the binding is dropped from
+  /// it: `old_table` is what InnoDB has. Durable when it returns; on error nothing changed, as far as that could be
+  /// undone.
+  [[nodiscard]] virtual Status BeginRebind(TableId old_table, TableId new_table) = 0;
+  /// The rebuild committed: the stores of `old_table` now belong to `new_table`. Durable when it returns. After an
+  /// error the rebuild is no longer under way, and undecided.
   [[nodiscard]] virtual Status Rebind(TableId old_table, TableId new_table) = 0;
-  /// The rebuild rolled back.
+  /// The rebuild rolled back. Otherwise like Rebind.
   [[nodiscard]] virtual Status AbandonRebind(TableId old_table) = 0;
+  /// For a store that is rebinding though no rebuild is under way: InnoDB has `kept`, one of the two tables `seen`
+  /// (StoreStats::table and rebound_to, listed before the caller looked), and does not have the other. Nothing is done
+  /// when the binding is no longer as seen, or a rebuild is under way. Durable when it returns.
+  [[nodiscard]] virtual Status SettleRebind(StoreId store, const RebindPair& seen, TableId kept) = 0;
+  /// The same when InnoDB has neither, as of `lsn`: Discard, for this store, which stays bound to both.
+  [[nodiscard]] virtual Status DiscardRebinding(StoreId store, const RebindPair& seen, uint64_t lsn) = 0;
 
   /// How many raw bytes the heads in `table`'s rows may be taken to hold at most, whatever its definition says:
   /// kNoPrefixLimit when nothing was stated for it. It is bound to the table as its stores are: a rename keeps it, a

@@ -60,7 +60,7 @@ TEST(StoreBackup, CopyMadeLaterHoldsTheMoment) {
   for (uint64_t i = 0; i < 20; ++i) Append(directory.get(), 7, 70000, 1000 + i);
   Append(directory.get(), 9, 5000, 5);
   ASSERT_OK(directory->LowerPrefixLimit(TableId{7}, "db/t", 10));
-  ASSERT_OK(directory->BeginRebind(TableId{7}));
+  ASSERT_OK(directory->BeginRebind(TableId{7}, TableId{70}));
   ASSERT_OK(directory->Rebind(TableId{7}, TableId{70}));
   BackupSnapshot found = snapshot;
   ASSERT_OK(directory->Discard(TableId{8}, 1));

@@ -89,7 +89,7 @@ TEST_F(StoreBindingTest, DiscardTouchesNoOtherTable) {
 
 TEST_F(StoreBindingTest, ARebuildKeepsTheStoreWhateverHappens) {
   const Locator locator = AppendTo(kTable, 1);
-  ASSERT_OK(directory_->BeginRebind(kTable));
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
   CrashAndOpen();
   EXPECT_TRUE(directory_->ListStores()[0].rebinding);
   // The rebuild may have committed: its old table is gone, its rows are in one that nobody told of.
@@ -106,7 +106,7 @@ TEST_F(StoreBindingTest, ARebuildKeepsTheStoreWhateverHappens) {
 
 TEST_F(StoreBindingTest, AnAbandonedRebuildChangesNothing) {
   const Locator locator = AppendTo(kTable, 1);
-  ASSERT_OK(directory_->BeginRebind(kTable));
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
   ASSERT_OK(directory_->AbandonRebind(kTable));
   CrashAndOpen();
   EXPECT_EQ(ValueOf(directory_->Find(kTable))->id(), locator.store);
@@ -117,7 +117,7 @@ TEST_F(StoreBindingTest, AnAbandonedRebuildChangesNothing) {
 TEST_F(StoreBindingTest, ARebindOntoATableThatHasAStoreKeepsBoth) {
   const Locator old_rows = AppendTo(kTable, 1);
   const Locator new_rows = AppendTo(kOther, 2);
-  ASSERT_OK(directory_->BeginRebind(kTable));
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
   ASSERT_OK(directory_->Rebind(kTable, kOther));
   EXPECT_EQ(ValueOf(directory_->Find(kOther))->id(), new_rows.store);  // appends go to the newest
   ASSERT_OK(directory_->Discard(kOther, 1));
@@ -267,7 +267,7 @@ TEST_F(StoreBindingTest, APrefixLimitIsThereBeforeTheFirstValue) {
 TEST_F(StoreBindingTest, APrefixLimitFollowsTheHeads) {
   AppendTo(kTable, 1);
   ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/t", 100));
-  ASSERT_OK(directory_->BeginRebind(kTable));
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
   ASSERT_OK(directory_->Rebind(kTable, kOther));
   EXPECT_EQ(directory_->PrefixLimitBytes(kTable), kNoPrefixLimit);
   EXPECT_EQ(directory_->PrefixLimitBytes(kOther), 100U);

@@ -122,7 +122,7 @@ Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::Restore(TableId table) {
     StoreImpl::Binding binding = store->GetBinding();
     binding.discarded = false;
     binding.discarded_at_lsn = 0;
-    QUARRY_TRY(store->SetBinding(binding));
+    QUARRY_TRY(ChangeBinding(store.get(), binding));
     QUARRY_TRY(store->MoveToWhereItBelongs());
     newest = store;
   }
@@ -184,102 +184,8 @@ Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::CreateStore(TableId table
   ExclusiveLock lock(stores_mutex_);
   stores_[manifest.store] = store;
   by_table_[table].push_back(manifest.store);
+  binding_generation_.fetch_add(1, std::memory_order_release);
   return store;
-}
-
-// ---- bindings ----
-
-Status StoreDirectoryImpl::SetRebinding(TableId table, bool rebinding) {
-  MutexLock lock(admin_mutex_);
-  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
-    StoreImpl::Binding binding = store->GetBinding();
-    if (binding.discarded) continue;
-    binding.rebinding = rebinding;
-    QUARRY_TRY(store->SetBinding(binding));
-  }
-  return Status::Ok();
-}
-
-Status StoreDirectoryImpl::BeginRebind(TableId old_table) { return SetRebinding(old_table, true); }
-
-Status StoreDirectoryImpl::AbandonRebind(TableId old_table) { return SetRebinding(old_table, false); }
-
-uint32_t StoreDirectoryImpl::PrefixLimitBytes(TableId table) {
-  uint32_t limit = kNoPrefixLimit;
-  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
-    const std::optional<uint16_t> stated = store->GetBinding().prefix_limit_bytes;
-    if (stated) limit = std::min<uint32_t>(limit, *stated);
-  }
-  return limit;
-}
-
-// A store that was made for this alone has no segment. It stays all the same: heads of another store (a rebuild that a
-// crash cut off from its stores) may be in the table's rows.
-Status StoreDirectoryImpl::LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) {
-  if (bytes > kPrefixLimitMaxBytes) {
-    return Status::InvalidArgument("a prefix limit of " + std::to_string(bytes) + " bytes (allowed: up to " +
-                                   std::to_string(kPrefixLimitMaxBytes) + ")");
-  }
-  MutexLock lock(admin_mutex_);
-  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, LiveStore(table, table_name));
-  StoreImpl::Binding binding = store->GetBinding();
-  if (binding.prefix_limit_bytes && *binding.prefix_limit_bytes <= bytes) return Status::Ok();
-  binding.prefix_limit_bytes = static_cast<uint16_t>(bytes);
-  return store->SetBinding(binding);
-}
-
-Status StoreDirectoryImpl::Rebind(TableId old_table, TableId new_table) {
-  if (new_table.value == 0) return Status::InvalidArgument("table id 0 is no table");
-  MutexLock lock(admin_mutex_);
-  for (const std::shared_ptr<StoreImpl>& store : StoresOf(old_table)) {
-    StoreImpl::Binding binding = store->GetBinding();
-    if (binding.discarded) continue;
-    binding.rebinding = false;
-    std::erase(binding.tables, old_table);
-    std::erase(binding.tables, new_table);
-    binding.tables.push_back(new_table);
-    QUARRY_TRY(store->SetBinding(binding));
-    ExclusiveLock stores_lock(stores_mutex_);
-    std::erase(by_table_[old_table], store->id());
-    std::vector<StoreId>& ids = by_table_[new_table];
-    if (std::find(ids.begin(), ids.end(), store->id()) == ids.end()) ids.push_back(store->id());
-    std::sort(ids.begin(), ids.end());
-  }
-  return Status::Ok();
-}
-
-// ---- trash ----
-
-Status StoreDirectoryImpl::Discard(TableId table, uint64_t lsn) {
-  MutexLock lock(admin_mutex_);
-  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
-    StoreImpl::Binding binding = store->GetBinding();
-    if (binding.rebinding) continue;
-    if (!binding.discarded) binding.discarded_at_lsn = lsn;
-    binding.discarded = true;
-    QUARRY_TRY(store->SetBinding(binding));
-    QUARRY_TRY(store->MoveToWhereItBelongs());
-  }
-  return Status::Ok();
-}
-
-Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
-  MutexLock lock(admin_mutex_);
-  uint64_t given_back = 0;
-  for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
-    const StoreImpl::Binding binding = store->GetBinding();
-    if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
-    const uint64_t real_bytes = store->GetStats().real_bytes;
-    QUARRY_TRY(store->Unlink());
-    {
-      ExclusiveLock stores_lock(stores_mutex_);
-      for (const TableId table : binding.tables) std::erase(by_table_[table], store->id());
-      stores_.erase(store->id());
-    }
-    context_->values.ForgetStore(store->id());
-    given_back += real_bytes;
-  }
-  return given_back;
 }
 
 // ---- reads, flushes, reports ----

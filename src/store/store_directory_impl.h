@@ -6,6 +6,7 @@
 // Thread-safety: internally synchronised. Reads take stores_mutex_ shared, for one look-up.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -36,9 +37,15 @@ class StoreDirectoryImpl final : public StoreDirectory {
 
   [[nodiscard]] Result<std::shared_ptr<Store>> OpenForAppend(TableId table, const std::string& table_name) override;
   [[nodiscard]] Result<std::shared_ptr<Store>> Find(TableId table) override;
-  [[nodiscard]] Status BeginRebind(TableId old_table) override;
+  [[nodiscard]] Ownership OwnershipOf(StoreId store, TableId table) const override;
+  [[nodiscard]] uint64_t BindingGeneration() const override {
+    return binding_generation_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] Status BeginRebind(TableId old_table, TableId new_table) override;
   [[nodiscard]] Status Rebind(TableId old_table, TableId new_table) override;
   [[nodiscard]] Status AbandonRebind(TableId old_table) override;
+  [[nodiscard]] Status SettleRebind(StoreId store, const RebindPair& seen, TableId kept) override;
+  [[nodiscard]] Status DiscardRebinding(StoreId store, const RebindPair& seen, uint64_t lsn) override;
   [[nodiscard]] uint32_t PrefixLimitBytes(TableId table) override;
   [[nodiscard]] Status LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) override;
   [[nodiscard]] Status Discard(TableId table, uint64_t lsn) override;
@@ -87,7 +94,15 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Result<std::shared_ptr<StoreImpl>> CreateStore(TableId table, const std::string& table_name)
       QUARRY_REQUIRES(admin_mutex_);
   [[nodiscard]] Result<StoreId> TakeStoreId() QUARRY_REQUIRES(admin_mutex_);
-  [[nodiscard]] Status SetRebinding(TableId table, bool rebinding) QUARRY_EXCLUDES(admin_mutex_);
+  /// Durable, then in memory: by_table_ and the generation follow. Every change of a binding goes this way.
+  [[nodiscard]] Status ChangeBinding(StoreImpl* store, const StoreImpl::Binding& binding) QUARRY_REQUIRES(admin_mutex_)
+      QUARRY_EXCLUDES(stores_mutex_);
+  /// The rebuild of `old_table` ended: its stores are bound to `kept` alone.
+  [[nodiscard]] Status EndRebind(TableId old_table, TableId kept) QUARRY_EXCLUDES(admin_mutex_);
+  [[nodiscard]] Status DiscardStore(StoreImpl* store, uint64_t lsn) QUARRY_REQUIRES(admin_mutex_);
+  /// The store, if a rebuild left it undecided and its binding is as seen; otherwise null.
+  [[nodiscard]] std::shared_ptr<StoreImpl> FindUndecided(StoreId store, const RebindPair& seen) const
+      QUARRY_REQUIRES(admin_mutex_);
   // From the value cache, which needs neither the store nor its segment for it: a value stands there under its whole
   // locator, which names both, and no locator is given out twice.
   [[nodiscard]] ValueBuffer FindCached(const Locator& locator, const ReadOptions& options);
@@ -104,6 +119,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   mutable SharedMutex stores_mutex_ QUARRY_ACQUIRED_AFTER(admin_mutex_);
   std::unordered_map<StoreId, std::shared_ptr<StoreImpl>> stores_ QUARRY_GUARDED_BY(stores_mutex_);
   std::unordered_map<TableId, std::vector<StoreId>> by_table_ QUARRY_GUARDED_BY(stores_mutex_);  ///< ids rise
+  std::atomic<uint64_t> binding_generation_{1};
 };
 
 }  // namespace quarry

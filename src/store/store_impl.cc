@@ -235,13 +235,25 @@ void StoreImpl::Release(const Locator& locator) {
   }
 }
 
+RebindPair StoreImpl::Binding::pair() const {
+  if (tables.empty()) return {};
+  if (tables.size() == 1) return {tables.back(), {}};
+  return {tables[tables.size() - 2], tables.back()};
+}
+
 StoreStats StoreImpl::GetStats() const {
   StoreStats stats;
   const Binding binding = GetBinding();
   stats.store = id_;
-  if (!binding.tables.empty()) stats.table = binding.tables.back();
+  if (binding.rebinding) {
+    stats.table = binding.pair().old_table;
+    stats.rebound_to = binding.pair().new_table;
+  } else if (!binding.tables.empty()) {
+    stats.table = binding.tables.back();
+  }
   stats.table_name = binding.table_name;
   stats.rebinding = binding.rebinding;
+  stats.rebuilding = binding.rebinding && rebuilding();
   stats.discarded = binding.discarded;
   stats.cached_bytes = cached_bytes_->load(std::memory_order_relaxed);
   for (const std::shared_ptr<Segment>& segment : AllSegments()) {

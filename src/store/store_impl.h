@@ -120,17 +120,22 @@ class StoreImpl final : public Store,
 
   /// What the store is bound to. Changes are durable when they return; on error nothing changed in memory.
   struct Binding {
-    std::vector<TableId> tables;
+    std::vector<TableId> tables;  ///< while rebinding: the old one, then, if it was recorded, the new one
     std::string table_name;
     bool rebinding = false;
     bool discarded = false;
     uint64_t discarded_at_lsn = 0;
     std::optional<uint16_t> prefix_limit_bytes;
     friend bool operator==(const Binding&, const Binding&) = default;
+    /// While rebinding.
+    [[nodiscard]] RebindPair pair() const;
   };
   [[nodiscard]] Binding GetBinding() const;
   /// Its files are gone by name: only a crash could bring it back, as one that is discarded.
   [[nodiscard]] bool unlinked() const QUARRY_EXCLUDES(manifest_mutex_);
+  /// A rebuild of its table is under way in this process: only who began it may decide it.
+  [[nodiscard]] bool rebuilding() const { return rebuilding_.load(std::memory_order_acquire); }
+  void set_rebuilding(bool rebuilding) { rebuilding_.store(rebuilding, std::memory_order_release); }
   /// GetBinding().discarded, without a lock.
   [[nodiscard]] bool discarded() const { return discarded_.load(std::memory_order_acquire); }
   [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(manifest_mutex_);
@@ -189,6 +194,7 @@ class StoreImpl final : public Store,
   mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(manifest_mutex_);
   Binding binding_ QUARRY_GUARDED_BY(binding_mutex_);
   std::atomic<bool> discarded_;  ///< binding_.discarded
+  std::atomic<bool> rebuilding_{false};
 
   mutable SharedMutex location_mutex_;  ///< held shared while a file is opened or created by its path
   bool in_trash_ QUARRY_GUARDED_BY(location_mutex_);

@@ -322,9 +322,10 @@ void World::RebuildTable() {
     if (!store->now.is_discarded) Attempt(store, changed(store->now));
   }
   const uint64_t failures_before = disk_.failures();
-  const Status status = begins    ? directory_->BeginRebind(slot.table)
-                        : commits ? directory_->Rebind(slot.table, slot.rebuilt)
-                                  : directory_->AbandonRebind(slot.table);
+  const Status status =
+      begins    ? directory_->BeginRebind(slot.table, slot.rebuilt.value == 0 ? TableId{next_table_} : slot.rebuilt)
+      : commits ? directory_->Rebind(slot.table, slot.rebuilt)
+                : directory_->AbandonRebind(slot.table);
   if (!status.ok()) {
     ExpectCause(status, failures_before, "rebind");
     return Observe();

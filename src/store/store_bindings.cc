@@ -1,0 +1,176 @@
+// The bindings of stores to InnoDB's tables: rebuilds, prefix limits, the trash.
+#include <algorithm>
+
+#include "store/store_directory_impl.h"
+
+namespace quarry {
+
+Ownership StoreDirectoryImpl::OwnershipOf(StoreId store, TableId table) const {
+  SharedLock lock(stores_mutex_);
+  if (const auto ids = by_table_.find(table); ids != by_table_.end()) {
+    if (std::find(ids->second.begin(), ids->second.end(), store) != ids->second.end()) return Ownership::kBound;
+  }
+  const auto found = stores_.find(store);
+  if (found == stores_.end()) return Ownership::kForeign;
+  const StoreImpl::Binding binding = found->second->GetBinding();
+  const bool leaves_one_out = binding.rebinding && binding.tables.size() < 2;
+  return binding.tables.empty() || leaves_one_out ? Ownership::kUnbound : Ownership::kForeign;
+}
+
+Status StoreDirectoryImpl::ChangeBinding(StoreImpl* store, const StoreImpl::Binding& binding) {
+  const std::vector<TableId> before = store->GetBinding().tables;
+  QUARRY_TRY(store->SetBinding(binding));
+  ExclusiveLock lock(stores_mutex_);
+  for (const TableId table : before) {
+    const auto found = by_table_.find(table);
+    if (found == by_table_.end()) continue;
+    std::erase(found->second, store->id());
+    if (found->second.empty()) by_table_.erase(found);
+  }
+  for (const TableId table : binding.tables) {
+    std::vector<StoreId>& ids = by_table_[table];
+    ids.insert(std::lower_bound(ids.begin(), ids.end(), store->id()), store->id());
+  }
+  binding_generation_.fetch_add(1, std::memory_order_release);
+  return Status::Ok();
+}
+
+// ---- rebuilds ----
+
+Status StoreDirectoryImpl::BeginRebind(TableId old_table, TableId new_table) {
+  if (old_table.value == 0 || new_table.value == 0) return Status::InvalidArgument("table id 0 is no table");
+  MutexLock lock(admin_mutex_);
+  std::vector<std::pair<std::shared_ptr<StoreImpl>, StoreImpl::Binding>> changed;
+  Status status;
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(old_table)) {
+    StoreImpl::Binding binding = store->GetBinding();
+    if (binding.discarded) continue;
+    changed.emplace_back(store, binding);
+    binding.rebinding = true;
+    binding.tables = {old_table, new_table};
+    store->set_rebuilding(true);
+    status = ChangeBinding(store.get(), binding);
+    if (!status.ok()) break;
+  }
+  if (status.ok()) return status;
+  for (const auto& [store, before] : changed) {
+    (void)ChangeBinding(store.get(), before);  // otherwise it is rebinding, and will be settled
+    store->set_rebuilding(false);
+  }
+  return status;
+}
+
+Status StoreDirectoryImpl::Rebind(TableId old_table, TableId new_table) {
+  if (new_table.value == 0) return Status::InvalidArgument("table id 0 is no table");
+  return EndRebind(old_table, new_table);
+}
+
+Status StoreDirectoryImpl::AbandonRebind(TableId old_table) { return EndRebind(old_table, old_table); }
+
+// One store that cannot be changed does not keep the others from it.
+Status StoreDirectoryImpl::EndRebind(TableId old_table, TableId kept) {
+  MutexLock lock(admin_mutex_);
+  Status first;
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(old_table)) {
+    StoreImpl::Binding binding = store->GetBinding();
+    store->set_rebuilding(false);
+    if (binding.discarded) continue;
+    binding.rebinding = false;
+    binding.tables = {kept};
+    if (Status status = ChangeBinding(store.get(), binding); !status.ok() && first.ok()) first = status;
+  }
+  return first;
+}
+
+std::shared_ptr<StoreImpl> StoreDirectoryImpl::FindUndecided(StoreId store, const RebindPair& seen) const {
+  std::shared_ptr<StoreImpl> found = FindStore(store);
+  if (found == nullptr || found->rebuilding()) return nullptr;
+  const StoreImpl::Binding binding = found->GetBinding();
+  return binding.rebinding && binding.pair() == seen ? found : nullptr;
+}
+
+Status StoreDirectoryImpl::SettleRebind(StoreId store, const RebindPair& seen, TableId kept) {
+  if (kept.value == 0 || (kept != seen.old_table && kept != seen.new_table)) {
+    return Status::InvalidArgument("table " + std::to_string(kept.value) + " is none that store " +
+                                   std::to_string(store.value) + " is bound to");
+  }
+  MutexLock lock(admin_mutex_);
+  const std::shared_ptr<StoreImpl> found = FindUndecided(store, seen);
+  if (found == nullptr) return Status::Ok();
+  StoreImpl::Binding binding = found->GetBinding();
+  binding.rebinding = false;
+  binding.tables = {kept};
+  return ChangeBinding(found.get(), binding);
+}
+
+Status StoreDirectoryImpl::DiscardRebinding(StoreId store, const RebindPair& seen, uint64_t lsn) {
+  MutexLock lock(admin_mutex_);
+  const std::shared_ptr<StoreImpl> found = FindUndecided(store, seen);
+  return found == nullptr ? Status::Ok() : DiscardStore(found.get(), lsn);
+}
+
+// ---- prefix limits ----
+
+uint32_t StoreDirectoryImpl::PrefixLimitBytes(TableId table) {
+  uint32_t limit = kNoPrefixLimit;
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
+    const std::optional<uint16_t> stated = store->GetBinding().prefix_limit_bytes;
+    if (stated) limit = std::min<uint32_t>(limit, *stated);
+  }
+  return limit;
+}
+
+// A store that was made for this alone has no segment. It stays all the same: heads of another store (a rebuild that a
+// crash cut off from its stores) may be in the table's rows.
+Status StoreDirectoryImpl::LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) {
+  if (bytes > kPrefixLimitMaxBytes) {
+    return Status::InvalidArgument("a prefix limit of " + std::to_string(bytes) + " bytes (allowed: up to " +
+                                   std::to_string(kPrefixLimitMaxBytes) + ")");
+  }
+  MutexLock lock(admin_mutex_);
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, LiveStore(table, table_name));
+  StoreImpl::Binding binding = store->GetBinding();
+  if (binding.prefix_limit_bytes && *binding.prefix_limit_bytes <= bytes) return Status::Ok();
+  binding.prefix_limit_bytes = static_cast<uint16_t>(bytes);
+  return store->SetBinding(binding);
+}
+
+// ---- trash ----
+
+Status StoreDirectoryImpl::DiscardStore(StoreImpl* store, uint64_t lsn) {
+  StoreImpl::Binding binding = store->GetBinding();
+  if (!binding.discarded) binding.discarded_at_lsn = lsn;
+  binding.discarded = true;
+  QUARRY_TRY(ChangeBinding(store, binding));
+  return store->MoveToWhereItBelongs();
+}
+
+Status StoreDirectoryImpl::Discard(TableId table, uint64_t lsn) {
+  MutexLock lock(admin_mutex_);
+  for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
+    if (!store->GetBinding().rebinding) QUARRY_TRY(DiscardStore(store.get(), lsn));
+  }
+  return Status::Ok();
+}
+
+Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
+  MutexLock lock(admin_mutex_);
+  uint64_t given_back = 0;
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
+    const StoreImpl::Binding binding = store->GetBinding();
+    if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
+    const uint64_t real_bytes = store->GetStats().real_bytes;
+    QUARRY_TRY(store->Unlink());
+    {
+      ExclusiveLock stores_lock(stores_mutex_);
+      for (const TableId table : binding.tables) std::erase(by_table_[table], store->id());
+      stores_.erase(store->id());
+      binding_generation_.fetch_add(1, std::memory_order_release);
+    }
+    context_->values.ForgetStore(store->id());
+    given_back += real_bytes;
+  }
+  return given_back;
+}
+
+}  // namespace quarry
