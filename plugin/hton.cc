@@ -22,12 +22,13 @@
 #include "sysvars.h"
 #include "transaction.h"
 
+#include <mysqld.h>
 #include <sql_show.h>
 #include <wsrep_mysqld.h>
 #include <wsrep_sst.h>
 
 // Exported by the server, declared nowhere (MyRocks does the same).
-bool ignore_db_dirs_append(const char* dirname_arg);
+void ignore_db_dirs_append(const char* dirname_arg);
 
 namespace quarry {
 
@@ -150,8 +151,9 @@ void FillHandlerton(handlerton* hton) {
 
 int Init(void* argument) {
   const std::string home = std::string(mysql_real_data_home) + kHomeName;
-  // Else the folder shows up as a database.
-  ignore_db_dirs_append(kHomeName);
+  // Else the folder shows up as a database. From 10.11.19 on the list is read-only once the server runs: a change would
+  // kill it, so after INSTALL SONAME the folder shows until the next start.
+  if (mysqld_server_started == 0) ignore_db_dirs_append(kHomeName);
   Result<DirectoryOptions> options = DirectoryOptionsFromVariables(home);
   Status status = options.status();
   if (status.ok()) options->cipher_provider = MakeCipherProvider();

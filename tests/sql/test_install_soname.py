@@ -1,0 +1,56 @@
+"""The engine loaded into a running server (INSTALL SONAME), and by the next start, which finds it in mysql.plugin."""
+
+import pytest
+from quarry_lab.server import PLUGIN
+
+from harness.values import payload
+
+pytestmark = pytest.mark.quarry_only
+
+HOME_AS_DATABASE = "#mysql50##quarry"
+
+
+@pytest.fixture
+def plain_server(own_server, tmp_path):
+    """`plain_server("--option")`: a server without the engine, whose plugin directory has it."""
+    (tmp_path / "ha_quarry.so").symlink_to(PLUGIN)
+
+    def make(*options):
+        server = own_server("soname", f"--plugin-dir={tmp_path}", *options, start=False)
+        server.private.plugin = None
+        return server.start()
+
+    return make
+
+
+def databases(server):
+    return [name for (name,) in server.query("SHOW DATABASES")]
+
+
+def test_a_running_servers_list_is_left_alone(plain_server):
+    """Later releases keep ignore_db_dirs in memory that is read-only once the server runs: a change kills them."""
+    server = plain_server()
+    server.query("INSTALL SONAME 'ha_quarry'")
+    assert server.query("SELECT @@ignore_db_dirs") == (("",),)
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO d.t VALUES (1, %s)", (payload(1, 90000),))
+    assert server.query("SELECT b FROM d.t") == ((payload(1, 90000),),)
+    assert HOME_AS_DATABASE in databases(server)
+    server.restart()
+    assert server.query("SELECT @@ignore_db_dirs") == (("#quarry",),)
+    assert HOME_AS_DATABASE not in databases(server)
+    assert server.query("SELECT b FROM d.t") == ((payload(1, 90000),),)
+    server.query("UNINSTALL SONAME 'ha_quarry'")
+    server.query("INSTALL SONAME 'ha_quarry'")
+    assert server.query("SELECT @@ignore_db_dirs") == (("#quarry",),)
+    assert server.query("SELECT b FROM d.t") == ((payload(1, 90000),),)
+
+
+def test_the_configuration_hides_the_folder_at_once(plain_server):
+    server = plain_server("--ignore-db-dirs=#quarry")
+    server.query("INSTALL SONAME 'ha_quarry'")
+    assert HOME_AS_DATABASE not in databases(server)
+    assert server.query("SELECT @@ignore_db_dirs") == (("#quarry",),)
+    server.restart()
+    assert server.query("SELECT @@ignore_db_dirs") == (("#quarry",),)
