@@ -152,13 +152,15 @@ const char* CompareColumn(const ColumnPlan* old_plan, const ColumnPlan* new_plan
 }
 
 /// Why InnoDB cannot put the DEFAULT of a column into the rows that there are (of a new column; of one that no longer
-/// may be NULL), or nullptr. It never comes through the handler, so it must be one that stays raw in any case.
+/// may be NULL), or nullptr. It never comes through the handler, so it must be one that stays raw in any case. InnoDB
+/// evaluates it again: only of a literal is it sure that what it gets is what was looked at here (RAND(1) has the flag
+/// of a session's constant, and is another value each time).
 const char* CheckDefault(TABLE* altered_table, const ColumnPlan* plan) {
   if (plan == nullptr || !plan->managed()) return nullptr;
   Field* const field = altered_table->field[plan->field_index];
   if (field->default_value == nullptr) return nullptr;
-  const bool constant = (field->default_value->flags & ~uint{VCOL_SESSION_FUNC | VCOL_TIME_FUNC}) == 0;
-  if (!constant || field->set_default() != 0) return "a BLOB, TEXT or JSON column gets a DEFAULT that is no constant";
+  const bool literal = field->default_value->expr->basic_const_item();
+  if (!literal || field->set_default() != 0) return "a BLOB, TEXT or JSON column gets a DEFAULT that is no literal";
   if (field->is_null()) return nullptr;
   const auto* const blob = static_cast<const Field_blob*>(field);
   const std::span<const uint8_t> value(blob->get_ptr(), blob->get_length());

@@ -466,10 +466,15 @@ def test_new_columns_with_short_defaults_are_instant(twin):
             ("LONGBLOB NOT NULL", "''"),
             ("LONGBLOB", "'short'"),
             ("LONGBLOB", "'%s'" % ("x" * 63)),
-            ("LONGBLOB", "REPEAT('aaa', 62)"),
-            ("LONGTEXT NOT NULL", "REPEAT('longer', 680)"),
+            ("LONGBLOB", "'%s'" % ("aaa" * 62)),
+            ("LONGTEXT NOT NULL", "'%s'" % ("longer" * 680)),
             ("MEDIUMTEXT CHARACTER SET latin1 NOT NULL", "'häuser'"),
             ("BLOB", "NULL"),
+            ("LONGBLOB", "x'00ff41'"),
+            ("MEDIUMTEXT CHARACTER SET utf8mb4", "_latin1 x'e4'"),
+            ("LONGTEXT", "-17"),
+            ("TEXT", "1.5e3"),
+            ("TEXT", "TIMESTAMP'2026-01-02 03:04:05'"),
         )
     ):
         twin.run(f"ALTER TABLE t ADD COLUMN x{number} {kind} DEFAULT ({default}), ALGORITHM=INSTANT")
@@ -477,13 +482,28 @@ def test_new_columns_with_short_defaults_are_instant(twin):
         twin.run(f"UPDATE t SET x{number} = CONCAT(x{number}, HEX(b)) WHERE id % 2 = 1")
         twin.check("t")
     like_a_head = f"CONCAT(REPEAT('h', 100), x'{TRAILER_MAGIC.hex()}')"
-    long_ones = ("REPEAT('y', 4097)", "REPEAT('z', 9000)", "UUID()", "CONCAT(USER(), REPEAT('u', 100))", like_a_head)
+    long_ones = (f"'{'y' * 4097}'", "REPEAT('z', 9000)", "UUID()", "CONCAT(USER(), REPEAT('u', 100))", like_a_head)
     for number, default in enumerate(long_ones):
         outcome = twin.run(f"ALTER TABLE t ADD COLUMN y{number} LONGBLOB DEFAULT ({default})", compare=False)
         assert outcome.error is None
-    twin.run("SELECT id, x0, x1, x2, x3, x4, x5, x6, y0, y1, LENGTH(y2), y3, y4 FROM t")
+    twin.run("SELECT id, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, y0, y1, LENGTH(y2), y3, y4 FROM t")
     twin.run("ALTER TABLE t MODIFY x1 LONGBLOB NOT NULL DEFAULT 'none'")
     twin.run("SELECT id, x1, MD5(b) FROM t")
+
+
+@pytest.mark.quarry_only
+@pytest.mark.parametrize(
+    "default", ["RAND(1)", "NOW()", "UUID()", "USER()", "CONCAT('a', 'b')", "REPEAT('a', 9)", "CURRENT_TIMESTAMP"]
+)
+def test_a_default_that_is_no_literal_copies(twin, default):
+    """Whether a new column, or one that no longer may be NULL."""
+    twin.run("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}")
+    twin.run("INSERT INTO t VALUES (1, NULL), (2, 'x')")
+    for algorithm in ("INSTANT", "INPLACE"):
+        refused(twin, f"ALTER TABLE t ADD COLUMN x LONGTEXT DEFAULT ({default}), ALGORITHM={algorithm}", "no literal")
+        change = f"ALTER TABLE t MODIFY b LONGBLOB NOT NULL DEFAULT ({default}), ALGORITHM={algorithm}"
+        refused(twin, f"SET STATEMENT sql_mode = '' FOR {change}", "no literal")
+    twin.run(f"ALTER TABLE t ADD COLUMN x LONGTEXT DEFAULT ({default})", compare=False)
 
 
 @pytest.mark.quarry_only

@@ -103,6 +103,43 @@ def test_values_that_end_in_real_trailers(twin, definition):
     check_values(twin, values if definition == TABLE else indexable(values))
 
 
+@pytest.mark.quarry_only
+@pytest.mark.parametrize("seed", range(4))
+def test_a_default_cannot_bring_a_head_into_rows(twin, seed):
+    """RAND is another value each time that it is asked: what is looked at before an ALTER is not what rows get."""
+    twin.run(TABLE)
+    values = {payload(row, 9000 + row) for row in range(3)}
+    for row, value in enumerate(sorted(values)):
+        twin.run("INSERT INTO t VALUES (%s, %s)", (row, value))
+    trailer = real_trailers(twin.server, twin.under_test, "t")[0]
+    legal = {trailer, b"harmless"}
+    for number, comparison in enumerate((f"RAND({seed}) < 0.5", f"RAND({seed}) >= 0.5")):
+        default = f"(IF({comparison}, x'{trailer.hex()}', 'harmless'))"
+        with twin.connection("main", twin.under_test).cursor() as cursor:
+            cursor.execute(f"ALTER TABLE t ADD COLUMN v{number} LONGBLOB DEFAULT {default}")
+            cursor.execute(f"SELECT v{number} FROM t")
+            assert {value for (value,) in cursor.fetchall()} <= legal
+            cursor.execute("UPDATE t SET b = NULL WHERE id = 0")
+            cursor.execute("ALTER IGNORE TABLE t MODIFY b LONGBLOB NOT NULL DEFAULT " + default)
+            cursor.execute("SELECT b FROM t")
+            assert {value for (value,) in cursor.fetchall()} <= legal | values | {b""}
+            cursor.execute("ALTER TABLE t MODIFY b LONGBLOB")
+
+
+@pytest.mark.quarry_only
+def test_a_literal_default_that_ends_like_a_head_comes_back_as_it_is(twin):
+    twin.run(TABLE)
+    for row in range(3):
+        twin.run("INSERT INTO t VALUES (%s, %s)", (row, payload(row, 9000 + row)))
+    trailer = real_trailers(twin.server, twin.under_test, "t")[0].hex()
+    for number, literal in enumerate((f"x'{trailer}'", f"0x{trailer}", f"_binary x'{trailer}'", f"x'4142{trailer}'")):
+        twin.run(f"ALTER TABLE t ADD COLUMN v{number} LONGBLOB DEFAULT {literal}")
+        twin.run(f"SELECT id, v{number} FROM t")
+    twin.run("INSERT INTO t (id) VALUES (9)")
+    twin.run("ALTER TABLE t ADD COLUMN last INT, ALGORITHM=INSTANT")
+    twin.check()
+
+
 def test_text_that_ends_in_the_magic(twin):
     """In utf8mb4 the magic is no text; in latin1 every byte is."""
     twin.run("CREATE TABLE t (id INT PRIMARY KEY, b LONGTEXT CHARACTER SET latin1) ENGINE={e}")
