@@ -44,9 +44,11 @@ class GcScan {
   /// Before each row. False: the scan must end now.
   [[nodiscard]] bool GoesOn(TABLE* table);
   void NoteRow() { ++rows_; }
-  void Mark(const Locator& locator) {
+  /// `own`: the head names a store of its table. One that does not is marked too, for a mark can only keep, and in
+  /// another table's store it does nothing; but it counts as nothing alive.
+  void Mark(const Locator& locator, bool own) {
     pass_->Mark(locator);
-    live_bytes_[locator.store] += locator.extent_size_bytes;
+    if (own) live_bytes_[locator.store] += locator.extent_size_bytes;
   }
   void NoteEnd(TableId table);
   void Fail(const Status& status);

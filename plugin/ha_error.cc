@@ -23,6 +23,7 @@ Mapping Map(StatusCode code, Action action) {
       return {HA_ERR_RECORD_FILE_FULL, ER_RECORD_FILE_FULL, true};
     case StatusCode::kCorruption:
     case StatusCode::kNotFound:
+    case StatusCode::kForeign:
       // One value is unreadable. Nothing marks the table crashed: every other row is as good as before.
       return {HA_ERR_CRASHED, ER_GET_ERRMSG, true};
     case StatusCode::kIoError:

@@ -61,7 +61,7 @@ int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
     ForwardingHandler::close();
     return HA_ERR_OUT_OF_MEM;
   }
-  rewriter_.Attach(table, &share_->layout());
+  rewriter_.Attach(table, &share_->layout(), child());
   virtual_on_managed_ = rewriter_.active() && table->vfield != nullptr;
   store_.reset();
   if (const Result<InnerTable> inner = ReadInnerTable(child()); inner.ok()) OfferForSelfCheck(*inner);
@@ -85,11 +85,11 @@ int QuarryHandler::reset() {
   return error;
 }
 
-void QuarryHandler::BeginStatement(THD* thd) {
+void QuarryHandler::BeginStatement(THD* thd, bool locks_rows) {
   ht = QuarryHandlerton();
   gc_scan_ = GcScan::Current();
   if (!rewriter_.active()) return;
-  rewriter_.ForgetStatement();
+  rewriter_.BeginStatement(thd, locks_rows, locks_rows || table_share->tmp_table != NO_TMP_TABLE);
   read_options_.read_batch_bytes = ReadBatchBytes(thd);
   read_options_.page_cache_pct = PageCachePct(thd);
   write_batch_bytes_ = WriteBatchBytes(thd);
@@ -101,17 +101,15 @@ int QuarryHandler::external_lock(THD* thd, int lock_type) {
     const int error = ForwardingHandler::external_lock(thd, lock_type);
     return error != 0 ? error : sync_error;
   }
-  BeginStatement(thd);
-  reads_whole_rows_ = lock_type == F_WRLCK;
+  BeginStatement(thd, lock_type == F_WRLCK);
   const int error = ForwardingHandler::external_lock(thd, lock_type);
   if (error == 0 && lock_type == F_WRLCK && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
   return error;
 }
 
 int QuarryHandler::start_stmt(THD* thd, thr_lock_type lock_type) {
-  BeginStatement(thd);
   // Under LOCK TABLES ... WRITE a plain SELECT is a consistent read to InnoDB, whatever the table is locked for.
-  reads_whole_rows_ = get_lock_type() == F_WRLCK && lock_type >= TL_FIRST_WRITE;
+  BeginStatement(thd, get_lock_type() == F_WRLCK && lock_type >= TL_FIRST_WRITE);
   const int error = ForwardingHandler::start_stmt(thd, lock_type);
   if (error == 0 && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
   return error;
@@ -153,15 +151,6 @@ void QuarryHandler::print_error(int error, myf flags) {
 
 // ---------------------------------------------------------------- reading
 
-// InnoDB fills in all columns for a row that may be changed, and the server relies on it when an UPDATE moves a row
-// to another partition: it hands the whole row to that partition's handler.
-bool QuarryHandler::DecodeAll() const {
-  return table->part_info != nullptr && reads_whole_rows_ &&
-         bitmap_is_overlapping(&table->part_info->full_part_field_set, table->write_set);
-}
-
-bool QuarryHandler::WholeRow() const { return reads_whole_rows_ || table_share->tmp_table != NO_TMP_TABLE; }
-
 template <typename Read>
 inline int QuarryHandler::ReadRow(uchar* buf, Read read) {
   if (gc_scan_ != nullptr) return RefuseInGcScan();
@@ -169,17 +158,20 @@ inline int QuarryHandler::ReadRow(uchar* buf, Read read) {
   // Of an index alone InnoDB fills in what is in the index, and no managed column ever is, but the read set may name
   // one (as the base of an indexed STORED column). It must not be looked at: short rows come out of InnoDB's prefetch
   // cache with whatever was in its memory between the columns that were asked for.
-  if (keyread_enabled() && !WholeRow()) {
+  if (keyread_enabled() && !rewriter_.whole_row()) {
     rewriter_.ForgetRow();
     return read();
   }
-  const bool decode_all = DecodeAll();
-  rewriter_.BeginRead(buf, decode_all);
+  rewriter_.BeginRead(buf);
   if (const int error = read(); error != 0) {
     rewriter_.AbandonRead();
     return error;
   }
-  const Status status = rewriter_.DecodeRow(buf, decode_all, WholeRow(), read_options_);
+  return Decode(buf);
+}
+
+int QuarryHandler::Decode(uchar* buf) {
+  const Status status = rewriter_.DecodeRow(buf, read_options_);
   return status.ok() ? 0 : Fail(status, Action::kRead);
 }
 
@@ -249,8 +241,27 @@ int QuarryHandler::multi_range_read_init(RANGE_SEQ_IF* seq, void* seq_param, uin
 }
 int QuarryHandler::multi_range_read_next(range_id_t* range_info) {
   if (!child_range_reads_) return handler::multi_range_read_next(range_info);
-  return ReadRow(table->record[0], [&] { return ForwardingHandler::multi_range_read_next(range_info); });
+  return NextOfRanges(range_info);
 }
+
+// A row that several ranges match is read once: for the others DS-MRR says that record[0] holds it still. So the row
+// handed out must be there still, and it is found out whether the child read another one.
+int QuarryHandler::NextOfRanges(range_id_t* range_info) {
+  if (gc_scan_ != nullptr) return RefuseInGcScan();
+  if (!rewriter_.active()) return ForwardingHandler::multi_range_read_next(range_info);
+  if (keyread_enabled() && !rewriter_.whole_row()) {
+    rewriter_.ForgetRow();
+    return ForwardingHandler::multi_range_read_next(range_info);
+  }
+  uchar* const buf = table->record[0];
+  rewriter_.BeginReadAgain(buf);
+  if (const int error = ForwardingHandler::multi_range_read_next(range_info); error != 0) {
+    rewriter_.AbandonRead();
+    return error;
+  }
+  return rewriter_.IsSameRow(buf) ? 0 : Decode(buf);
+}
+
 int QuarryHandler::multi_range_read_explain_info(uint mode, char* text, size_t size) {
   if (virtual_on_managed_) return handler::multi_range_read_explain_info(mode, text, size);
   return ForwardingHandler::multi_range_read_explain_info(mode, text, size);
@@ -270,6 +281,13 @@ Result<Store*> QuarryHandler::OpenStore() {
 
 uint32_t QuarryHandler::EncryptionKeyId() const { return EncryptionKeyOf(table_share); }
 
+Status QuarryHandler::ShowFromElsewhere(const uchar* record) {
+  for (QuarryHandler* const sibling : Siblings()) {
+    if (sibling != this) QUARRY_TRY(sibling->rewriter_.ShowToOther(record, read_options_));
+  }
+  return Status::Ok();
+}
+
 int QuarryHandler::write_row(const uchar* buf) {
   THD* thd = ha_thd();
   if (!rewriter_.active()) {
@@ -282,7 +300,9 @@ int QuarryHandler::write_row(const uchar* buf) {
   const AppendGate::Stay until_innodb_knows(transaction->gate());
   const Transaction::Mark mark = transaction->SetMark();
   int error = 0;
-  if (const Status status = rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction); !status.ok()) {
+  Status status = rewriter_.ShowToLog(nullptr, buf, read_options_);
+  if (status.ok()) status = rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction);
+  if (!status.ok()) {
     error = Fail(status, Action::kAppend);
   } else {
     error = WriteChildRow(thd, buf);
@@ -304,8 +324,10 @@ int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
   const AppendGate::Stay until_innodb_knows(transaction->gate());
   const Transaction::Mark mark = transaction->SetMark();
   int error = 0;
-  const Status status =
-      rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, read_options_, transaction);
+  Status status = rewriter_.ShowToLog(old_data, new_data, read_options_);
+  if (status.ok()) {
+    status = rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, read_options_, transaction);
+  }
   if (!status.ok()) {
     error = Fail(status, Action::kAppend);
   } else {
@@ -326,7 +348,10 @@ int QuarryHandler::delete_row(const uchar* buf) {
   Transaction* transaction = Transaction::Of(thd);
   if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
   ClearReadWrite(thd, QuarryHandlerton());
-  // InnoDB deletes the row under its cursor; what the record holds in a managed column does not matter.
+  if (const Status status = rewriter_.ShowToLog(buf, nullptr, read_options_); !status.ok()) {
+    return Fail(status, Action::kRead);
+  }
+  // InnoDB deletes the row under its cursor; what the record holds in a managed column does not matter to it.
   const int error = ForwardingHandler::delete_row(buf);
   if (error == 0) rewriter_.NoteDeleted(buf, transaction);
   return error;
@@ -344,6 +369,7 @@ int QuarryHandler::end_bulk_insert() {
 
 int QuarryHandler::truncate() {
   rewriter_.ForgetRow();
+  rewriter_.store_access()->Forget();
   const int error = ForwardingHandler::truncate();
   // The table has a new InnoDB id, hence a new store at the next append.
   store_.reset();

@@ -86,14 +86,15 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   QuarryShare* OpenShare();
   Result<Store*> OpenStore() override;
   [[nodiscard]] uint32_t EncryptionKeyId() const override;
+  Status ShowFromElsewhere(const uchar* record) override;
   int Fail(const Status& status, Action action);
 
   /// Runs `read` (a call of the child that fills `buf`) and decodes the row.
   template <typename Read>
   int ReadRow(uchar* buf, Read read);
-  [[nodiscard]] bool DecodeAll() const;
-  [[nodiscard]] bool WholeRow() const;
-  void BeginStatement(THD* thd);
+  int Decode(uchar* buf);
+  int NextOfRanges(range_id_t* range_info);
+  void BeginStatement(THD* thd, bool locks_rows);
 
   /// The layout, with what the prefix limit of the table makes of its guaranteed prefixes.
   [[nodiscard]] ColumnLayout LimitedLayout();
@@ -139,7 +140,6 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   uint32_t write_batch_bytes_ = kWriteBatchDefaultBytes;
   bool user_temporary_ = false;
   bool virtual_on_managed_ = false;  ///< some VIRTUAL column is computed from a managed one
-  bool reads_whole_rows_ = false;    ///< InnoDB fills in every column: its rows are locked to be changed
   bool child_range_reads_ = false;   ///< the multi-range read in progress is the child's own
   bool unsynced_copy_ = false;       ///< appended to the copy of an ALTER since the last sync
   bool prefetching_ids_ = false;     ///< get_auto_increment was called for a range shared by all sessions

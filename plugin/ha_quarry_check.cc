@@ -72,7 +72,7 @@ int QuarryHandler::CheckRowsAndValues(THD* thd, HA_CHECK_OPT* options) {
 
 int QuarryHandler::CheckValues(THD* thd) {
   const ColumnLayout layout = LimitedLayout();
-  TableCheck values(thd, table, &layout, PartitionOf(child()));
+  TableCheck values(thd, table, &layout, rewriter_.store_access(), PartitionOf(child()));
   const CheckedColumns columns(table, layout);
   rewriter_.ForgetRow();
   ForwardingHandler::info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);

@@ -174,6 +174,7 @@ Status QuarryHandler::BeginRebuilds(const Alter_inplace_info* info, std::vector<
 void QuarryHandler::FinishRebuild(const Rebuild& rebuild, bool failed) {
   QuarryHandler* const file = rebuild.file;
   file->store_.reset();
+  file->rewriter_.store_access()->Forget();
   file->share_->ForgetStore();
   if (rebuild.after.value == 0) return;
   const Result<InnerTable> now = ReadInnerTable(file->child());

@@ -1,5 +1,7 @@
 #include "row_rewriter.h"
 
+#include <sys/mman.h>
+
 #include "gc_scan.h"
 #include "hton.h"
 #include "status_vars.h"
@@ -71,8 +73,10 @@ void RowRewriter::Column::Set(uchar* record, const Bytes& bytes) const {
   memcpy(field + length_size, &bytes.data, sizeof bytes.data);
 }
 
-void RowRewriter::Attach(TABLE* table, const ColumnLayout* layout) {
+void RowRewriter::Attach(TABLE* table, const ColumnLayout* layout, const handler* child) {
   table_ = table;
+  lookers_.Attach(table);
+  access_.Attach(child);
   columns_.clear();
   patches_.clear();
   for (const ColumnPlan& plan : layout->columns) {
@@ -100,12 +104,50 @@ void RowRewriter::Attach(TABLE* table, const ColumnLayout* layout) {
   patches_.reserve(2 * columns_.size());
 }
 
-void RowRewriter::BeginRead(uchar* buf, bool decode_all) {
+void RowRewriter::BeginStatement(THD* thd, bool locks_rows, bool whole_rows) {
+  lookers_.BeginStatement(thd, locks_rows, whole_rows);
+  access_.Forget();
+  for (Column& column : columns_) column.wanted = Wanted::kUnknown;
+}
+
+namespace {
+/// What a column points at that the child leaves alone.
+const uchar kNotFilledIn[1] = {0};
+}  // namespace
+
+void RowRewriter::BeginRead(uchar* buf) {
   patches_.clear();
+  lookers_.BeginRow();
   for (Column& column : columns_) {
     column.known = false;
-    if (decode_all || bitmap_is_set(table_->read_set, column.plan->field_index)) PatchField(column, buf, Bytes());
+    if (lookers_.LooksAtRead(column.plan->field_index)) PatchField(column, buf, Bytes{kNotFilledIn, 0});
   }
+}
+
+void RowRewriter::BeginReadAgain(uchar* buf) {
+  patches_.clear();
+  lookers_.BeginRow();
+  for (Column& column : columns_) {
+    if (!lookers_.whole_row() && !lookers_.LooksAtRead(column.plan->field_index)) continue;
+    const bool was_null = column.IsNull(buf);
+    PatchField(column, buf, Bytes{kNotFilledIn, 0});
+    patches_.back().was_null = was_null;
+    if (was_null) buf[column.null_offset] &= static_cast<uchar>(~column.null_bit);
+  }
+}
+
+bool RowRewriter::IsSameRow(const uchar* buf) {
+  if (patches_.empty()) ForgetRow();
+  for (const Patch& patch : patches_) {
+    if (patch.column->IsNull(buf) || patch.column->Get(buf).data != kNotFilledIn) return false;
+  }
+  Restore();
+  return true;
+}
+
+void RowRewriter::AbandonRead() {
+  Restore();
+  ForgetRow();
 }
 
 void RowRewriter::ForgetRow() {
@@ -121,30 +163,95 @@ void RowRewriter::ReleaseValues() {
   }
 }
 
-void RowRewriter::ForgetStatement() {
-  for (Column& column : columns_) column.wanted = Wanted::kUnknown;
+Status RowRewriter::DecodeRow(uchar* buf, const ReadOptions& options) {
+  patches_.clear();
+  Status status = DecodeColumns(buf, options);
+  if (status.ok()) return status;
+  ForgetRow();
+  for (const Column& column : columns_) column.Set(buf, Bytes());
+  return status;
 }
 
-Status RowRewriter::DecodeRow(uchar* buf, bool decode_all, bool whole_row, const ReadOptions& options) {
-  patches_.clear();
+Status RowRewriter::DecodeColumns(uchar* buf, const ReadOptions& options) {
+  // A whole row may be changed, and then all of it is written again.
+  const bool ranges_allowed = !lookers_.all_columns() && !lookers_.whole_row();
   for (Column& column : columns_) {
-    const bool wanted = decode_all || bitmap_is_set(table_->read_set, column.plan->field_index);
-    // A NULL leaves nothing to know: `raw` and `handed` are still those of another row, whose memory may be anybody's
+    const bool looked_at = lookers_.LooksAtRead(column.plan->field_index);
+    column.examined = false;
+    // A NULL leaves nothing to know: `raw` and `handed` are still those of another row, whose memory may be another's
     // now.
-    column.known = (wanted || whole_row) && !column.IsNull(buf);
+    column.known = (looked_at || lookers_.whole_row()) && !column.IsNull(buf);
     if (!column.known) continue;
     column.raw = column.Get(buf);
     column.handed = column.raw;
-    // A whole row may be changed, and then all of it is written again.
-    if (wanted) QUARRY_TRY(DecodeColumn(&column, buf, !decode_all && !whole_row, options));
+    column.known = column.raw.data != kNotFilledIn;
+    if (!column.known) continue;
+    if (looked_at) {
+      QUARRY_TRY(DecodeColumn(&column, ranges_allowed, options));
+    } else {
+      HideHead(&column);
+    }
+    if (column.handed != column.raw) column.Set(buf, column.handed);
   }
   return Status::Ok();
 }
 
+#ifdef QUARRY_GUARDED_ROWS
 namespace {
-/// What a column points at that the child leaves alone.
-const uchar kNotFilledIn[1] = {0};
+/// Memory that no thread may read.
+const uchar* ForbiddenBytes() {
+  static const void* const page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return static_cast<const uchar*>(page);
+}
 }  // namespace
+
+// Who looks at the bytes of a head dies, and who looks only at its length gets one that no test takes for right. (An
+// index prefix is InnoDB's to read in value and head alike.)
+void RowRewriter::HideHead(Column* column) {
+  if (column->plan->index_prefix_bytes != 0 || !EndsLikeHead(column->raw.span())) return;
+  column->handed = Bytes{ForbiddenBytes(), static_cast<uint32_t>(column->value_size_max - 1)};
+}
+#endif
+
+// The row of before may be looked at by whoever has `record` now; `other_record` may share its fields.
+Status RowRewriter::ExamineLate(Column* column, const uchar* record, const uchar* other_record, bool foreseen,
+                                const ReadOptions& options) {
+  const Bytes shown = column->handed;
+  column->handed = column->raw;
+  if (const Status status = DecodeColumn(column, false, options); !status.ok()) {
+    column->handed = shown;
+    return status;
+  }
+  if (!foreseen && column->handed != column->raw) {
+    plugin_counters.heads_caught.fetch_add(1, std::memory_order_relaxed);
+  }
+  for (const uchar* shared : {record, other_record}) {
+    if (shared == nullptr || column->IsNull(shared) || column->Get(shared) != shown) continue;
+    column->Set(const_cast<uchar*>(shared), column->handed);
+  }
+  return Status::Ok();
+}
+
+Status RowRewriter::ShowToLog(const uchar* before, const uchar* after, const ReadOptions& options) {
+  if (!lookers_.LogsRow()) return Status::Ok();
+  for (Column& column : columns_) {
+    if (!column.known || column.examined) continue;
+    const uint field_index = column.plan->field_index;
+    const bool in_before = column.IsHandedIn(before) && lookers_.LogsBefore(field_index);
+    const bool in_after = column.IsHandedIn(after) && lookers_.LogsAfter(field_index);
+    // The image of before the change holds what was to be read, so it was foreseen; that of after it need not.
+    if (in_before || in_after) QUARRY_TRY(ExamineLate(&column, before, after, !in_before, options));
+  }
+  return Status::Ok();
+}
+
+Status RowRewriter::ShowToOther(const uchar* record, const ReadOptions& options) {
+  for (Column& column : columns_) {
+    if (column.examined || !column.IsHandedIn(record)) continue;
+    QUARRY_TRY(ExamineLate(&column, record, nullptr, false, options));
+  }
+  return Status::Ok();
+}
 
 void RowRewriter::FetchAll() {
   for (const Column& column : columns_) bitmap_set_bit(table_->read_set, column.plan->field_index);
@@ -167,16 +274,25 @@ Status RowRewriter::MarkRow(uchar* buf, GcScan* scan) {
     column.Set(buf, Bytes());
     if (raw.size < kTrailerSizeBytes) continue;
     QUARRY_TRY_ASSIGN(const DecodedField field, DecodeField(raw.span()));
-    if (field.is_head) scan->Mark(field.locator);
+    if (field.is_head) scan->Mark(field.locator, access_.IsOwn(field.locator.store));
   }
   return Status::Ok();
 }
 
-Status RowRewriter::DecodeColumn(Column* column, uchar* buf, bool ranges_allowed, const ReadOptions& options) {
+const LEX_CSTRING& RowRewriter::NameOf(const Column& column) const {
+  return table_->field[column.plan->field_index]->field_name;
+}
+
+// Leaves the value in `handed`.
+Status RowRewriter::DecodeColumn(Column* column, bool ranges_allowed, const ReadOptions& options) {
+  column->examined = true;
   if (column->raw.size < kTrailerSizeBytes) return Status::Ok();
+  column->examined = false;
   QUARRY_TRY_ASSIGN(const DecodedField field, DecodeField(column->raw.span()));
+  column->examined = !field.is_head;
   if (!field.is_head) return Status::Ok();
   const Locator& locator = field.locator;
+  QUARRY_TRY(access_.Require(locator.store, NameOf(*column)));
   QUARRY_TRY(CheckClaimedSize(locator, column->value_size_max));
   column->decoded.Release();  // its memory is the next one's
   const Status status = ReadColumn(column, field, ranges_allowed, options);
@@ -186,7 +302,7 @@ Status RowRewriter::DecodeColumn(Column* column, uchar* buf, bool ranges_allowed
   }
   const uchar* const data = column->decoded.empty() ? column->pieces.data() : column->decoded.bytes().data();
   column->handed = {data, static_cast<uint32_t>(locator.value_size_bytes)};
-  column->Set(buf, column->handed);
+  column->examined = true;
   return Status::Ok();
 }
 
@@ -247,9 +363,10 @@ bool RowRewriter::SameValue(const Column& column, const Bytes& value) {
 // reads the old value of every row it updates; here it is the rare case.) What cannot be read counts as different, so
 // that a damaged value can be overwritten.
 bool RowRewriter::SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options) {
-  if (!column.known || column.raw.size < kTrailerSizeBytes || column.handed != column.raw) return false;
+  if (!column.known || column.raw.size < kTrailerSizeBytes || column.examined) return false;
   const Result<DecodedField> field = DecodeField(column.raw.span());
   if (!field.ok() || !field->is_head || field->locator.value_size_bytes != value.size) return false;
+  if (!access_.IsOwn(field->locator.store)) return false;
   if (field->locator.value_sample != SampleValue(value.span())) return false;
   if (memcmp(field->prefix.data(), value.data, std::min<size_t>(field->prefix.size(), value.size)) != 0) return false;
   constexpr uint64_t kStepBytes = 1U << 20;
@@ -272,7 +389,10 @@ void RowRewriter::PatchField(const Column& column, const uchar* record, const By
 }
 
 void RowRewriter::Restore() {
-  for (const Patch& patch : patches_) patch.column->Set(patch.record, patch.original);
+  for (const Patch& patch : patches_) {
+    patch.column->Set(patch.record, patch.original);
+    if (patch.was_null) patch.record[patch.column->null_offset] |= patch.column->null_bit;
+  }
   patches_.clear();
 }
 
@@ -305,13 +425,25 @@ Result<RowRewriter::Bytes> RowRewriter::EncodeValue(Column* column, const Bytes&
   return Bytes{column->head.get(), static_cast<uint32_t>(prefix + kTrailerSizeBytes)};
 }
 
+// A head that is about to stand in another row too.
+Status RowRewriter::RequireOwn(const Column& column) {
+  if (!EndsLikeHead(column.raw.span())) return Status::Ok();
+  QUARRY_TRY_ASSIGN(const DecodedField field, DecodeField(column.raw.span()));
+  return field.is_head ? access_.Require(field.locator.store, NameOf(column)) : Status::Ok();
+}
+
 Status RowRewriter::EncodeInsert(const uchar* buf, AppendTarget* target, uint32_t write_batch_bytes,
                                  Transaction* transaction) {
   for (Column& column : columns_) {
     if (column.IsNull(buf)) continue;
+    // Of the row of another partition every column is a value by now, or something was not foreseen.
+    if (table_->part_info != nullptr && EndsLikeHead(column.Get(buf).span())) {
+      QUARRY_TRY(target->ShowFromElsewhere(buf));
+    }
     const Bytes value = column.Get(buf);
     // A history row of system versioning is written with the pointers of the row just read: it shares its extents.
     if (column.known && value == column.handed) {
+      QUARRY_TRY(RequireOwn(column));
       if (column.raw != value) PatchField(column, buf, column.raw);
       continue;
     }
@@ -363,7 +495,7 @@ Status RowRewriter::EncodeUpdate(const uchar* old_data, const uchar* new_data, A
 void RowRewriter::CarryInCache(const Bytes& old_raw, const Bytes& new_raw, const Bytes& value) {
   if (old_raw.size < kTrailerSizeBytes || new_raw.size < kTrailerSizeBytes) return;
   const Result<DecodedField> replaced = DecodeField(old_raw.span());
-  if (!replaced.ok() || !replaced->is_head) return;
+  if (!replaced.ok() || !replaced->is_head || !access_.IsOwn(replaced->locator.store)) return;
   const Result<DecodedField> by = DecodeField(new_raw.span());
   if (by.ok() && by->is_head) Directory()->CarryInCache(replaced->locator, by->locator, value.span());
 }
@@ -387,7 +519,7 @@ void RowRewriter::NoteDeleted(const uchar* buf, Transaction* transaction) {
 void RowRewriter::NoteHead(const Bytes& raw, Transaction* transaction) {
   if (raw.size < kTrailerSizeBytes) return;
   const Result<DecodedField> field = DecodeField(raw.span());
-  if (!field.ok() || !field->is_head) return;
+  if (!field.ok() || !field->is_head || !access_.IsOwn(field->locator.store)) return;
   transaction->Join(table_->in_use);
   transaction->NoteReplaced(field->locator);
 }

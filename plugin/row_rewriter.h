@@ -7,8 +7,9 @@
 //  - Values handed out live until the next row is read through the same handler, or its reset: as InnoDB's own do.
 //  - The fields of the last row read are remembered as InnoDB gave them. An update whose new value is, by pointer,
 //    or by its bytes, the old one keeps the old head: no extent is written, and InnoDB sees no change.
-//  - Only columns in the read set are decoded. Under a write lock InnoDB fills in the others as well; their raw
-//    fields are remembered, never decoded.
+//  - What must be a value when a read returns is RowLookers' to say. Under a write lock InnoDB fills in the other
+//    columns as well: their raw fields are remembered, and replaced by values before the row is logged (ShowToLog).
+//  - A head is followed only into a store of the table that it was found in (StoreAccess).
 //  - Of a column that a SELECT looks at only in pieces (wanted_ranges.h) the field has the value's length, and
 //    its bytes where they are looked at and where the head has them; the others are not read.
 //  - Out of line goes a value longer than inline_size, and one of 64 bytes or more that ends like a head.
@@ -18,7 +19,9 @@
 #include "column_options.h"
 #include "mariadb_compat.h"
 #include "quarry/store.h"
+#include "row_lookers.h"
 #include "sparse_buffer.h"
+#include "store_access.h"
 #include "value_range.h"
 
 namespace quarry {
@@ -33,6 +36,8 @@ class AppendTarget {
   virtual Result<Store*> OpenStore() = 0;
   /// What the value is encrypted with; 0: nothing.
   [[nodiscard]] virtual uint32_t EncryptionKeyId() const = 0;
+  /// The field is what the handler of another partition handed out as it came from InnoDB: replaces it by its value.
+  virtual Status ShowFromElsewhere(const uchar* record) = 0;
 
  protected:
   ~AppendTarget() = default;
@@ -46,27 +51,43 @@ class AppendTarget {
 
 class RowRewriter {
  public:
-  /// `layout` must outlive the rewriter.
-  void Attach(TABLE* table, const ColumnLayout* layout);
+  /// `layout` and `child`, the open InnoDB handler of the rows, must outlive the rewriter.
+  void Attach(TABLE* table, const ColumnLayout* layout, const handler* child);
   /// Any managed column at all?
   [[nodiscard]] bool active() const { return !columns_.empty(); }
 
-  /// Before the child reads into `buf`. What was handed out is gone. Also empties the fields that will be decoded: a
-  /// column that the child leaves alone (its own template was built before the read set grew) must not be decoded
-  /// from a stale pointer.
-  void BeginRead(uchar* buf, bool decode_all);
+  /// A statement begins, with these rules for its rows (RowLookers::BeginStatement): what the last one looked at, and
+  /// was allowed to read, says nothing about it.
+  void BeginStatement(THD* thd, bool locks_rows, bool whole_rows);
+  [[nodiscard]] bool whole_row() const { return lookers_.whole_row(); }
+  [[nodiscard]] StoreAccess* store_access() { return &access_; }
+
+  /// Before the child reads into `buf`. What was handed out is gone. The fields that will be looked at are emptied: one
+  /// that the child leaves alone must not be decoded from a stale pointer.
+  void BeginRead(uchar* buf);
+  /// The same before a read of which the child may decide that its row is the one of before, and leave `buf` alone: a
+  /// multi-range read, which hands out a row once for each range that it matches.
+  void BeginReadAgain(uchar* buf);
+  /// After BeginReadAgain, when the child returned a row: whether it left `buf` alone. Then `buf` is as it was handed
+  /// out, and the read is done.
+  bool IsSameRow(const uchar* buf);
   /// When the child read nothing: `buf` as it was.
-  void AbandonRead() { Restore(); }
+  void AbandonRead();
   /// The child is about to free what it handed out.
   void ForgetRow();
-  /// A statement begins: what the last one looked at says nothing about it.
-  void ForgetStatement();
   /// The statement ended: gives the buffers of the values it read back.
   void ReleaseValues();
 
-  /// After the child filled `buf`. `decode_all`: whatever the read set says. `whole_row`: the child filled in every
-  /// column. Errors: those of StoreDirectory::Read; kNotSupported: no memory for the value.
-  Status DecodeRow(uchar* buf, bool decode_all, bool whole_row, const ReadOptions& options);
+  /// After the child filled `buf`. Errors: those of StoreDirectory::Read; kForeign; kNotSupported: no memory for the
+  /// value.
+  Status DecodeRow(uchar* buf, const ReadOptions& options);
+
+  /// Before a row is written that will be logged: of the row just read, what the log will hold of the images `before`
+  /// and `after` (nullptr: none) and is not decoded yet, becomes its value there. Errors: those of DecodeRow.
+  Status ShowToLog(const uchar* before, const uchar* after, const ReadOptions& options);
+  /// Fields of `record` that are the row just read's, as it came from InnoDB, become their values: the record goes to
+  /// another handler. Counts the heads among them as caught.
+  Status ShowToOther(const uchar* record, const ReadOptions& options);
 
   /// GC's way of reading: no value is. BeginMark before the child fills `buf`, MarkRow after: gives `scan` the locator
   /// of every head, and leaves the managed columns empty. The read set must hold them all (FetchAll). Errors:
@@ -110,7 +131,8 @@ class RowRewriter {
     uint32_t inline_max = 0;   ///< longer values go out of line
     uint32_t prefix_size = 0;  ///< raw bytes at the start of a head
 
-    bool known = false;  ///< raw is what InnoDB holds of the last row read, which was not NULL
+    bool known = false;     ///< raw is what InnoDB holds of the last row read, which was not NULL
+    bool examined = false;  ///< known, and `handed` is the value: it was inline, or was read
     Bytes raw;
     Bytes handed;         ///< what the server sees of it
     ValueBuffer decoded;  ///< the value when it came from a segment
@@ -126,14 +148,22 @@ class RowRewriter {
     }
     [[nodiscard]] Bytes Get(const uchar* record) const;
     void Set(uchar* record, const Bytes& bytes) const;
+    /// `record` has what was handed out of the last row read.
+    [[nodiscard]] bool IsHandedIn(const uchar* record) const {
+      return record != nullptr && known && !IsNull(record) && Get(record) == handed;
+    }
   };
   struct Patch {
     const Column* column;
     uchar* record;
     Bytes original;
+    bool was_null = false;  ///< and its NULL bit is to be set again
   };
 
-  Status DecodeColumn(Column* column, uchar* buf, bool ranges_allowed, const ReadOptions& options);
+  [[nodiscard]] const LEX_CSTRING& NameOf(const Column& column) const;
+  Status DecodeColumn(Column* column, bool ranges_allowed, const ReadOptions& options);
+  Status ExamineLate(Column* column, const uchar* record, const uchar* other_record, bool foreseen,
+                     const ReadOptions& options);
   Status ReadColumn(Column* column, const DecodedField& field, bool ranges_allowed, const ReadOptions& options);
   Status ReadPieces(Column* column, const DecodedField& field, const ReadOptions& options);
   bool WantsPieces(Column* column, const DecodedField& field);
@@ -141,11 +171,20 @@ class RowRewriter {
                             Transaction* transaction);
   void PatchField(const Column& column, const uchar* record, const Bytes& bytes);
   static bool SameValue(const Column& column, const Bytes& value);
-  static bool SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options);
-  static void CarryInCache(const Bytes& old_raw, const Bytes& new_raw, const Bytes& value);
+  bool SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options);
+  void CarryInCache(const Bytes& old_raw, const Bytes& new_raw, const Bytes& value);
   void NoteHead(const Bytes& raw, Transaction* transaction);
+  Status DecodeColumns(uchar* buf, const ReadOptions& options);
+  Status RequireOwn(const Column& column);
+#ifdef QUARRY_GUARDED_ROWS
+  void HideHead(Column* column);
+#else
+  static void HideHead(Column* /*column*/) {}
+#endif
 
   TABLE* table_ = nullptr;
+  RowLookers lookers_;
+  StoreAccess access_;
   std::vector<Column> columns_;
   std::vector<Patch> patches_;
   std::vector<ByteRange> ranges_;  ///< of the value being read

@@ -199,9 +199,18 @@ int ShowQuarry(THD* thd, st_mysql_show_var* variable, void* raw_buffer, system_s
   return 0;
 }
 
+/// Shown where they are: the buffer of ShowQuarry has no room for more. The server reads eight aligned bytes.
+st_mysql_show_var head_variables[] = {{"foreign_heads_refused", &plugin_counters.foreign_heads_refused, SHOW_LONGLONG},
+                                      {"heads_caught", &plugin_counters.heads_caught, SHOW_LONGLONG},
+                                      {"unbound_reads_refused", &plugin_counters.unbound_reads_refused, SHOW_LONGLONG},
+                                      {nullptr, nullptr, SHOW_UNDEF}};
+static_assert(sizeof(plugin_counters.heads_caught) == sizeof(longlong) && std::atomic<uint64_t>::is_always_lock_free);
+
 }  // namespace
 
-st_mysql_show_var status_variables[] = {
-    SHOW_FUNC_ENTRY("Quarry", ShowQuarry), SHOW_FUNC_ENTRY("Quarry_gc", ShowGc), {nullptr, nullptr, SHOW_UNDEF}};
+st_mysql_show_var status_variables[] = {SHOW_FUNC_ENTRY("Quarry", ShowQuarry),
+                                        SHOW_FUNC_ENTRY("Quarry_gc", ShowGc),
+                                        {"Quarry", head_variables, SHOW_ARRAY},
+                                        {nullptr, nullptr, SHOW_UNDEF}};
 
 }  // namespace quarry

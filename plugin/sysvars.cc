@@ -44,6 +44,7 @@ unsigned long long checkpoint_interval;
 my_bool parallel_flush;
 my_bool gc;
 my_bool gc_now;
+my_bool read_unbound_stores;
 double space_amplification_max;
 uint gc_interval;
 uint gc_full_interval;
@@ -135,6 +136,10 @@ MYSQL_SYSVAR_BOOL(
     "A commit flushes its values and InnoDB's redo log at the same time; a crash between the two is decided "
     "at the next start. OFF: first the values, then the redo log",
     nullptr, nullptr, true);
+MYSQL_SYSVAR_BOOL(read_unbound_stores, read_unbound_stores, PLUGIN_VAR_RQCMDARG,
+                  "Read values of which it cannot be told whether they belong to the table whose row names them: their "
+                  "store has no record of its table, or InnoDB's table ids cannot be read. OFF: such reads fail",
+                  nullptr, nullptr, false);
 MYSQL_SYSVAR_BOOL(gc, gc, PLUGIN_VAR_RQCMDARG,
                   "Give back the space of dead values by itself. OFF: only when quarry_gc_now asks for it", nullptr,
                   nullptr, true);
@@ -227,6 +232,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(read_batch_bytes),
                                         MYSQL_SYSVAR(page_cache_pct),
                                         MYSQL_SYSVAR(range_pushdown),
+                                        MYSQL_SYSVAR(read_unbound_stores),
                                         MYSQL_SYSVAR(write_batch_bytes),
                                         MYSQL_SYSVAR(backup_lock),
                                         MYSQL_SYSVAR(replica_write_batch_bytes),
@@ -266,6 +272,8 @@ uint32_t PageCachePct(THD* thd) { return THDVAR(thd, page_cache_pct); }
 bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 
 uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
+
+bool ReadUnboundStores() { return read_unbound_stores != 0; }
 
 bool ParallelFlush() { return parallel_flush != 0; }
 bool GcIsOn() { return gc != 0; }

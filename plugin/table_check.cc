@@ -23,10 +23,11 @@ Status Damaged(const Locator& locator, const std::string& what) {
 
 }  // namespace
 
-TableCheck::TableCheck(THD* thd, TABLE* table, const ColumnLayout* layout, std::string partition)
+TableCheck::TableCheck(THD* thd, TABLE* table, const ColumnLayout* layout, StoreAccess* access, std::string partition)
     : thd_(thd),
       table_(table),
       layout_(layout),
+      access_(access),
       partition_(std::move(partition)),
       read_options_{ReadBatchBytes(thd), /*skip_cache=*/true, /*page_cache_pct=*/0} {}
 
@@ -49,6 +50,7 @@ Status TableCheck::CheckValue(const ColumnPlan& plan, const Field_blob* field) {
   const std::span<const uint8_t> raw(field->get_ptr(), field->get_length());
   QUARRY_TRY_ASSIGN(const DecodedField head, DecodeField(raw));
   if (!head.is_head) return Status::Ok();
+  QUARRY_TRY(access_->Require(head.locator.store, field->field_name));
   QUARRY_TRY(CheckClaimedSize(head.locator, LongestValueBytes(field->pack_length_no_ptr())));
   if (head.prefix.size() < plan.guaranteed_prefix_bytes) {
     return Damaged(head.locator,
@@ -94,7 +96,8 @@ std::string TableCheck::RowName() const {
 
 void TableCheck::ReportValue(const ColumnPlan& plan, const Status& status) {
   ++bad_values_;
-  corrupt_ |= status.code() == StatusCode::kCorruption || status.code() == StatusCode::kNotFound;
+  corrupt_ |= status.code() == StatusCode::kCorruption || status.code() == StatusCode::kNotFound ||
+              status.code() == StatusCode::kForeign;
   if (bad_values_ > kNamedRowsMax) return;
   const LEX_CSTRING& column = table_->field[plan.field_index]->field_name;
   const std::string message =

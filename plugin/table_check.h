@@ -12,13 +12,15 @@
 #include "mariadb_compat.h"
 #include "quarry/locator.h"
 #include "quarry/store.h"
+#include "store_access.h"
 
 namespace quarry {
 
 class TableCheck {
  public:
-  /// `layout` is that of the open `table`. `partition`: for the messages; empty when there are none.
-  TableCheck(THD* thd, TABLE* table, const ColumnLayout* layout, std::string partition);
+  /// `layout` is that of the open `table`. `access`: whose stores its heads may name. `partition`: for the messages;
+  /// empty when there are none.
+  TableCheck(THD* thd, TABLE* table, const ColumnLayout* layout, StoreAccess* access, std::string partition);
 
   /// The row in table->record[0], its managed columns as InnoDB gave them. False: the statement was killed.
   bool CheckRow();
@@ -40,6 +42,7 @@ class TableCheck {
   THD* const thd_;
   TABLE* const table_;
   const ColumnLayout* const layout_;
+  StoreAccess* const access_;
   const std::string partition_;
   const ReadOptions read_options_;
 

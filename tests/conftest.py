@@ -36,6 +36,7 @@ def server(shared_server):
         shared_server.start()
     yield shared_server
     shared_server.assert_alive()
+    shared_server.assert_no_head_was_caught()
 
 
 @pytest.fixture

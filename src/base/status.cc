@@ -29,6 +29,8 @@ const char* StatusCodeName(StatusCode code) {
       return "key unavailable";
     case StatusCode::kNotSupported:
       return "not supported";
+    case StatusCode::kForeign:
+      return "not this table's";
   }
   return "unknown";
 }

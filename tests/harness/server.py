@@ -61,7 +61,14 @@ class Server:
         return self
 
     def stop(self):
+        if self.alive():
+            self.assert_no_head_was_caught()
         self.private.stop()
+
+    def assert_no_head_was_caught(self):
+        """No part of the server was about to see a head that Quarry had not foreseen (docs/handler.md)."""
+        caught = self.status("quarry\\_heads\\_caught")
+        assert all(int(count) == 0 for count in caught.values()), f"{self.name}: {caught}"
 
     def kill(self):
         self.private.kill()

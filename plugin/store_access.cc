@@ -1,0 +1,67 @@
+// See store_access.h.
+#include "store_access.h"
+
+#include <log.h>
+
+#include "hton.h"
+#include "inner_table_id.h"
+#include "quarry/store.h"
+#include "status_vars.h"
+#include "sysvars.h"
+
+namespace quarry {
+
+namespace {
+
+// The client is told nothing of the other store. The operator may have lost this one.
+void LogForeign(const handler* child, StoreId store) {
+  static std::mutex mutex;
+  static StoreId last;
+  {
+    const std::lock_guard lock(mutex);
+    if (last == store) return;
+    last = store;
+  }
+  const Result<InnerTable> table = ReadInnerTable(child);
+  sql_print_error(
+      "QUARRY: a row of InnoDB's table %s names store %llu, which is not bound to that table: the row was "
+      "forged or damaged, or the store was lost",
+      table.ok() ? table->name.c_str() : "(unknown)", static_cast<unsigned long long>(store.value));
+}
+
+}  // namespace
+
+StoreAccess::Answer StoreAccess::Check(StoreId store) {
+  const Result<InnerTable> table = ReadInnerTable(child_);
+  if (!table.ok()) return ReadUnboundStores() ? Answer::kOwn : Answer::kUnknown;
+  // InnoDB gives temporary tables ids of their own, which equal those of others: no store is theirs.
+  if (table->temporary) return Answer::kForeign;
+  switch (Directory()->OwnershipOf(store, table->id)) {
+    case Ownership::kBound:
+      own_ = store;
+      return Answer::kOwn;
+    case Ownership::kUnbound:
+      return ReadUnboundStores() ? Answer::kOwn : Answer::kUnknown;
+    case Ownership::kForeign:
+      break;
+  }
+  return Answer::kForeign;
+}
+
+Status StoreAccess::Require(StoreId store, const LEX_CSTRING& column) {
+  if (store == own_ && store != StoreId{}) return Status::Ok();
+  const Answer answer = Check(store);
+  if (answer == Answer::kOwn) return Status::Ok();
+  const std::string where = "column '" + std::string(column.str, column.length) + "': ";
+  if (answer == Answer::kForeign) {
+    plugin_counters.foreign_heads_refused.fetch_add(1, std::memory_order_relaxed);
+    LogForeign(child_, store);
+    return Status::Foreign(where + "the row refers to a value that does not belong to this table");
+  }
+  plugin_counters.unbound_reads_refused.fetch_add(1, std::memory_order_relaxed);
+  return Status::Foreign(where +
+                         "it cannot be told whether the value that the row refers to belongs to this table; a DBA who "
+                         "knows that it does can SET GLOBAL quarry_read_unbound_stores=ON");
+}
+
+}  // namespace quarry

@@ -1,0 +1,38 @@
+// StoreAccess: whose values a table may read. A head is followed only into a store that is bound to the very InnoDB
+// table that the head was found in. So a head that a user made up, or carried over from elsewhere, reads nothing,
+// counts nothing and marks nothing.
+//
+// A store that has no record of its table, and a table whose id cannot be told, prove nothing either way. Their values
+// are read only while quarry_read_unbound_stores is ON.
+// Thread-safety: as the handler it belongs to: externally synchronised.
+#pragma once
+
+#include "mariadb_compat.h"
+#include "quarry/status.h"
+#include "quarry/types.h"
+
+namespace quarry {
+
+class StoreAccess {
+ public:
+  /// `child`: the open InnoDB handler whose rows hold the heads.
+  void Attach(const handler* child) { child_ = child; }
+  /// A statement begins, or the table may have become another one: what was found out is asked again.
+  void Forget() { own_ = StoreId{}; }
+
+  /// Cheap once the answer is known. Counts nothing.
+  [[nodiscard]] bool IsOwn(StoreId store) {
+    return (store == own_ && store != StoreId{}) || Check(store) == Answer::kOwn;
+  }
+  /// Ok, or kForeign. Its message names `column`, and nothing of the other store. Counts what it refuses.
+  [[nodiscard]] Status Require(StoreId store, const LEX_CSTRING& column);
+
+ private:
+  enum class Answer : uint8_t { kOwn, kForeign, kUnknown };
+  Answer Check(StoreId store);
+
+  const handler* child_ = nullptr;
+  StoreId own_;  ///< known to be this table's; {}: none yet
+};
+
+}  // namespace quarry
