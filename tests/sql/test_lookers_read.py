@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 
-from harness.lookers import LoggedPair, value, words
+from harness.lookers import LoggedPair, insert, value, words
 
 ROWS = 36
 LEVELS = range(1, 9)
@@ -24,9 +24,7 @@ COLUMNS = "LENGTH({t}.b), MD5({t}.b), LEFT({t}.v, 20), MD5({t}.v)"
 
 def fill(pair, name="t", rows=ROWS, partition=""):
     pair.run(TABLE.format(name=name, partition=partition))
-    marks = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * rows)
-    items = [(i, i % 7, i % 5, f"s{i % 4}", value(i), words(i)) for i in range(rows)]
-    pair.run(f"INSERT INTO {name} VALUES {marks}", [cell for row in items for cell in row])
+    insert(pair, name, "id, k, m, s, b, v", [(i, i % 7, i % 5, f"s{i % 4}", value(i), words(i)) for i in range(rows)])
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +36,7 @@ def tables(logged_server, restored_server):
     fill(pair, "p", partition="PARTITION BY HASH (id) PARTITIONS 3")
     pair.run("CREATE TABLE o (n INT PRIMARY KEY, ref INT, k INT, w VARCHAR(30), KEY (ref)) ENGINE={e}")
     refs = [ref for ref in range(ROWS + 3) for _ in range(ref % 3 + 1)]
-    marks = ", ".join(["(%s, %s, %s, %s)"] * len(refs))
-    pair.run(f"INSERT INTO o VALUES {marks}", [x for n, ref in enumerate(refs) for x in (n, ref, ref % 7, f"s{n % 4}")])
+    insert(pair, "o", "n, ref, k, w", [(n, ref, ref % 7, f"s{n % 4}") for n, ref in enumerate(refs)])
     pair.run("ANALYZE TABLE t, u, p, o", compare=False)
     yield pair
     pair.close()
