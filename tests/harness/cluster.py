@@ -29,32 +29,71 @@ DDL_ATTEMPTS = 5
 
 
 # --- a primary and a replica ----------------------------------------------------------------------------------------
+PRIMARY_OPTIONS = ["--log-bin=binlog", "--gtid-strict-mode=ON", "--sync-binlog=1", "--bind-address=127.0.0.1"]
+REPLICA_OPTIONS = [
+    "--gtid-strict-mode=ON",
+    "--relay-log=relay",
+    "--relay-log-recovery=ON",
+    "--slave-net-timeout=10",
+    "--slave-transaction-retries=100",
+]
+LOG_SLAVE_UPDATES = ["--log-bin=binlog", "--sync-binlog=1", "--log-slave-updates"]
+
+
+def slave_status(replica):
+    connection = replica.connect()
+    try:
+        with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+            cursor.execute("SHOW SLAVE STATUS")
+            return cursor.fetchone()
+    finally:
+        connection.close()
+
+
+def follow(primary, port, replicas):
+    """The replicas begin to apply what the primary logs."""
+    primary.query("CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r'")
+    primary.query("GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'")
+    for replica in replicas:
+        replica.query(
+            f"CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='r', "
+            "master_password='r', master_use_gtid=slave_pos, master_connect_retry=1"
+        )
+        replica.query("START SLAVE")
+
+
+def wait_applied(primary, replica):
+    """Until the replica has applied all that is in the primary's binlog now."""
+    position = primary.query("SELECT @@gtid_binlog_pos")[0][0]
+
+    def caught_up():
+        reached = replica.query("SELECT MASTER_GTID_WAIT(%s, 1)", (position,)) == ((0,),)
+        if not reached:
+            status = slave_status(replica)
+            broken = status["Slave_SQL_Running"] != "Yes" and status["Last_SQL_Errno"]
+            assert not broken, f"the applier stopped: {status['Last_SQL_Error']}"
+        return reached
+
+    wait_for(f"the replica to reach {position}", caught_up)
+
+
 class Pair:
     """A primary and its replica, by GTID."""
 
     def __init__(self, name, primary_options=(), replica_options=()):
         (self.port,) = free_ports(1)
-        common = ["--log-bin=binlog", "--gtid-strict-mode=ON", "--sync-binlog=1", "--log-slave-updates"]
         self.primary = Server(
             f"{name}-primary",
-            [*common, "--server-id=1", "--bind-address=127.0.0.1", f"--port={self.port}", *primary_options],
+            [*PRIMARY_OPTIONS, "--log-slave-updates", "--server-id=1", f"--port={self.port}", *primary_options],
         )
         self.replica = Server(
-            f"{name}-replica",
-            [*common, "--server-id=2", "--relay-log=relay", "--relay-log-recovery=ON", "--slave-net-timeout=10"]
-            + ["--slave-transaction-retries=100", *replica_options],
+            f"{name}-replica", [*LOG_SLAVE_UPDATES, *REPLICA_OPTIONS, "--server-id=2", *replica_options]
         )
 
     def start(self):
         self.primary.start()
         self.replica.start()
-        self.primary.query("CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r'")
-        self.primary.query("GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'")
-        self.replica.query(
-            f"CHANGE MASTER TO master_host='127.0.0.1', master_port={self.port}, master_user='r', "
-            "master_password='r', master_use_gtid=slave_pos, master_connect_retry=1"
-        )
-        self.replica.query("START SLAVE")
+        follow(self.primary, self.port, [self.replica])
         return self
 
     @staticmethod
@@ -78,32 +117,57 @@ class Pair:
 
     def wait(self):
         """Until the replica has applied all that is in the primary's binlog now."""
-        position = self.primary.query("SELECT @@gtid_binlog_pos")[0][0]
-
-        def caught_up():
-            reached = self.replica.query("SELECT MASTER_GTID_WAIT(%s, 1)", (position,)) == ((0,),)
-            if not reached:
-                status = self.slave_status()
-                broken = status["Slave_SQL_Running"] != "Yes" and status["Last_SQL_Errno"]
-                assert not broken, f"the applier stopped: {status['Last_SQL_Error']}"
-            return reached
-
-        wait_for(f"the replica to reach {position}", caught_up)
+        wait_applied(self.primary, self.replica)
 
     def slave_status(self):
-        connection = self.replica.connect()
-        try:
-            with connection.cursor(pymysql.cursors.DictCursor) as cursor:
-                cursor.execute("SHOW SLAVE STATUS")
-                return cursor.fetchone()
-        finally:
-            connection.close()
+        return slave_status(self.replica)
 
     def running(self):
         return [server for server in (self.primary, self.replica) if server.alive()]
 
     def remove(self):
         for server in (self.replica, self.primary):
+            server.remove()
+
+
+class Fan:
+    """A primary and several replicas, by GTID. `replicas`: {name: options}; they keep every relay log."""
+
+    def __init__(self, name, replicas):
+        (self.port,) = free_ports(1)
+        self.primary = Server(
+            f"{name}-primary", [*PRIMARY_OPTIONS, "--binlog-format=ROW", "--server-id=1", f"--port={self.port}"]
+        )
+        self.replicas = [
+            Server(f"{name}-{kind}", [*REPLICA_OPTIONS, "--relay-log-purge=OFF", f"--server-id={number}", *options])
+            for number, (kind, options) in enumerate(replicas.items(), 2)
+        ]
+
+    @property
+    def servers(self):
+        return [self.primary, *self.replicas]
+
+    def start(self):
+        for server in self.servers:
+            server.start()
+        follow(self.primary, self.port, self.replicas)
+        return self
+
+    def configure(self, variables):
+        """Global variables of each replica; their threads start anew to see them."""
+        self.wait()
+        for replica in self.replicas:
+            replica.query("STOP SLAVE")
+            for name, value in variables.items():
+                replica.query(f"SET GLOBAL {name} = {value}")
+            replica.query("START SLAVE")
+
+    def wait(self):
+        for replica in self.replicas:
+            wait_applied(self.primary, replica)
+
+    def remove(self):
+        for server in reversed(self.servers):
             server.remove()
 
 

@@ -49,7 +49,8 @@ def words(number):
 
 
 class LoggedPair(Twin):
-    """`restored`: the server that is filled from the logs of `server`. `image`: the row image of all that is logged."""
+    """`restored`: the server that is filled from the logs of `server` (None: nothing is). `image`: the row image of all that
+    is logged."""
 
     def __init__(self, server, restored, name, image="FULL"):
         server.query("FLUSH BINARY LOGS")
@@ -108,8 +109,9 @@ class LoggedPair(Twin):
 
     def close(self, drop=True):
         super().close(drop)
-        for schema in self.engines:
-            self.restored.query(f"DROP DATABASE IF EXISTS {schema}")
+        if self.restored is not None:
+            for schema in self.engines:
+                self.restored.query(f"DROP DATABASE IF EXISTS {schema}")
 
 
 def compare_schemas(server, schemas):
@@ -117,6 +119,8 @@ def compare_schemas(server, schemas):
     first, second = schemas
     tables = tables_of(server, first)
     assert tables == tables_of(server, second) and tables, f"{server.name}: {tables}"
+    # CHECK TABLE takes entries of an indexed VIRTUAL column that are still to be purged for corruption, with every engine.
+    server.query("SET GLOBAL innodb_max_purge_lag_wait = 0")
     for name, versioned in tables:
         mine, theirs = (whole_table(server, schema, name, versioned) for schema in schemas)
         differing = [pair for pair in zip(mine, theirs) if pair[0] != pair[1]][:2]
