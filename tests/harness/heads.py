@@ -6,7 +6,8 @@ out, and lists them; every other one is a head that got out.
 Thread-safety: a HeadSearch is externally synchronised.
 """
 
-import mmap
+import errno
+import os
 import pathlib
 import struct
 
@@ -65,13 +66,27 @@ def is_trailer(raw):
 
 
 def find_trailers(data):
-    """(offset, the 64 bytes) of each trailer in `data` (bytes, or what can be searched and sliced alike)."""
+    """(offset, the 64 bytes) of each trailer in `data`."""
     position = data.find(TRAILER_MAGIC)
     while position != -1:
         end = position + len(TRAILER_MAGIC)
         if end >= TRAILER_SIZE_BYTES and is_trailer(raw := bytes(data[end - TRAILER_SIZE_BYTES : end])):
             yield end - TRAILER_SIZE_BYTES, raw
         position = data.find(TRAILER_MAGIC, position + 1)
+
+
+def written_ranges(descriptor, size):
+    """(start, end) of what was ever written of a file: no holes, no space that is only reserved."""
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as failure:
+            if failure.errno == errno.ENXIO:  # nothing behind `end`
+                return
+            raise
+        end = os.lseek(descriptor, start, os.SEEK_HOLE)
+        yield start, end
 
 
 class HeadSearch:
@@ -110,10 +125,9 @@ class HeadSearch:
 
     def check_file(self, path):
         path = pathlib.Path(path)
-        if path.stat().st_size == 0:
-            return
-        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            self.check(data, path.name)
+        with path.open("rb") as stream:
+            for start, end in written_ranges(stream.fileno(), path.stat().st_size):
+                self.check(os.pread(stream.fileno(), end - start, start), f"{path.name} from {start}")
 
     def check_logs(self, server, *, first=None, stem="binlog"):
         """Every binary log of a server whose name starts with `stem` (relay logs: theirs), from `first` on. Their number."""

@@ -50,15 +50,16 @@ def words(number):
 
 class LoggedPair(Twin):
     """`restored`: the server that is filled from the logs of `server` (None: nothing is). `image`: the row image of all that
-    is logged."""
+    is logged. `create`: the schemas are not there yet."""
 
-    def __init__(self, server, restored, name, image="FULL"):
+    def __init__(self, server, restored, name, image="FULL", create=True):
         server.query("FLUSH BINARY LOGS")
-        self.first_log = server.query("SHOW MASTER STATUS")[0][0]
+        status = server.query("SHOW MASTER STATUS")
+        self.first_log = status[0][0] if status else None
         self.restored, self.image = restored, image
         self.search = HeadSearch([OWN_TRAILER])
         self.clock = CLOCK_START
-        super().__init__(server, name)
+        super().__init__(server, name, create=create)
 
     def connection(self, session, schema):
         known = (session, schema) in self.connections

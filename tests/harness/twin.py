@@ -37,11 +37,13 @@ class Outcome:
 
 
 class Twin:
-    def __init__(self, server, name, engine=ENGINE):
+    def __init__(self, server, name, engine=ENGINE, create=True):
         self.server = server
         self.engines = {f"q_{name}": engine, f"i_{name}": "InnoDB"}
         self.under_test, self.twin = self.engines
         self.connections = {}
+        if not create:
+            return
         admin = server.connect()
         with admin.cursor() as cursor:
             for schema in self.engines:
