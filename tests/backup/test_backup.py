@@ -8,6 +8,7 @@ import subprocess
 import pymysql
 import pytest
 from drill import allocated, check_all, checksums
+from harness.heads import make_trailer
 from quarry_lab.server import tool
 
 
@@ -264,3 +265,28 @@ def test_mariadb_backup_alone_is_found_out(own_server, drill):
     assert copy.query("SELECT COUNT(*) FROM d.t")[0][0] == 10
     with pytest.raises(pymysql.err.MySQLError, match="there is no store"):
         copy.query("SELECT MD5(b) FROM d.t")
+
+
+def test_bytes_that_end_like_a_head(own_server, drill):
+    """A user's own come back as they are, raw and out of line, from a whole backup and from an increment."""
+    own = [make_trailer(), b"x" * 300 + make_trailer(), b"y" * 9000 + make_trailer(store=1)]
+    server = own_server("backup-own-bytes")
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    for row, value in enumerate(own):
+        server.query("INSERT INTO d.t VALUES (%s, %s)", (row, value))
+    drill.backup(server, "full")
+    for row, value in enumerate(own):
+        server.query("INSERT INTO d.t VALUES (%s, %s)", (row + 10, value))
+    server.query("UPDATE d.t SET b = CONCAT('z', b) WHERE id = 1")
+    drill.backup(server, "more", base="full")
+    before = server.query("SELECT id, b FROM d.t ORDER BY id")
+    assert [value for _, value in before] == [own[0], b"z" + own[1], own[2], *own]
+    drill.prepare("full")
+    drill.prepare("full", increment="more")
+    copy = own_server("backup-own-bytes-copy", start=False)
+    drill.restore_to(copy, "full")
+    server.stop()
+    copy.start()
+    assert copy.query("SELECT id, b FROM d.t ORDER BY id") == before
+    check_all(copy)
