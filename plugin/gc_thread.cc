@@ -269,7 +269,8 @@ Result<Gc::Tables> Gc::ListTables() {
     tables[name].target.inner_tables.insert(id);
   }
   for (const StoreStats& stats : Directory()->ListStores()) {
-    const auto inner = inner_tables.find(stats.table.value);
+    auto inner = inner_tables.find(stats.table.value);
+    if (inner == inner_tables.end()) inner = inner_tables.find(stats.rebound_to.value);
     if (inner == inner_tables.end() || stats.discarded) continue;
     const auto table = tables.find(WithoutPartition(inner->second));
     if (table == tables.end()) continue;

@@ -17,6 +17,7 @@
 #include "information_schema.h"
 #include "inner_table.h"
 #include "prepared_commit.h"
+#include "rebind_settling.h"
 #include "scrub.h"
 #include "status_vars.h"
 #include "sysvars.h"
@@ -84,7 +85,10 @@ int NotifyDefinitionChanged(handlerton*, LEX_CSTRING* db, LEX_CSTRING* table_nam
 }
 
 int DdlRecoveryDone(handlerton*) {
-  if (AdoptInnodb()) DecidePreparedCommits();
+  if (AdoptInnodb()) {
+    DecidePreparedCommits();
+    SettleRebindsAtStart();
+  }
   StartHousekeeping();
   StartGc();
   StartScrub();

@@ -284,7 +284,8 @@ int FillTables(THD* thd, TABLE_LIST* list, COND*) {
     std::string path = stats.table_name;
     const char* state = stats.rebinding ? "REBINDING" : "BOUND";
     if (innodb_names) {
-      const auto known = innodb_names->find(stats.table.value);
+      auto known = innodb_names->find(stats.table.value);
+      if (known == innodb_names->end()) known = innodb_names->find(stats.rebound_to.value);
       if (known != innodb_names->end()) {
         path = known->second;
       } else if (!stats.rebinding) {

@@ -3,6 +3,7 @@
 #include <log.h>
 
 #include "hton.h"
+#include "rebind_settling.h"
 
 namespace quarry {
 
@@ -10,6 +11,13 @@ namespace {
 
 /// Set at start, so that what a crash left behind is looked for.
 std::atomic<bool> look_wanted{true};
+
+/// One of the tables that the store is bound to, if InnoDB has one.
+std::optional<TableId> TableOf(const StoreStats& store, const std::map<uint64_t, std::string>& tables) {
+  if (tables.count(store.table.value) != 0) return store.table;
+  if (tables.count(store.rebound_to.value) != 0) return store.rebound_to;
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -35,18 +43,25 @@ Result<TrashSweep::Look> TrashSweep::LookInView() {
 // A DROP was rolled back, by InnoDB or by a crash: the table uses its store again, even if it only reads.
 Status TrashSweep::Restore(const Look& look) {
   for (const StoreStats& store : Directory()->ListStores()) {
-    if (store.discarded && look.tables.count(store.table.value) != 0) {
-      QUARRY_TRY(Directory()->OpenForAppend(store.table, store.table_name).status());
-    }
+    const std::optional<TableId> table = TableOf(store, look.tables);
+    if (!store.discarded || !table) continue;
+    QUARRY_TRY(Directory()->OpenForAppend(*table, store.table_name).status());
+    if (store.rebinding) Wake();
   }
   return Status::Ok();
 }
 
 // `stores` was listed before the look: a store is made after its table, so its table would be in the look.
-Status TrashSweep::Discard(const std::vector<StoreStats>& stores, const Look& look) {
+Status TrashSweep::Discard(const std::vector<StoreStats>& stores, const std::vector<UndecidedRebind>& dropped,
+                           const Look& look) {
   unsigned discarded = 0;
+  for (const UndecidedRebind& rebind : dropped) {
+    ++discarded;
+    QUARRY_TRY(Directory()->DiscardRebinding(rebind.store, rebind.pair, look.lsn.current));
+    waiting_ = true;
+  }
   for (const StoreStats& store : stores) {
-    if (store.rebinding || look.tables.count(store.table.value) != 0) continue;
+    if (TableOf(store, look.tables) || (store.rebinding && !store.discarded)) continue;
     if (!store.discarded) {
       ++discarded;
       QUARRY_TRY(Directory()->Discard(store.table, look.lsn.current));
@@ -68,9 +83,15 @@ bool TrashSweep::MayEmpty(const Look& look) {
 Status TrashSweep::LookOnce() {
   const std::vector<StoreStats> stores = Directory()->ListStores();
   if (stores.empty()) return Status::Ok();
+  const std::vector<UndecidedRebind> undecided = Directory()->UndecidedRebinds();
   QUARRY_TRY_ASSIGN(const Look look, TakeLook());
   QUARRY_TRY(Restore(look));
-  if (!waiting_) return Discard(stores, look);
+  QUARRY_TRY_ASSIGN(const Unsettled unsettled, SettleRebinds(undecided, look.tables));
+  // A table that has no name of its own only now will soon have one, or be gone.
+  for (const UndecidedRebind& rebind : unsettled.doubtful) {
+    if (rebind.pair.new_table.value != 0) Wake();
+  }
+  if (!waiting_) return Discard(stores, unsettled.dropped, look);
   if (!MayEmpty(look)) return Status::Ok();
   waiting_ = false;
   QUARRY_TRY_ASSIGN(const uint64_t bytes, Directory()->EmptyTrash(discarded_lsn_));

@@ -7,7 +7,9 @@
 //                is still missing: only now the trash is emptied, up to that LSN
 // Every look must show two canaries: tables that InnoDB always has, and a transaction of the looking session itself.
 // Whatever fails, or is in doubt, keeps the stores. A discarded store whose table is back is taken out of the trash.
-// Thread-safety: externally synchronised: the housekeeping thread's own.
+// Each look also ends rebuilds that nobody ended (rebind_settling.h): a store between two tables gets the one that
+// InnoDB has, and is discarded, bound to both, when InnoDB has neither. Thread-safety: externally synchronised: the
+// housekeeping thread's own.
 #pragma once
 
 #include "mariadb_compat.h"
@@ -37,7 +39,7 @@ class TrashSweep {
   Result<Look> LookInView();
 
   Status LookOnce();
-  Status Discard(const std::vector<StoreStats>& stores, const Look& look);
+  Status Discard(const std::vector<StoreStats>& stores, const std::vector<UndecidedRebind>& dropped, const Look& look);
   bool MayEmpty(const Look& look);
   static Status Restore(const Look& look);
 

@@ -66,7 +66,6 @@ struct StoreStats {
   uint64_t real_bytes = 0;    ///< blocks allocated on disk, as du sees them
   uint64_t cached_bytes = 0;  ///< memory of its values in the value cache
   bool rebinding = false;     ///< a rebuild is under way, or was cut off and is not decided yet
-  bool rebuilding = false;    ///< rebinding, and the rebuild is under way in this process
   bool discarded = false;     ///< in the trash: still readable, unlinked by EmptyTrash
 };
 

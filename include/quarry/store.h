@@ -49,6 +49,11 @@ struct RebindPair {
   TableId new_table;  ///< 0: not recorded: the rebuild began under an older version
   bool operator==(const RebindPair&) const = default;
 };
+/// A store that is rebinding though no rebuild of its table is under way in this process.
+struct UndecidedRebind {
+  StoreId store;
+  RebindPair pair;
+};
 
 /// The extents one transaction appended and has not yet seen made durable, per store and segment.
 /// Cheap when empty (no allocation). Copyable: a savepoint may keep none of it, for syncing too much is harmless.
@@ -136,9 +141,10 @@ class StoreDirectory {
   [[nodiscard]] virtual Status Rebind(TableId old_table, TableId new_table) = 0;
   /// The rebuild rolled back. Otherwise like Rebind.
   [[nodiscard]] virtual Status AbandonRebind(TableId old_table) = 0;
-  /// For a store that is rebinding though no rebuild is under way: InnoDB has `kept`, one of the two tables `seen`
-  /// (StoreStats::table and rebound_to, listed before the caller looked), and does not have the other. Nothing is done
-  /// when the binding is no longer as seen, or a rebuild is under way. Durable when it returns.
+  /// What a crash, or a Rebind or AbandonRebind that failed, left undecided; what is in the trash is not. Cheap.
+  [[nodiscard]] virtual std::vector<UndecidedRebind> UndecidedRebinds() const = 0;
+  /// InnoDB has `kept`, one of `seen`, and not the other one: the caller looked after UndecidedRebinds gave it `seen`.
+  /// Nothing is done when the store is no longer undecided between these two. Durable when it returns.
   [[nodiscard]] virtual Status SettleRebind(StoreId store, const RebindPair& seen, TableId kept) = 0;
   /// The same when InnoDB has neither, as of `lsn`: Discard, for this store, which stays bound to both.
   [[nodiscard]] virtual Status DiscardRebinding(StoreId store, const RebindPair& seen, uint64_t lsn) = 0;

@@ -1,5 +1,6 @@
 // Bindings of tables, rebuilds, the trash, ids, data paths, and crashes in the middle of each.
 #include "format/directory_file.h"
+#include "format/manifest.h"
 #include "io/fault_env.h"
 #include "store/layout.h"
 #include "store/store_test_util.h"
@@ -30,8 +31,23 @@ class StoreBindingTest : public testing::Test {
     EXPECT_OK(directory_->Sync(unsynced));
     return locator;
   }
+  void ExpectOwnership(StoreId store, Ownership by_table, Ownership by_other) {
+    EXPECT_EQ(directory_->OwnershipOf(store, kTable), by_table);
+    EXPECT_EQ(directory_->OwnershipOf(store, kOther), by_other);
+  }
   void ExpectReadable(const Locator& locator, uint64_t seed, size_t size = 3000) {
     EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), RandomValue(size, seed));
+  }
+
+  /// Carries out what a hook is about to fail: the manifest of step 1 (BeginRebind) or 2 (Rebind).
+  Status ReplaceAsAsked(const Call& call, StoreId store, TableId before, TableId after, uint64_t step) {
+    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> there, memory_.ReadSmallFile(call.path, 1 << 20));
+    QUARRY_TRY_ASSIGN(Manifest manifest, DecodeManifest(there, store));
+    ++manifest.sequence;
+    manifest.rebinding = step == 1;
+    manifest.tables = {after};
+    if (step == 1) manifest.tables = {before, after};
+    return memory_.ReplaceFile(call.path, EncodeManifest(manifest));
   }
 
   MemoryEnv memory_;
@@ -112,6 +128,213 @@ TEST_F(StoreBindingTest, AnAbandonedRebuildChangesNothing) {
   EXPECT_EQ(ValueOf(directory_->Find(kTable))->id(), locator.store);
   ASSERT_OK(directory_->Discard(kTable, 1));
   EXPECT_TRUE(directory_->ListStores()[0].discarded);
+}
+
+constexpr RebindPair kRebuild{kTable, kOther};
+
+TEST_F(StoreBindingTest, ARebindingStoreIsBoundToBothTables) {
+  const Locator locator = AppendTo(kTable, 1);
+  ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/t", 100));
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
+  for (const bool crash : {false, true}) {
+    if (crash) CrashAndOpen();
+    ExpectOwnership(locator.store, Ownership::kBound, Ownership::kBound);
+    for (const TableId table : {kTable, kOther}) {
+      EXPECT_EQ(ValueOf(directory_->Find(table))->id(), locator.store);
+      EXPECT_EQ(AppendTo(table, 2).store, locator.store);
+      EXPECT_EQ(directory_->PrefixLimitBytes(table), 100U);
+    }
+    const StoreStats stats = directory_->ListStores().at(0);
+    EXPECT_EQ(stats.table, kTable);
+    EXPECT_EQ(stats.rebound_to, kOther);
+    EXPECT_TRUE(stats.rebinding);
+    EXPECT_EQ(directory_->UndecidedRebinds().size(), crash ? 1U : 0U);
+  }
+  EXPECT_EQ(directory_->UndecidedRebinds()[0].pair, kRebuild);
+  EXPECT_EQ(directory_->BeginRebind(kTable, TableId{0}).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(StoreBindingTest, ARebuildThatACrashCutOffIsSettledForTheTableThatIsLeft) {
+  for (const TableId kept : {kTable, kOther}) {
+    SCOPED_TRACE(kept.value);
+    const TableId gone = kept == kTable ? kOther : kTable;
+    const Locator locator = AppendTo(kTable, 1);
+    ASSERT_OK(directory_->BeginRebind(kTable, kOther));
+    ASSERT_OK(directory_->SettleRebind(locator.store, kRebuild, kept));
+    EXPECT_TRUE(directory_->ListStores()[0].rebinding) << "the rebuild is under way";
+    CrashAndOpen();
+    EXPECT_EQ(directory_->SettleRebind(locator.store, kRebuild, TableId{999}).code(), StatusCode::kInvalidArgument);
+    ASSERT_OK(directory_->SettleRebind(locator.store, {kTable, TableId{999}}, kTable));
+    EXPECT_TRUE(directory_->ListStores()[0].rebinding) << "another rebuild was seen";
+    ASSERT_OK(directory_->SettleRebind(locator.store, kRebuild, kept));
+    for (const bool crash : {false, true}) {
+      if (crash) CrashAndOpen();
+      EXPECT_EQ(directory_->OwnershipOf(locator.store, kept), Ownership::kBound);
+      EXPECT_EQ(directory_->OwnershipOf(locator.store, gone), Ownership::kForeign);
+      EXPECT_FALSE(directory_->ListStores()[0].rebinding);
+      EXPECT_TRUE(directory_->UndecidedRebinds().empty());
+      ExpectReadable(locator, 1);
+    }
+    ASSERT_OK(directory_->Discard(kept, 1));
+    EXPECT_GT(ValueOf(directory_->EmptyTrash(1)), 0U);
+  }
+}
+
+TEST_F(StoreBindingTest, AnUndecidedStoreOfADroppedTableStaysBoundToBothInTheTrash) {
+  const Locator locator = AppendTo(kTable, 1);
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
+  ASSERT_OK(directory_->DiscardRebinding(locator.store, kRebuild, 1));
+  EXPECT_FALSE(directory_->ListStores()[0].discarded) << "the rebuild is under way";
+  CrashAndOpen();
+  ASSERT_OK(directory_->DiscardRebinding(locator.store, kRebuild, 5));
+  for (const bool crash : {false, true}) {
+    if (crash) CrashAndOpen();
+    EXPECT_TRUE(directory_->ListStores()[0].discarded);
+    ExpectOwnership(locator.store, Ownership::kBound, Ownership::kBound);
+    EXPECT_TRUE(directory_->UndecidedRebinds().empty());
+    EXPECT_EQ(ValueOf(directory_->EmptyTrash(4)), 0U);
+    ExpectReadable(locator, 1);
+  }
+  // The DROP was undone, and shows which of the two it was.
+  EXPECT_EQ(ValueOf(directory_->Find(kOther))->id(), locator.store);
+  ASSERT_EQ(directory_->UndecidedRebinds().size(), 1U);
+  ASSERT_OK(directory_->DiscardRebinding(locator.store, kRebuild, 6));
+  EXPECT_GT(ValueOf(directory_->EmptyTrash(6)), 0U);
+  ExpectOwnership(locator.store, Ownership::kForeign, Ownership::kForeign);
+  CrashAndOpen();
+  EXPECT_TRUE(directory_->ListStores().empty());
+}
+
+// The table that InnoDB has now is the one that is rebuilt: what the first rebuild left open is decided by that.
+TEST_F(StoreBindingTest, ASecondRebuildDecidesTheFirst) {
+  const Locator locator = AppendTo(kTable, 1);
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
+  CrashAndOpen();
+  const TableId third{30};
+  ASSERT_OK(directory_->BeginRebind(kOther, third));
+  EXPECT_TRUE(directory_->UndecidedRebinds().empty());
+  ExpectOwnership(locator.store, Ownership::kForeign, Ownership::kBound);
+  EXPECT_EQ(directory_->OwnershipOf(locator.store, third), Ownership::kBound);
+  ASSERT_OK(directory_->AbandonRebind(kOther));
+  CrashAndOpen();
+  ExpectOwnership(locator.store, Ownership::kForeign, Ownership::kBound);
+  EXPECT_EQ(directory_->OwnershipOf(locator.store, third), Ownership::kForeign);
+}
+
+// What a failed call left on the disk is settled by the next start, whichever it is.
+TEST_F(StoreBindingTest, EveryStepOfARebuildSurvivesAFailureAtAnyCall) {
+  int failures = 0;
+  for (const CallKind kind : {CallKind::kReplace, CallKind::kSyncDirectory, CallKind::kSync}) {
+    for (uint64_t n = 1; n <= 3; ++n) {
+      for (const bool commits : {false, true}) {
+        SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + " n " + std::to_string(n));
+        const TableId before{1000 + n * 10 + static_cast<uint64_t>(kind) * 1000 + (commits ? 2U : 0U)};
+        const TableId after{before.value + 1};
+        const Locator locator = AppendTo(before, n);
+        env_.FailCall(kind, n, EIO);
+        Status status = directory_->BeginRebind(before, after);
+        const bool begun = status.ok();
+        if (begun) status = commits ? directory_->Rebind(before, after) : directory_->AbandonRebind(before);
+        env_.ClearFailures();
+        if (!status.ok()) ++failures;
+        const TableId kept = begun && commits ? after : before;
+        EXPECT_EQ(directory_->OwnershipOf(locator.store, kept), Ownership::kBound);
+        EXPECT_EQ(directory_->UndecidedRebinds().size(), begun && !status.ok() ? 1U : 0U);
+        CrashAndOpen();
+        EXPECT_EQ(directory_->OwnershipOf(locator.store, kept), Ownership::kBound);
+        ASSERT_OK(directory_->SettleRebind(locator.store, {before, after}, kept));
+        CrashAndOpen();
+        EXPECT_TRUE(directory_->UndecidedRebinds().empty());
+        EXPECT_EQ(ValueOf(directory_->Find(kept))->id(), locator.store);
+        ExpectReadable(locator, n);
+      }
+    }
+  }
+  EXPECT_GT(failures, 0);
+}
+
+// With the call the power goes, before or after the manifest took its name.
+TEST_F(StoreBindingTest, APowerCutInTheMiddleOfARebuildLeavesTheTableThatInnodbHas) {
+  for (uint64_t step = 1; step <= 2; ++step) {
+    for (const bool carried_out : {false, true}) {
+      SCOPED_TRACE("manifest " + std::to_string(step) + (carried_out ? " written" : " not written"));
+      const TableId before{100 * step + (carried_out ? 10U : 0U)};
+      const TableId after{before.value + 1};
+      const Locator locator = AppendTo(before, step);
+      uint64_t calls = 0;
+      env_.SetHook([&](const Call& call) {
+        if (call.kind != CallKind::kReplace || ++calls < step) return Status::Ok();
+        if (carried_out && calls == step) (void)ReplaceAsAsked(call, locator.store, before, after, step);
+        return Status::FromErrno(EIO, "the power goes", call.path);
+      });
+      const bool begun = directory_->BeginRebind(before, after).ok();
+      EXPECT_EQ(begun, step == 2);
+      if (begun) EXPECT_FALSE(directory_->Rebind(before, after).ok());
+      env_.SetHook(nullptr);
+      CrashAndOpen();
+      const TableId kept = begun ? after : before;  // InnoDB commits between the two
+      EXPECT_EQ(directory_->OwnershipOf(locator.store, kept), Ownership::kBound);
+      EXPECT_EQ(directory_->UndecidedRebinds().size(), (step == 1) == carried_out ? 1U : 0U);
+      ASSERT_OK(directory_->SettleRebind(locator.store, {before, after}, kept));
+      EXPECT_EQ(AppendTo(kept, 3).store, locator.store);
+      ExpectReadable(locator, step);
+    }
+  }
+}
+
+TEST_F(StoreBindingTest, OwnershipFollowsEveryChangeAndTheGenerationTellsOfIt) {
+  EXPECT_EQ(directory_->OwnershipOf(StoreId{1}, kTable), Ownership::kForeign) << "there is no such store";
+  uint64_t generation = directory_->BindingGeneration();
+  const auto expect_news = [&] {
+    EXPECT_GT(directory_->BindingGeneration(), generation);
+    generation = directory_->BindingGeneration();
+  };
+  const StoreId store = AppendTo(kTable, 1).store;
+  expect_news();
+  ExpectOwnership(store, Ownership::kBound, Ownership::kForeign);
+  AppendTo(kTable, 2);
+  EXPECT_EQ(directory_->BindingGeneration(), generation) << "an append changes no binding";
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
+  expect_news();
+  ASSERT_OK(directory_->AbandonRebind(kTable));
+  expect_news();
+  ExpectOwnership(store, Ownership::kBound, Ownership::kForeign);
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
+  ASSERT_OK(directory_->Rebind(kTable, kOther));
+  expect_news();
+  ExpectOwnership(store, Ownership::kForeign, Ownership::kBound);
+  ASSERT_OK(directory_->Discard(kOther, 1));
+  expect_news();
+  ExpectOwnership(store, Ownership::kForeign, Ownership::kBound);
+  (void)ValueOf(directory_->EmptyTrash(1));
+  expect_news();
+  ExpectOwnership(store, Ownership::kForeign, Ownership::kForeign);
+}
+
+TEST_F(StoreBindingTest, AStoreWithoutABindingRecordIsNobodysButNotForeign) {
+  const StoreId store = AppendTo(kTable, 1).store;
+  directory_.reset();
+  ASSERT_OK(memory_.RemoveFile("/home/stores/" + StoreDirectoryName(store) + "/" + kManifestFileName));
+  Open();
+  ExpectOwnership(store, Ownership::kUnbound, Ownership::kUnbound);
+}
+
+// As an earlier version recorded a rebuild: without the table that comes of it.
+TEST_F(StoreBindingTest, ARebuildThatNamesNoNewTableMayBelongToAnyOther) {
+  const Locator locator = AppendTo(kTable, 1);
+  directory_.reset();
+  const std::string path = "/home/stores/" + StoreDirectoryName(locator.store) + "/" + kManifestFileName;
+  Manifest manifest = ValueOf(DecodeManifest(ValueOf(memory_.ReadSmallFile(path, 1 << 20)), locator.store));
+  manifest.rebinding = true;
+  ASSERT_OK(memory_.ReplaceFile(path, EncodeManifest(manifest)));
+  Open();
+  ExpectOwnership(locator.store, Ownership::kBound, Ownership::kUnbound);
+  const RebindPair seen{kTable, TableId{0}};
+  ASSERT_EQ(directory_->UndecidedRebinds().size(), 1U);
+  EXPECT_EQ(directory_->UndecidedRebinds()[0].pair, seen);
+  EXPECT_EQ(directory_->SettleRebind(locator.store, seen, TableId{0}).code(), StatusCode::kInvalidArgument);
+  ASSERT_OK(directory_->SettleRebind(locator.store, seen, kTable));
+  ExpectOwnership(locator.store, Ownership::kBound, Ownership::kForeign);
 }
 
 TEST_F(StoreBindingTest, ARebindOntoATableThatHasAStoreKeepsBoth) {

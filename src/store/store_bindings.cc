@@ -89,6 +89,16 @@ std::shared_ptr<StoreImpl> StoreDirectoryImpl::FindUndecided(StoreId store, cons
   return binding.rebinding && binding.pair() == seen ? found : nullptr;
 }
 
+std::vector<UndecidedRebind> StoreDirectoryImpl::UndecidedRebinds() const {
+  std::vector<UndecidedRebind> undecided;
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
+    const StoreImpl::Binding binding = store->GetBinding();
+    if (binding.rebinding && !binding.discarded && !store->rebuilding())
+      undecided.push_back({store->id(), binding.pair()});
+  }
+  return undecided;
+}
+
 Status StoreDirectoryImpl::SettleRebind(StoreId store, const RebindPair& seen, TableId kept) {
   if (kept.value == 0 || (kept != seen.old_table && kept != seen.new_table)) {
     return Status::InvalidArgument("table " + std::to_string(kept.value) + " is none that store " +

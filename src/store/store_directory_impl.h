@@ -44,6 +44,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status BeginRebind(TableId old_table, TableId new_table) override;
   [[nodiscard]] Status Rebind(TableId old_table, TableId new_table) override;
   [[nodiscard]] Status AbandonRebind(TableId old_table) override;
+  [[nodiscard]] std::vector<UndecidedRebind> UndecidedRebinds() const override;
   [[nodiscard]] Status SettleRebind(StoreId store, const RebindPair& seen, TableId kept) override;
   [[nodiscard]] Status DiscardRebinding(StoreId store, const RebindPair& seen, uint64_t lsn) override;
   [[nodiscard]] uint32_t PrefixLimitBytes(TableId table) override;

@@ -253,7 +253,6 @@ StoreStats StoreImpl::GetStats() const {
   }
   stats.table_name = binding.table_name;
   stats.rebinding = binding.rebinding;
-  stats.rebuilding = binding.rebinding && rebuilding();
   stats.discarded = binding.discarded;
   stats.cached_bytes = cached_bytes_->load(std::memory_order_relaxed);
   for (const std::shared_ptr<Segment>& segment : AllSegments()) {
