@@ -269,7 +269,9 @@ TEST_F(StoreBindingTest, APowerCutInTheMiddleOfARebuildLeavesTheTableThatInnodbH
       });
       const bool begun = directory_->BeginRebind(before, after).ok();
       EXPECT_EQ(begun, step == 2);
-      if (begun) EXPECT_FALSE(directory_->Rebind(before, after).ok());
+      if (begun) {
+        EXPECT_FALSE(directory_->Rebind(before, after).ok());
+      }
       env_.SetHook(nullptr);
       CrashAndOpen();
       const TableId kept = begun ? after : before;  // InnoDB commits between the two

@@ -6,13 +6,16 @@
 namespace quarry {
 
 Ownership StoreDirectoryImpl::OwnershipOf(StoreId store, TableId table) const {
-  SharedLock lock(stores_mutex_);
-  if (const auto ids = by_table_.find(table); ids != by_table_.end()) {
-    if (std::find(ids->second.begin(), ids->second.end(), store) != ids->second.end()) return Ownership::kBound;
+  std::shared_ptr<StoreImpl> found;
+  {
+    SharedLock lock(stores_mutex_);
+    if (const auto ids = by_table_.find(table); ids != by_table_.end()) {
+      if (std::find(ids->second.begin(), ids->second.end(), store) != ids->second.end()) return Ownership::kBound;
+    }
+    if (const auto known = stores_.find(store); known != stores_.end()) found = known->second;
   }
-  const auto found = stores_.find(store);
-  if (found == stores_.end()) return Ownership::kForeign;
-  const StoreImpl::Binding binding = found->second->GetBinding();
+  if (found == nullptr) return Ownership::kForeign;
+  const StoreImpl::Binding binding = found->GetBinding();
   const bool leaves_one_out = binding.rebinding && binding.tables.size() < 2;
   return binding.tables.empty() || leaves_one_out ? Ownership::kUnbound : Ownership::kForeign;
 }
