@@ -239,6 +239,18 @@ AlterVerdict CompareForAlter(TABLE* old_table, const ColumnLayout& old_layout, T
   return verdict;
 }
 
+enum_alter_inplace_result AskForCopy(THD* thd, Alter_inplace_info* alter_info, const char* reason) {
+  alter_info->unsupported_reason = reason;
+  if (thd->slave_thread || thd->wsrep_applier) {
+    Alter_info* request = alter_info->alter_info;
+    request->set_requested_algorithm(Alter_info::ALTER_TABLE_ALGORITHM_DEFAULT);
+    if (request->requested_lock == Alter_info::ALTER_TABLE_LOCK_NONE) {
+      request->requested_lock = Alter_info::ALTER_TABLE_LOCK_DEFAULT;
+    }
+  }
+  return HA_ALTER_INPLACE_NOT_SUPPORTED;
+}
+
 bool AsksForRewrite(THD* thd, const Alter_inplace_info* alter_info) {
   // InnoDB sets this flag too, among the handler's flags, when it finds that it must rebuild.
   return (alter_info->alter_info->flags & ALTER_RECREATE) != 0 && !AsksForInPlace(thd, alter_info);

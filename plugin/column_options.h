@@ -143,6 +143,10 @@ struct AlterVerdict {
 AlterVerdict CompareForAlter(TABLE* old_table, const ColumnLayout& old_layout, TABLE* altered_table,
                              const Alter_inplace_info* alter_info, bool user_temporary);
 
+/// Answers that an ALTER needs a copy, and why. An applier then copies, whatever ALGORITHM and LOCK the statement asked
+/// for: they told the primary how, and this server's table may be another (PREFIX_SIZE, older heads, engine).
+enum_alter_inplace_result AskForCopy(THD* thd, Alter_inplace_info* alter_info, const char* reason);
+
 /// FORCE, ENGINE=QUARRY on a QUARRY table and OPTIMIZE ask for a table written anew, so they are copies: a rebuild in
 /// place would keep the heads and every extent as they are. Whoever wants just that says ALGORITHM=INPLACE.
 bool AsksForRewrite(THD* thd, const Alter_inplace_info* alter_info);

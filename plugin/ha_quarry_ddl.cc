@@ -67,25 +67,17 @@ enum_alter_inplace_result QuarryHandler::check_if_supported_inplace_alter(TABLE*
   const bool managed = rewriter_.active() || ResolveColumns(altered_table, user_temporary_).any_managed();
   if (!managed) return ForwardingHandler::check_if_supported_inplace_alter(altered_table, info);
   const AlterVerdict verdict = CompareForAlter(table, LimitedLayout(), altered_table, info, user_temporary_);
-  if (!verdict.in_place) {
-    info->unsupported_reason = verdict.reason;
-    return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  }
-  if (AsksForRewrite(ha_thd(), info)) {
-    info->unsupported_reason = "every value is written anew";
-    return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  }
+  if (!verdict.in_place) return AskForCopy(ha_thd(), info, verdict.reason);
+  if (AsksForRewrite(ha_thd(), info)) return AskForCopy(ha_thd(), info, "every value is written anew");
   const enum_alter_inplace_result result = ForwardingHandler::check_if_supported_inplace_alter(altered_table, info);
   if (result == HA_ALTER_ERROR || result == HA_ALTER_INPLACE_NOT_SUPPORTED) return result;
   rebuilds_ = Rebuilds(result);
   if (rebuilds_ && verdict.must_not_rebuild) {
-    info->unsupported_reason = "values older than a change of PREFIX_SIZE must be written anew";
-    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    return AskForCopy(ha_thd(), info, "values older than a change of PREFIX_SIZE must be written anew");
   }
   if (rebuilds_ && table->part_info != nullptr && !AsksForInPlace(ha_thd(), info)) {
     // Plain InnoDB tables, too: a kill in the middle leaves files behind, and a few of them kept InnoDB from starting.
-    info->unsupported_reason = "InnoDB's rebuild of partitions in place does not survive every crash";
-    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    return AskForCopy(ha_thd(), info, "InnoDB's rebuild of partitions in place does not survive every crash");
   }
   prefix_limit_to_state_ = verdict.prefix_limit_bytes;
   return result;

@@ -193,6 +193,35 @@ def test_replica_tables_that_differ(pair, image):
     pair.primary.query("DROP DATABASE differ")
 
 
+def test_a_replica_copies_where_its_primary_alters_in_place(pair):
+    """ALGORITHM and LOCK told the primary how. A replica whose heads are older, or shorter, or whose rows were InnoDB's
+    on the primary, does it as it can."""
+    here = "CREATE TABLE alters.t (id INT PRIMARY KEY, b LONGBLOB, n INT) ENGINE=QUARRY"
+    quietly(pair.primary, "CREATE DATABASE alters", f"{here} PREFIX_SIZE=300", here.replace(".t", ".i").replace("QUARRY", "InnoDB"))
+    quietly(pair.replica, "CREATE DATABASE alters", here, here.replace(".t", ".i"))
+    for table in ("t", "i"):
+        for row in range(6):
+            pair.primary.query(f"INSERT INTO alters.{table} VALUES (%s, %s, 1)", (row, payload(row, row * 3000)))
+    pair.wait()
+    statements = (
+        "ALTER TABLE alters.t FORCE, ALGORITHM=INPLACE",
+        "ALTER TABLE alters.t ROW_FORMAT=COMPACT, ALGORITHM=INPLACE, LOCK=NONE",
+        "ALTER TABLE alters.t ADD KEY k (b(250)), ALGORITHM=INPLACE, LOCK=NONE",
+        "ALTER TABLE alters.i ADD COLUMN x LONGBLOB DEFAULT (CONCAT('a', 'b')), ALGORITHM=INSTANT",
+        "ALTER TABLE alters.i ADD KEY k (b(50)), ALGORITHM=NOCOPY, LOCK=NONE",
+    )
+    for number, statement in enumerate(statements, 1):
+        # Heads older than a change of PREFIX_SIZE must be written anew. A client's session is told so.
+        quietly(pair.replica, f"ALTER TABLE alters.t PREFIX_SIZE={40 * number}, ALGORITHM=INSTANT")
+        if "alters.t" in statement:
+            with pytest.raises(pymysql.err.OperationalError, match="is not supported. Reason: "):
+                quietly(pair.replica, statement)
+        pair.primary.query(statement)
+        pair.wait()
+        assert compare((pair.primary, pair.replica), "alters") == 12, statement
+    pair.primary.query("DROP DATABASE alters")
+
+
 def test_idempotent_applier(pair):
     """slave_exec_mode=IDEMPOTENT: a row that is there already is overwritten, one that is missing is passed over."""
     pair.configure(replica={"slave_exec_mode": "'IDEMPOTENT'"})
