@@ -524,6 +524,33 @@ def test_keys_that_move_a_column_copy(twin):
 
 
 @pytest.mark.quarry_only
+def test_an_index_that_needs_a_copy_checks_rows_as_every_copy_does(twin):
+    """A row that only INSERT IGNORE lets in stops it. The ways out: the sql_mode of that INSERT, or PREFIX_SIZE from the
+    start, with which the index is made in place."""
+    options = {"t": "", "early": " PREFIX_SIZE=32"}  # 8 characters of 4 bytes
+    for name, option in options.items():
+        for schema, engine in twin.engines.items():
+            twin.server.query(
+                "CREATE TABLE {} (id INT PRIMARY KEY, b MEDIUMTEXT CHARACTER SET utf8mb4, a JSON{}, v VARCHAR(80) AS "
+                "(LEFT(b, 10)) VIRTUAL) ENGINE={} DEFAULT CHARSET=latin1".format(
+                    name, option if engine == "QUARRY" else "", engine
+                ),
+                database=schema,
+            )
+        twin.run(f"INSERT IGNORE INTO {name} (id, b, a) VALUES (1, REPEAT('漢', 3000), '{{}}')")
+        twin.run(f"INSERT IGNORE INTO {name} (id, b, a) VALUES (2, 'x', JSON_ARRAY(REPEAT('a', 9000)))")
+    refused(twin, "ALTER TABLE t ADD INDEX i (a(8)), ALGORITHM=INPLACE", "longer prefix")
+    twin.run("ALTER TABLE t ADD INDEX i (a(8)), ALGORITHM=COPY", error=1366)
+    with pytest.raises(pymysql.err.Error, match="Incorrect string value"):
+        twin.server.query("ALTER TABLE t ADD INDEX i (a(8))", database=twin.under_test)
+    twin.run("SET STATEMENT sql_mode = '' FOR ALTER TABLE t ADD INDEX i (a(8)), ALGORITHM=COPY")
+    twin.run("ALTER TABLE early ADD INDEX i (a(8)), ALGORITHM=INPLACE")
+    for name in options:
+        twin.run(f"SELECT id FROM {name} FORCE INDEX (i) WHERE a LIKE '[\"aa%%' ORDER BY id")
+    twin.check()
+
+
+@pytest.mark.quarry_only
 def test_history_survives_every_way_to_alter(twin):
     """System versioning: the rows of the past keep their values, shared with the present or not."""
     twin.run(
