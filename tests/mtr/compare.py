@@ -145,14 +145,16 @@ def without_missing_tail(left, right):
     return left[: len(left) - missing] if missing else left
 
 
-def judge(key, innodb, quarry, entry=None):
-    """The judgement of one test (see KINDS)."""
+def judge(key, innodb, quarry, entry=None, may_be_equal=False):
+    """The judgement of one test (see KINDS). `may_be_equal`: with other options a listed difference need not show."""
     raw = judge_unlisted(key, innodb, quarry)
     if entry is None or raw.kind in (SKIPPED, BOTH_FAIL, NOT_RUN):
         return raw
     if raw.kind == EQUAL:
         if entry.unsteady:
             return Judgement(key, EQUAL, f"listed as unsteady: {entry.reason}")
+        if may_be_equal:
+            return Judgement(key, EQUAL, f"listed, and equal with these options: {entry.reason}")
         return Judgement(key, NEW_PASS, f"listed, but equal now; listed because: {entry.reason}")
     unexplained = unexplained_changes(innodb, quarry, entry)
     if unexplained:

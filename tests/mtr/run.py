@@ -67,7 +67,7 @@ class Lab:
         }
         self.temporary = temporary
         # InnoDB's side depends on nothing of ours but the way it is kept.
-        kept = f"{digest(HERE / 'keep_output.sh')} {digest_text(str((OPTIONS, SUITE_OPTIONS)))}"
+        kept = f"{digest(HERE / 'keep_output.sh')} {digest_text(str((OPTIONS, SUITE_OPTIONS, *arguments.mysqld)))}"
         ours = digest_text(f"{trees.stamp_of('quarry', SERVER)}{digest(self.plugin)}")
         self.identities = {"innodb": f"{trees.server_stamp(SERVER)} {kept}", "quarry": f"{ours} {kept}"}
         self.entries = compare.load_list(HERE / "expected.toml")
@@ -82,6 +82,8 @@ class Lab:
 
     def results(self, engine, attempt=1):
         name = engine if engine == "innodb" else f"quarry-inline-{self.arguments.inline_size}"
+        if self.arguments.mysqld:
+            name += f"-{digest_text(str(self.arguments.mysqld))}"
         return Results(self.work / "results" / (name if attempt == 1 else f"{name}.{attempt}"), self.identities[engine])
 
     def mtr(self, engine):
@@ -160,7 +162,8 @@ def compare_tests(lab, suite, names, attempts=(1, 1)):
         keys = {key for side in sides.values() for key in side.of_test(test)}
         for key in sorted(keys) or [test]:
             runs = [load_run(lab, side, key) for side in sides.values()]
-            judgements.append(compare.judge(key, *runs, compare.entry_for(lab.entries, key)))
+            entry = compare.entry_for(lab.entries, key)
+            judgements.append(compare.judge(key, *runs, entry, may_be_equal=bool(lab.arguments.mysqld)))
     return judgements
 
 
@@ -232,6 +235,14 @@ def parse_arguments():
         type=int,
         default=0,
         help="quarry_inline_size of QUARRY's side (default: %(default)s: the tests' short values go out of line too)",
+    )
+    parser.add_argument(
+        "--mysqld",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="an option for the servers of both sides, e.g. --mysqld=--binlog-row-image=MINIMAL (may be repeated); their "
+        "results are kept apart, and a listed difference need not show",
     )
     parser.add_argument("--once", action="store_true", help="no second run of what differs")
     return parser.parse_args()

@@ -140,12 +140,12 @@ class MtrRun:
         self.work, self.temporary, self.engine = work, temporary, engine
         self.tests_tree, self.server = tests_tree, server
         self.parallel, self.test_minutes = arguments.parallel, arguments.test_minutes
-        self.inline_size = arguments.inline_size
+        self.inline_size, self.mysqld = arguments.inline_size, arguments.mysqld
         self.log = work / f"mtr-{engine}.log"
 
     def command(self, suite, tests):
         pattern = "^(" + "|".join(re.escape(test) for test in tests) + ")$"
-        options = [*OPTIONS, f"--default-storage-engine={self.engine}", *SUITE_OPTIONS.get(suite, [])]
+        options = [*OPTIONS, f"--default-storage-engine={self.engine}", *SUITE_OPTIONS.get(suite, []), *self.mysqld]
         if self.engine == "quarry":
             options += ["--plugin-load-add=ha_quarry.so", f"--loose-quarry-inline-size={self.inline_size}"]
         return [

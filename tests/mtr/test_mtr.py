@@ -11,7 +11,7 @@ import compare  # noqa: E402
 import run as program  # noqa: E402
 import trees  # noqa: E402
 from rewrite import rewrite  # noqa: E402
-from runner import Parser, Record, Results, key_of, kept_folder  # noqa: E402
+from runner import MtrRun, Parser, Record, Results, key_of, kept_folder  # noqa: E402
 
 SERVER_TESTS = program.SERVER / "usr" / trees.TEST_TREE
 
@@ -93,6 +93,15 @@ def test_results_are_kept_per_identity(tmp_path):
     assert results.of_test("engines/funcs.x") == {}
 
 
+def test_options_reach_the_servers_of_both_sides(tmp_path, monkeypatch):
+    options = ["--mysqld=--binlog-row-image=MINIMAL", "--mysqld=--join-cache-level=5"]
+    monkeypatch.setattr(sys, "argv", ["make mtr", *options])
+    arguments = program.parse_arguments()
+    for engine in ("innodb", "quarry"):
+        run = MtrRun(tmp_path, tmp_path, engine, tmp_path, tmp_path, arguments)
+        assert set(options) <= set(run.command("rpl", ["rpl_alter"]))
+
+
 def test_kept_folder_whatever_the_order_of_combinations(tmp_path):
     (tmp_path / "rpl.x,row,innodb").mkdir()
     assert kept_folder(tmp_path, key_of("rpl.x", "innodb,row")) == tmp_path / "rpl.x,row,innodb"
@@ -160,6 +169,7 @@ def test_listed_tests_may_differ_only_as_listed():
     assert kind(side("a\nrows 1\n"), side("a\nrows 2\n"), listed) == compare.BY_DESIGN
     assert kind(side("a\nrows 1\n"), side("b\nrows 2\n"), listed) == compare.DIFFERS
     assert kind(side("a\n"), side("a\n"), listed) == compare.NEW_PASS
+    assert compare.judge("s.t", side("a\n"), side("a\n"), listed, may_be_equal=True).kind == compare.EQUAL
     assert kind(side("a\n"), side("a\n"), entry(lines=["x"], unsteady=True)) == compare.EQUAL
 
 
