@@ -2,13 +2,14 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format ci install clean distclean
+.PHONY: help core setup fetch build plugin test nightly mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format ci install clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
 EXP ?=
 SCALE ?=
 STAGES ?=
+PARTS ?=
 SUITES ?=
 TESTS ?=
 ARGS ?=
@@ -40,6 +41,9 @@ plugin: fetch ## build the engine: build/release/plugin/ha_quarry.so
 
 test: fetch ## run every test, with counts at the end (STAGES="core sql": only these)
 	@scripts/run-tests --jobs $(JOBS) $(STAGES)
+
+nightly: build ## what is too long for each change, hours of it, with counts at the end (PARTS="twin mtr": only these; ARGS="--list" shows them)
+	@scripts/nightly $(PARTS) $(ARGS)
 
 mtr: plugin ## MariaDB's own tests with InnoDB and with QUARRY, outputs compared: make mtr SUITES=json,gcol ARGS="--time-limit 30"
 	@build/venv/bin/python tests/mtr/run.py $(if $(SUITES),--suites $(SUITES)) $(if $(TESTS),--tests $(TESTS)) $(ARGS)

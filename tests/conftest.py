@@ -15,6 +15,9 @@ from harness.twin import Twin  # noqa: E402
 from harness.values import SEED  # noqa: E402
 
 
+left_to_nightly = []  # tests that were left out because they are marked so
+
+
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
@@ -79,9 +82,18 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "quarry_only: tests something that only Quarry has; (False): not this one of a file that is marked"
     )
+    config.addinivalue_line(
+        "markers", "nightly: too long for each change, and seldom new: .ci/run leaves it to `make nightly`"
+    )
+
+
+def pytest_deselected(items):
+    left_to_nightly.extend(item.nodeid for item in items if item.get_closest_marker("nightly"))
 
 
 def pytest_terminal_summary(terminalreporter):
+    if left_to_nightly and terminalreporter.config.option.markexpr == "not nightly":
+        terminalreporter.write_line(f"left to `make nightly`: {', '.join(left_to_nightly)}")
     terminalreporter.write_line(
         f"engine under test: {ENGINE}; twin: InnoDB; random statements: QUARRY_TEST_SEED={SEED}"
     )

@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from drill import binlogs_after, check_all, checksums, increments_under_ddl, replay
 from quarry_lab.device import allocated_bytes
 
@@ -93,6 +94,7 @@ def test_rewritten_segments(own_server, drill):
 
 
 @increments_under_ddl
+@pytest.mark.nightly
 def test_under_load_with_passes_all_the_time(own_server, drill):
     server = own_server("backup-gc-load", *BINLOG, "--quarry-gc=OFF")
     gc = Gc(server)

@@ -25,6 +25,7 @@ def test_all_sizes(client_server, table, all_values):
     connection.close()
 
 
+@pytest.mark.nightly
 def test_unbuffered(client_server, table, all_values):
     """A result read row by row while the server still produces it, also by key, from the last to the first."""
     store(client_server, table, all_values)

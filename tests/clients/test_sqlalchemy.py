@@ -84,6 +84,7 @@ def fill(engine):
         session.commit()
 
 
+@pytest.mark.nightly
 def test_bodies_of_all_sizes(engine, all_values):
     for value in all_values:
         with Session(engine) as session:

@@ -274,6 +274,7 @@ def test_a_replica_that_lacks_something_is_not_promoted(cluster):
     assert one.primary("s2") is primary
 
 
+@pytest.mark.nightly
 def test_a_replica_with_a_transaction_of_its_own_is_made_anew(cluster):
     """It cannot follow any more; the shard goes on without it, and copies its primary while that is written to."""
     one = cluster.cluster

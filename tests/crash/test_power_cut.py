@@ -30,7 +30,10 @@ def power_cuts():
         cuts.remove()
 
 
-@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize(
+    "history",
+    [pytest.param(name, marks=[pytest.mark.nightly] if may_lose else []) for name, (_, may_lose) in HISTORIES.items()],
+)
 def test_acknowledged_commits_survive(power_cuts, history):
     options, may_lose_commits = HISTORIES[history]
     cuts = power_cuts("power-cut", options, SEED, rounds=8, may_lose_commits=may_lose_commits)

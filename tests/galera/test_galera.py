@@ -375,6 +375,7 @@ def test_streaming_transaction_loses_a_conflict(cluster):
 
 # --- kill -9 --------------------------------------------------------------------------------------------------------
 @pytest.mark.quarry_only(False)
+@pytest.mark.nightly
 def test_node_killed_under_load_comes_back_by_ist(cluster):
     """kill -9 of a node whose clients write, with a streaming transaction open on it, while the others go on; it comes
     back with what it had and gets only what it missed."""

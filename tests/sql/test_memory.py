@@ -9,7 +9,7 @@ import pytest
 from harness.server import Server
 from harness.values import payload
 
-pytestmark = pytest.mark.quarry_only
+pytestmark = [pytest.mark.quarry_only, pytest.mark.nightly]
 
 MIB = 1 << 20
 CLIENTS, READS, ROWS, SIZE = 32, 80, 300, 448 * 1024
