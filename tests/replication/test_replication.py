@@ -196,9 +196,13 @@ def test_replica_tables_that_differ(pair, image):
 def test_a_replica_copies_where_its_primary_alters_in_place(pair):
     """ALGORITHM and LOCK told the primary how. A replica whose heads are older, or shorter, or whose rows were InnoDB's
     on the primary, does it as it can."""
-    here = "CREATE TABLE alters.t (id INT PRIMARY KEY, b LONGBLOB, n INT) ENGINE=QUARRY"
-    quietly(pair.primary, "CREATE DATABASE alters", f"{here} PREFIX_SIZE=300", here.replace(".t", ".i").replace("QUARRY", "InnoDB"))
-    quietly(pair.replica, "CREATE DATABASE alters", here, here.replace(".t", ".i"))
+    columns = "(id INT PRIMARY KEY, b LONGBLOB, n INT)"
+    for server, engines in (
+        (pair.primary, {"t": "QUARRY PREFIX_SIZE=300", "i": "InnoDB"}),
+        (pair.replica, {"t": "QUARRY", "i": "QUARRY"}),
+    ):
+        quietly(server, "CREATE DATABASE alters")
+        quietly(server, *(f"CREATE TABLE alters.{table} {columns} ENGINE={engine}" for table, engine in engines.items()))
     for table in ("t", "i"):
         for row in range(6):
             pair.primary.query(f"INSERT INTO alters.{table} VALUES (%s, %s, 1)", (row, payload(row, row * 3000)))

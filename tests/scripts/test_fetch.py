@@ -1,4 +1,4 @@
-"""scripts/fetch-mariadb --headers-only, and what scripts/install says of it: the way of `make install` on a fresh clone."""
+"""The way of `make install` on a fresh clone: scripts/fetch-mariadb --headers-only, and what scripts/install says of it."""
 
 import os
 import shutil
@@ -52,9 +52,8 @@ def test_install_leaves_the_cause_to_what_failed(tmp_path):
     programs.mkdir()
     plugins.mkdir()
     server = programs / "mariadbd"
-    server.write_text(
-        f'#!/bin/sh\ncase $* in *--help*) echo "plugin-dir  {plugins}/" ;; *) echo "mariadbd  Ver 10.11.0-MariaDB" ;; esac\n'
-    )
+    said = f'*--help*) echo "plugin-dir  {plugins}/" ;; *) echo "mariadbd  Ver 10.11.0-MariaDB" ;;'
+    server.write_text(f"#!/bin/sh\ncase $* in {said} esac\n")
     server.chmod(0o755)
     done = run(["scripts/install"], PATH=f"{programs}:{os.environ['PATH']}", PREFIX=tmp_path / "prefix")
     assert done.returncode == 1 and "building for MariaDB 10.11.0" in done.stdout, done

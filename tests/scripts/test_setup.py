@@ -1,6 +1,6 @@
 """scripts/setup asks apt first: what is installed and in use is never upgraded, stopped or removed for our packages.
 
-apt-get and dpkg-query are stubs in front of the real ones: the first prints a recorded simulation, and notes a real run.
+apt-get, apt-cache and dpkg-query are stubs: the first prints a recorded simulation, and notes a real run.
 """
 
 import os

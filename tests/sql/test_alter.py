@@ -525,8 +525,8 @@ def test_keys_that_move_a_column_copy(twin):
 
 @pytest.mark.quarry_only
 def test_an_index_that_needs_a_copy_checks_rows_as_every_copy_does(twin):
-    """A row that only INSERT IGNORE lets in stops it. The ways out: the sql_mode of that INSERT, or PREFIX_SIZE from the
-    start, with which the index is made in place."""
+    """A row that only INSERT IGNORE lets in stops it. The ways out: the sql_mode of that INSERT, or PREFIX_SIZE from
+    the start, with which the index is made in place."""
     options = {"t": "", "early": " PREFIX_SIZE=32"}  # 8 characters of 4 bytes
     for name, option in options.items():
         for schema, engine in twin.engines.items():

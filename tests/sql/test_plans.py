@@ -52,8 +52,8 @@ def test_a_rebuild_in_place_leaves_statistics_of_what_is_there(twin, partitions,
 @pytest.mark.parametrize("key", ["", ", KEY (v)"])
 @pytest.mark.parametrize("order", ["t STRAIGHT_JOIN u", "u STRAIGHT_JOIN t"])
 def test_a_joined_update_warns_of_the_rows_that_its_plan_reads(twin, order, key):
-    """A virtual column is computed of each row that is met, changed or not. Which are met is the plan's choice: where the
-    order of the tables is given, the warnings are InnoDB's."""
+    """A virtual column is computed of each row that is met, changed or not. Which are met is the plan's choice: where
+    the order of the tables is given, the warnings are InnoDB's."""
     twin.run("SET sql_mode = ''")
     twin.run(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT, b MEDIUMTEXT CHARACTER SET utf8mb4, v VARCHAR(80) AS (LEFT(b, 10)) "
