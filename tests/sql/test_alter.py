@@ -551,6 +551,21 @@ def test_an_index_that_needs_a_copy_checks_rows_as_every_copy_does(twin):
 
 
 @pytest.mark.quarry_only
+def test_a_row_too_large_for_strict_mode_stops_copies_alone(twin):
+    columns = ", ".join(f"c{number} CHAR(250) CHARACTER SET latin1" for number in range(40))
+    twin.run("SET innodb_strict_mode = OFF")
+    twin.run(f"CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, {columns}) ENGINE={{e}}", compare=False)
+    twin.run("SET innodb_strict_mode = ON")
+    twin.run("INSERT INTO t (id, b) VALUES (1, %s)", (payload(1, 9000),))
+    twin.run("ALTER TABLE t FORCE, ALGORITHM=COPY", error=1118)
+    with pytest.raises(pymysql.err.Error, match="Row size too large"):
+        twin.server.query("ALTER TABLE t FORCE", database=twin.under_test)
+    twin.run("SET STATEMENT innodb_strict_mode = OFF FOR ALTER TABLE t FORCE", compare=False)
+    twin.run("ALTER TABLE t FORCE, ALGORITHM=INPLACE", compare=False)
+    twin.check()
+
+
+@pytest.mark.quarry_only
 def test_history_survives_every_way_to_alter(twin):
     """System versioning: the rows of the past keep their values, shared with the present or not."""
     twin.run(
