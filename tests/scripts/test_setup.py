@@ -42,6 +42,10 @@ DPKG_QUERY = """#!/bin/sh
 [ "$4" != libmariadb3 ] || exec cat "{files}/version of libmariadb3"
 /usr/bin/dpkg-query "$@" | grep -v "$(cat "{files}/missing")"
 """
+SYSTEMCTL = """#!/bin/sh
+case $* in "is-active --quiet "*active.service*) exit 0 ;; esac
+exit 3
+"""
 APT_CACHE = """#!/bin/sh
 cat <<'TEXT'
 {madison}TEXT
@@ -63,7 +67,8 @@ class Machine:
         programs = directory / "bin"
         programs.mkdir()
         (self.listings / "missing").write_text("^$")
-        for name, text in (("apt-get", APT_GET), ("dpkg-query", DPKG_QUERY), ("apt-cache", APT_CACHE)):
+        stubs = {"apt-get": APT_GET, "dpkg-query": DPKG_QUERY, "apt-cache": APT_CACHE, "systemctl": SYSTEMCTL}
+        for name, text in stubs.items():
             path = programs / name
             path.write_text(
                 text.format(calls=self.calls, simulation=self.simulation, files=self.listings, madison=MADISON)
@@ -142,6 +147,12 @@ def test_a_service_that_runs_is_not_upgraded(machine, unit):
         machine.files("kept", *files)
         assert machine.setup(NEW + upgrade).returncode == 0, files
     assert len(machine.installed()) == 2
+
+
+def test_a_service_whose_program_is_a_script_is_known_by_its_unit(machine):
+    machine.files("kept", "/lib/systemd/system/active.service", "/usr/bin/a-script")
+    done = machine.setup(NEW + "Inst kept [1.0] (1.1 Debian:12.15/oldstable [amd64])\n")
+    assert done.returncode == 1 and "upgrade kept, whose service runs" in done.stderr, done
 
 
 def test_plain_libraries_are_upgraded_and_named(machine):
