@@ -67,8 +67,10 @@ struct Shape {
   bool is_rebinding = false;
   bool is_discarded = false;
   uint64_t discarded_at_lsn = 0;
+  TableId rebound_to;  ///< while it is rebinding
   [[nodiscard]] bool LooksLike(const StoreStats& stats) const {
-    return table == stats.table && is_rebinding == stats.rebinding && is_discarded == stats.discarded;
+    return table == stats.table && rebound_to == stats.rebound_to && is_rebinding == stats.rebinding &&
+           is_discarded == stats.discarded;
   }
 };
 

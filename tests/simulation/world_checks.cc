@@ -105,13 +105,18 @@ void World::Observe() {
                 (store.now.is_rebinding ? " rebinding" : "") + (store.now.is_discarded ? " discarded" : ""));
       std::swap(store.now, *other);
     }
+    for (const TableId table : {store.now.table, store.now.rebound_to}) {
+      const bool is_bound = directory_->OwnershipOf(store.id, table) == Ownership::kBound;
+      Check(is_bound == (table.value != 0), kBindingsKept,
+            "store " + std::to_string(at->first) + " and table " + std::to_string(table.value) + " do not agree");
+    }
     ++at;
   }
   for (const auto& [id, stats] : listed) {
     if (stores_.contains(id)) continue;
     Check(!unlinked_.contains(id), kTrashRule, "store " + std::to_string(id) + " is back from the dead");
     // The rest of an OpenForAppend that failed.
-    stores_[id] = {stats.store, {stats.table, stats.rebinding, stats.discarded, 0}, {}, false};
+    stores_[id] = {stats.store, {stats.table, stats.rebinding, stats.discarded, 0, stats.rebound_to}, {}, false};
   }
 }
 

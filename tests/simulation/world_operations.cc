@@ -171,7 +171,7 @@ void World::SyncAll() {
 std::vector<StoreModel*> World::StoresOf(TableId table) {
   std::vector<StoreModel*> found;
   for (auto& [id, store] : stores_) {
-    if (store.now.table == table) found.push_back(&store);
+    if (store.now.table == table || store.now.rebound_to == table) found.push_back(&store);
   }
   return found;
 }
@@ -197,7 +197,7 @@ Result<std::shared_ptr<Store>> World::OpenStore(TableId table) {
   const std::vector<StoreModel*> stores = StoresOf(table);
   const bool has_live =
       std::any_of(stores.begin(), stores.end(), [](const StoreModel* store) { return !store->now.is_discarded; });
-  const Shape live{table, false, false, 0};
+  const Shape live{table, false, false, 0, {}};
   std::set<const StoreModel*> gone;
   for (StoreModel* const store : stores) {
     if (!has_live) Attempt(store, live);
@@ -234,7 +234,7 @@ void World::DropTable() {
   EndTransactions(false);
   lsn_ += 1 + dice_.Below(5);
   const std::vector<StoreModel*> stores = StoresOf(slot.table);
-  const Shape dropped{slot.table, false, true, lsn_};
+  const Shape dropped{slot.table, false, true, lsn_, {}};
   for (StoreModel* const store : stores) {
     if (!store->now.is_rebinding && !store->now.is_discarded) Attempt(store, dropped);
     if (gc_) gc_->dropped.insert(store->id.value);
@@ -267,7 +267,7 @@ void World::UndoDrop() {
   const bool has_live =
       std::any_of(stores.begin(), stores.end(), [](const StoreModel* store) { return !store->now.is_discarded; });
   if (is_half_gone || has_live) return;
-  const Shape live{table, false, false, 0};
+  const Shape live{table, false, false, 0, {}};
   for (StoreModel* const store : stores) Attempt(store, live);
   const uint64_t failures_before = disk_.failures();
   const Result<std::shared_ptr<Store>> found = directory_->Find(table);
@@ -313,19 +313,20 @@ void World::RebuildTable() {
       std::any_of(stores.begin(), stores.end(), [](const StoreModel* store) { return store->now.is_rebinding; });
   const bool begins = slot.rebuilt.value == 0 && !is_rebinding;
   const bool commits = !begins && slot.rebuilt.value != 0 && dice_.Percent(60);
+  const TableId rebuilt = begins ? TableId{next_table_++} : slot.rebuilt;  // never another table's, if this fails
   const auto changed = [&](Shape shape) {
     shape.is_rebinding = begins;
-    if (commits) shape.table = slot.rebuilt;
+    shape.rebound_to = begins ? rebuilt : TableId{};
+    if (commits) shape.table = rebuilt;
     return shape;
   };
   for (StoreModel* const store : stores) {
     if (!store->now.is_discarded) Attempt(store, changed(store->now));
   }
   const uint64_t failures_before = disk_.failures();
-  const Status status =
-      begins    ? directory_->BeginRebind(slot.table, slot.rebuilt.value == 0 ? TableId{next_table_} : slot.rebuilt)
-      : commits ? directory_->Rebind(slot.table, slot.rebuilt)
-                : directory_->AbandonRebind(slot.table);
+  const Status status = begins    ? directory_->BeginRebind(slot.table, rebuilt)
+                        : commits ? directory_->Rebind(slot.table, rebuilt)
+                                  : directory_->AbandonRebind(slot.table);
   if (!status.ok()) {
     ExpectCause(status, failures_before, "rebind");
     return Observe();
@@ -336,9 +337,9 @@ void World::RebuildTable() {
   Observe();
   ++totals_->rebinds;
   if (begins) {
-    slot.rebuilt = {next_table_++};
+    slot.rebuilt = rebuilt;
   } else {
-    if (commits) slot.table = slot.rebuilt;
+    if (commits) slot.table = rebuilt;
     slot.rebuilt = {};
   }
 }
