@@ -8,16 +8,19 @@ sweep must end it: every value is there, GC gives back what is dead, and DROP TA
 import errno
 import os
 import random
+import re
 
 import kill_at
 import pymysql
 import pytest
+from ddl_kinds import SERVER_FAULTS
 from harness import io_layer
 from harness.gc import Gc
 from harness.server import Server
 from harness.trace import thread_of
 from harness.values import SEED, payload
 from harness.waiting import wait_for
+from quarry_lab.server import ServerError
 
 pytestmark = pytest.mark.quarry_only
 
@@ -98,16 +101,31 @@ def chosen(points):
     return [points[i] for i in (committed - 1, committed, committed + 1, *rng.sample(around, 3))]
 
 
-@pytest.fixture(scope="module")
-def killed_server():
-    server = Server("rebuild-in-place", OPTIONS).start()
-    yield server
-    server.remove()
+def starts_again(server):
+    """False: InnoDB's recovery stops at what the kill left of its own files (ddl_kinds.SERVER_FAULTS)."""
+    try:
+        server.start()
+    except ServerError:
+        if any(re.search(fault.pattern, server.error_log()) for fault in SERVER_FAULTS if not fault.kinds):
+            return False
+        raise
+    return True
+
+
+@pytest.fixture
+def killed_server(own_server):
+    made = []
+
+    def new():
+        made.append(own_server(f"rebuild-in-place-{len(made)}", *OPTIONS))
+        return made[-1]
+
+    return new
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_kill_in_a_rebuild(killed_server, shape):
-    server = killed_server
+    server = killed_server()
     try:
         points = chosen(points_of(server, shape))
     except kill_at.CannotTrace as reason:
@@ -118,8 +136,11 @@ def test_kill_in_a_rebuild(killed_server, shape):
         connection = server.connect("app")
         killed = kill_at.run(server, connection, REBUILD, point).killed
         connection.close()
-        if killed:
-            server.start()
+        if killed and not starts_again(server):
+            assert shape == "partitioned", point
+            print(f"{shape}, {point}: InnoDB does not start")
+            server = killed_server()
+            continue
         print(f"{shape}, {point}: {'killed' if killed else 'done before the point'}")
         check_bound(server)
         check_rows(server, rows)
