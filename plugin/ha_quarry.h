@@ -46,6 +46,8 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   int index_first(uchar* buf) override;
   int index_last(uchar* buf) override;
   int index_next_same(uchar* buf, const uchar* key, uint key_length) override;
+  int read_range_first(const key_range* start_key, const key_range* end_key, bool eq_range, bool sorted) override;
+  int read_range_next() override;
   int rnd_init(bool scan) override;
   int rnd_next(uchar* buf) override;
   int rnd_pos(uchar* buf, uchar* position) override;
@@ -93,6 +95,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   template <typename Read>
   int ReadRow(uchar* buf, Read read);
   int Decode(uchar* buf);
+  [[nodiscard]] bool IsBeyondRange();
   int NextOfRanges(range_id_t* range_info);
   void BeginStatement(THD* thd, bool locks_rows);
 
@@ -140,6 +143,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   uint32_t write_batch_bytes_ = kWriteBatchDefaultBytes;
   bool user_temporary_ = false;
   bool virtual_on_managed_ = false;  ///< some VIRTUAL column is computed from a managed one
+  bool reads_range_ = false;         ///< the server compares what is read with the end of its range, and may drop it
   bool child_range_reads_ = false;   ///< the multi-range read in progress is the child's own
   bool unsynced_copy_ = false;       ///< appended to the copy of an ALTER since the last sync
   bool prefetching_ids_ = false;     ///< get_auto_increment was called for a range shared by all sessions

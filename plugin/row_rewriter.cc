@@ -77,6 +77,7 @@ void RowRewriter::Attach(TABLE* table, const ColumnLayout* layout, const handler
   table_ = table;
   lookers_.Attach(table);
   access_.Attach(child);
+  is_outside_of_keys_ = true;
   columns_.clear();
   patches_.clear();
   for (const ColumnPlan& plan : layout->columns) {
@@ -99,6 +100,7 @@ void RowRewriter::Attach(TABLE* table, const ColumnLayout* layout, const handler
     column.prefix_size = plan.asked_prefix_size_bytes;
     column.inline_max = plan.asked_inline_size_bytes;
 #endif
+    is_outside_of_keys_ &= plan.index_prefix_bytes == 0;
     columns_.push_back(std::move(column));
   }
   patches_.reserve(2 * columns_.size());
@@ -150,6 +152,12 @@ void RowRewriter::AbandonRead() {
   ForgetRow();
 }
 
+void RowRewriter::DropRow(uchar* buf) {
+  patches_.clear();
+  ForgetRow();
+  for (const Column& column : columns_) column.Set(buf, Bytes());
+}
+
 void RowRewriter::ForgetRow() {
   for (Column& column : columns_) column.known = false;
 }
@@ -166,9 +174,7 @@ void RowRewriter::ReleaseValues() {
 Status RowRewriter::DecodeRow(uchar* buf, const ReadOptions& options) {
   patches_.clear();
   Status status = DecodeColumns(buf, options);
-  if (status.ok()) return status;
-  ForgetRow();
-  for (const Column& column : columns_) column.Set(buf, Bytes());
+  if (!status.ok()) DropRow(buf);
   return status;
 }
 

@@ -62,6 +62,9 @@ class RowRewriter {
   [[nodiscard]] bool whole_row() const { return lookers_.whole_row(); }
   [[nodiscard]] StoreAccess* store_access() { return &access_; }
 
+  /// A row can be told from another by its keys without any managed column.
+  [[nodiscard]] bool is_outside_of_keys() const { return is_outside_of_keys_; }
+
   /// Before the child reads into `buf`. What was handed out is gone. The fields that will be looked at are emptied: one
   /// that the child leaves alone must not be decoded from a stale pointer.
   void BeginRead(uchar* buf);
@@ -73,6 +76,8 @@ class RowRewriter {
   bool IsSameRow(const uchar* buf);
   /// When the child read nothing: `buf` as it was.
   void AbandonRead();
+  /// When nobody will look at the row that the child read: leaves its fields empty.
+  void DropRow(uchar* buf);
   /// The child is about to free what it handed out.
   void ForgetRow();
   /// The statement ended: gives the buffers of the values it read back.
@@ -186,6 +191,7 @@ class RowRewriter {
   RowLookers lookers_;
   StoreAccess access_;
   std::vector<Column> columns_;
+  bool is_outside_of_keys_ = true;
   std::vector<Patch> patches_;
   std::vector<ByteRange> ranges_;  ///< of the value being read
 };

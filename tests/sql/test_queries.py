@@ -295,3 +295,23 @@ def test_plain_select_under_lock_tables(perturbed, partitions):
         perturbed.run("DELETE FROM t WHERE n = 4 ORDER BY id LIMIT 3")
     perturbed.all("UNLOCK TABLES")
     perturbed.check()
+
+
+@pytest.mark.quarry_only
+@pytest.mark.parametrize("key", ["id", "n"])
+def test_a_range_reads_the_values_of_its_rows_and_no_other(tables, key):
+    """The row behind the end of the range is looked at by its key alone."""
+    server, schema = tables.server, tables.under_test
+    server.query(f"CREATE TABLE {schema}.r (id INT PRIMARY KEY, n INT, b LONGBLOB, KEY (n)) ENGINE=QUARRY")
+    for row in range(9):
+        server.query(f"INSERT INTO {schema}.r VALUES (%s, %s, %s)", (row, row, payload(row, 9000)))
+    connection = server.connect(schema)
+    with connection.cursor() as cursor:
+        for first, last in ((2, 4), (7, 99), (5, 5)):
+            before = int(server.status("quarry_extents_read")["quarry_extents_read"])
+            cursor.execute(f"SELECT id, b FROM r FORCE INDEX FOR ORDER BY ({'PRIMARY' if key == 'id' else 'n'}) "
+                           f"WHERE {key} BETWEEN {first} AND {last} ORDER BY {key}")
+            rows = cursor.fetchall()
+            assert rows == tuple((row, payload(row, 9000)) for row in range(first, min(last, 8) + 1))
+            assert int(server.status("quarry_extents_read")["quarry_extents_read"]) - before == len(rows)
+    connection.close()
