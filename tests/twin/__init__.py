@@ -4,6 +4,7 @@ program.py     one statement of a program, and a program as a file
 values.py      values, small enough to name, at every edge of the format
 schema.py      random tables
 dml.py ddl.py  random statements on them
+joins.py       those over two and three tables, and what the optimizer is told
 generator.py   a whole program: sessions, transactions, DDL, checks, restarts, all from one seed
 engine_pair.py runs a program on both engines and compares
 shrink.py      makes a failing program small

@@ -104,6 +104,8 @@ class Dml:
     # --- statements that change rows --------------------------------------------------------------------
     def change(self, table):
         """One random statement's (how, sql, values, file)."""
+        if table.period and self.chance(0.25):
+            return Statement("", self.portion(table))
         makers = {
             self.insert: 26,
             self.update: 30,
@@ -123,7 +125,7 @@ class Dml:
     def insert(self, table):
         columns = None
         if self.chance(0.15):
-            columns = [c for c in table.columns if not c.nullable or self.chance(0.6)]
+            columns = [c for c in table.columns if not (c.nullable or c.default) or self.chance(0.6)]
         rows = ", ".join(self.row(table, columns) for _ in range(self.chooser.choice((1, 1, 1, 2, 5))))
         ignore = self.chooser.choice(("", "", "IGNORE "))
         returning = f" RETURNING id, LENGTH({table.lobs[0].name})" if self.chance(0.08) else ""
@@ -171,6 +173,14 @@ class Dml:
         # A temporary order of the server's own, so that the row met first is the same with every plan.
         limit = f" ORDER BY {table.order}" + (f" LIMIT {self.chooser.choice((1, 3, 20))}" if self.chance(0.5) else "")
         return f"UPDATE {ignore}{table.name} SET {changes} WHERE {self.condition(table)}{limit}"
+
+    def portion(self, table):
+        """Of a part of the rows' period: the server inserts what is left of each row before and behind it."""
+        first = self.chooser.randrange(1999, 2009)
+        portion = f"FOR PORTION OF p FROM '{first}-01-01' TO '{first + self.chooser.choice((1, 2, 5))}-01-01'"
+        if self.chance(0.4):
+            return f"DELETE FROM {table.name} {portion} WHERE {self.condition(table)}"
+        return f"UPDATE {table.name} {portion} SET {self.assignments(table)} WHERE {self.condition(table)} ORDER BY {table.order}"
 
     def delete(self, table):
         order = f" ORDER BY {table.order} LIMIT {self.chooser.choice((1, 2, 5))}"

@@ -1,7 +1,8 @@
 """Runs a program on the engine under test and on InnoDB, in two schemas of one server; compares after each statement.
 
 Compared: errors with their messages, rows, affected rows, insert ids, warnings; and at every check all tables, with
-history: definitions, rows by hash, CHECKSUM TABLE, CHECK TABLE, and each BLOB found through each index on it.
+history: definitions, rows by hash, CHECKSUM TABLE, CHECK TABLE, and each BLOB found through each index on it. Results, and at
+each check the binary log where there is one, are searched for raw heads.
 
 What may differ, and is counted, not hidden:
   ALGORITHM     one engine refuses to do an ALTER in the way asked for: it does it in its own way
@@ -41,6 +42,8 @@ import time
 import pymysql
 from quarry_lab.server import ServerError
 
+from harness.heads import HeadSearch
+from harness.segments import TRAILER_SIZE_BYTES
 from harness.server import ENGINE
 from harness.twin import SEARCH, SEARCH_PAUSE_S, SEARCHES_MAX, Outcome, abbreviate, sort_key
 from twin.long_data import execute_long
@@ -95,6 +98,7 @@ class EnginePair:
         self.counts = collections.Counter()  # statements by verb and outcome
         self.allowed = collections.Counter()  # what may differ and did
         self.number = 0
+        self.search, self.searched = HeadSearch(), {}  # up to where each binary log was searched
         self.clock = False
         self.auto_increment = False
         self.copied = False  # an ALTER that InnoDB did in place
@@ -139,6 +143,7 @@ class EnginePair:
                 raise ServerError(f"prepared transactions that cannot be ended: {'; '.join(prepared)}")
             with contextlib.suppress(pymysql.err.Error):
                 cursor.execute("RESET MASTER")  # where there is a binary log, lest it fill the disk
+            self.searched.clear()
             cursor.execute("CREATE DATABASE IF NOT EXISTS marker")
             cursor.execute("CREATE TABLE IF NOT EXISTS marker.m (n INT) ENGINE=InnoDB")
             for schema in self.schemas.values():
@@ -353,6 +358,20 @@ class EnginePair:
             outcome.insert_id = cursor.lastrowid
         else:
             outcome.rows = [tuple(self.neutral(cell, side) for cell in row) for row in cursor.fetchall()]
+            for cell in (cell for row in outcome.rows for cell in row if isinstance(cell, bytes)):
+                self.look_for_heads(cell, "a result")
+
+    def look_for_heads(self, data, where):
+        """No value of a program ends in a whole trailer: one that is found got out of the engine."""
+        if found := self.search.heads(data):
+            raise Difference("head", self.number, f"statement {self.number}: {len(found)} raw heads in {where}")
+
+    def search_logs(self):
+        for path in sorted(self.server.datadir.glob("binlog.[0-9]*")):
+            with path.open("rb") as log:
+                log.seek(max(self.searched.get(path, 0) - TRAILER_SIZE_BYTES, 0))
+                self.look_for_heads(log.read(), path.name)
+                self.searched[path] = log.tell()
 
     def lost(self, text, failure):
         alive = self.server.alive()
@@ -408,6 +427,7 @@ class EnginePair:
 
     # --- whole tables -----------------------------------------------------------------------------------------
     def check(self, _=None):
+        self.search_logs()
         tables = self.ask_both(
             "tables",
             "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND "

@@ -9,6 +9,7 @@ import random
 
 from twin.ddl import Ddl
 from twin.dml import Dml
+from twin.joins import Joins, optimizer_settings, row_image
 from twin.program import Statement
 from twin.schema import Schema
 
@@ -22,7 +23,8 @@ class Generator:
         self.chooser = random.Random(seed)
         self.schema = Schema(self.chooser)
         self.dml = Dml(self.schema)
-        self.ddl = Ddl(self.schema, self.dml)
+        self.joins = Joins(self.schema, self.dml)
+        self.ddl = Ddl(self.schema, self.dml, self.joins)
         self.restarts = restarts
         self.statements = []
         self.open = {session: False for session in SESSIONS}
@@ -52,6 +54,10 @@ class Generator:
                 self.say(session, "SET sql_mode = ''")
             if self.chance(0.3):
                 self.say(session, f"SET @twin = 1{self.quarry_variables()}")
+            if self.chance(0.7):
+                self.say(session, optimizer_settings(self.chooser))
+            if self.chance(0.7):
+                self.say(session, row_image(self.chooser))
         for _ in range(self.chooser.choice((1, 2, 2, 3))):
             self.say("a", self.schema.table().create())
         if self.chance(0.2):
@@ -86,12 +92,16 @@ class Generator:
             self.handler_reads: 4,
             self.locked_tables: 5,
             self.xa: 8,
+            self.plans: 20,
         }
         if self.open["a"]:
             actions |= {self.end: 80, self.savepoint: 60}
         if self.restarts:
             actions[self.restart] = 3
         self.chooser.choices(list(actions), list(actions.values()))[0]("a")
+
+    def plans(self, session):
+        self.say(session, optimizer_settings(self.chooser))
 
     def start_many(self, _):
         self.end_transactions()
@@ -127,6 +137,12 @@ class Generator:
         if self.many:
             first = 14 * SESSIONS.index(session)
             self.dml.own_ids = range(first, first + 12)
+        if self.chance(0.12) and (sql := self.joins.read()):
+            self.say(session, sql)
+            return
+        if self.chance(0.02) and (sql := self.joins.insert_into_log()):
+            self.say(session, sql)
+            return
         tables = [t for t in self.schema.tables.values() if t.temporary_of in ("", session)]
         table = self.chooser.choice(tables)
         made = self.dml.read(table) if self.chance(0.28) else self.dml.change(table)

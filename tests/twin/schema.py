@@ -26,6 +26,14 @@ CAPACITY = {"TINY": 255, "MEDIUM": (1 << 24) - 1, "LONG": (1 << 32) - 1}
 INLINE_SIZES = [0, 1, 63, 64, 65, 100, 255, 1000, 3000, 4096, 8000]
 PART_SIZES = [512, 1000, 4096, 16384, 65536, 262144]
 INDEX_PREFIX_MAX_BYTES = 3072
+PERIOD_COLUMNS = [
+    "x DATE NOT NULL DEFAULT '2000-01-01'",
+    "y DATE NOT NULL DEFAULT '2010-01-01'",
+    "PERIOD FOR p (x, y)",
+]
+# Functions of what both engines see alike; the shorter ones for columns that are added.
+SHORT_DEFAULTS = ["CONCAT('d', n)", "MD5(n)", "CURRENT_USER()", "CONCAT(LEFT(VERSION(), 3), COALESCE(n, 'null'))"]
+LONG_DEFAULTS = ["REPEAT('d', 5000)", "RPAD('', n * 1000, 'de')", "REPEAT(CURRENT_USER(), 900)"]
 
 # Type and the SQL expressions of values for it, some of them at its limits; none that only warns.
 SCALARS = {
@@ -67,6 +75,7 @@ class Column:
     charset: str = ""
     options: str = ""  # Quarry's, and the comment
     compressed: bool = False
+    default: str = ""  # an expression
 
     @property
     def is_lob(self):
@@ -74,7 +83,8 @@ class Column:
 
     def definition(self):
         null = "" if self.nullable else " NOT NULL"
-        return f"{self.name} {self.type}{null}{self.options}"
+        default = f" DEFAULT ({self.default})" if self.default else ""
+        return f"{self.name} {self.type}{null}{default}{self.options}"
 
 
 @dataclass
@@ -91,6 +101,7 @@ class Table:
     options: str = ""
     row_format: str = ""
     versioned: bool = False
+    period: bool = False  # application time: x and y, as period p
     temporary_of: str = ""  # the session that has it
     parent: str = ""  # of a foreign key
     referenced: bool = False
@@ -112,7 +123,8 @@ class Table:
         """A total order of the rows; what it leaves equal is equal in every column."""
         if self.primary in ("id", "id, n"):
             return "id, n"  # whichever of the two an ALTER left
-        return ", ".join(["id", "n", *(f"MD5({c.name})" if c.is_lob else c.name for c in self.columns)])
+        period = ["x", "y"] if self.period else []
+        return ", ".join(["id", "n", *period, *(f"MD5({c.name})" if c.is_lob else c.name for c in self.columns)])
 
     def edges(self):
         return edge_sizes(self.inline, self.prefix, self.part)
@@ -121,6 +133,8 @@ class Table:
         lines = [f"id INT NOT NULL{' AUTO_INCREMENT' if self.auto_increment else ''}", "n INT"]
         if self.parent:
             lines.append("pid INT")
+        if self.period:
+            lines += PERIOD_COLUMNS
         lines += [column.definition() for column in self.columns]
         lines += [f"{name} {definition}" for name, (definition, _) in self.generated.items()]
         if self.primary:
@@ -165,7 +179,9 @@ class Schema:
             column.kind = "text"
             column.charset, collation, column.mbmaxlen = chooser.choice(TEXT_CHARSETS)
             column.type = f"{base} CHARACTER SET {column.charset} COLLATE {collation}"
-        if base != "JSON" and self.chance(0.03):
+        if base != "JSON" and self.chance(0.1):
+            column.default = chooser.choice(SHORT_DEFAULTS + (LONG_DEFAULTS if column.capacity > 60_000 else []))
+        if base != "JSON" and not column.default and self.chance(0.03):
             column.type = column.type.replace(base, f"{base} COMPRESSED")
             column.compressed = True
         if column_options and self.chance(0.3):
@@ -286,6 +302,7 @@ class Schema:
             table.columns.append(self.lob_column(not partitioned, "LONGBLOB"))
         table.columns += [self.scalar_column() for _ in range(chooser.choice((0, 0, 1, 2, 4)))]
         chooser.shuffle(table.columns)
+        table.period = not plain and not partitioned and not temporary_of and self.chance(0.1)
         self.choose_key(table, partitioned)
         if not plain and not partitioned and not temporary_of and table.primary == "id":
             self.choose_parent(table)
@@ -306,7 +323,9 @@ class Schema:
             self.choose_partitions(table)
             return
         luck = self.chooser.random()
-        if luck < 0.1:
+        if table.period:  # what is left of a row has the same id
+            table.primary = "" if luck < 0.4 else "id, p WITHOUT OVERLAPS"
+        elif luck < 0.1:
             table.primary = ""
         elif luck < 0.2:
             table.primary = "id, n"
