@@ -1,7 +1,8 @@
-"""Galera's appliers look at rows as replicas do: write-sets of each row image, stored columns, history, whole-value UNIQUE.
+"""Galera's appliers look at rows as replicas do: write-sets of each row image, stored columns, history, whole-value
+UNIQUE.
 
-Random rounds on every node in turn; then every table equals its InnoDB twin on each node, and no node's write-set cache holds
-a head.
+Random rounds on every node in turn; then every table equals its InnoDB twin on each node, and no node's write-set
+cache holds a head.
 """
 
 import pytest

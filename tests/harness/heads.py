@@ -1,9 +1,9 @@
 """Finds trailers of heads where no head may ever be: binary logs, relay logs, results, dumps.
 
-By the letter of docs/format.md, sharing no code with the core: any 64 bytes that end in the magic and whose checksum holds are
-a trailer. A test that stores such bytes as a value of its own makes them with `make_trailer`, of a store that was never given
-out, and lists them; every other one is a head that got out.
-Thread-safety: a HeadSearch is externally synchronised.
+By the letter of docs/format.md, sharing no code with the core: any 64 bytes that end in the magic and whose checksum
+holds are a trailer. A test that stores such bytes as a value of its own makes them with `make_trailer`, of a store
+that was never given out, and lists them; every other one is a head that got out. Thread-safety: a HeadSearch is
+externally synchronised.
 """
 
 import errno
@@ -130,7 +130,8 @@ class HeadSearch:
                 self.check(os.pread(stream.fileno(), end - start, start), f"{path.name} from {start}")
 
     def check_logs(self, server, *, first=None, stem="binlog"):
-        """Every binary log of a server whose name starts with `stem` (relay logs: theirs), from `first` on. Their number."""
+        """Every binary log of a server whose name starts with `stem` (relay logs: theirs), from `first` on. Their
+        number."""
         paths = sorted(path for path in server.datadir.glob(f"{stem}.[0-9]*") if first is None or path.name >= first)
         for path in paths:
             self.check_file(path)

@@ -1,7 +1,7 @@
 """Changes bytes inside InnoDB's pages, past every handler: what a forger would have to bring about by some trick.
 
-For tablespaces whose pages have the checksum full_crc32, the default; the server must not run. Thread-safety: externally
-synchronised.
+For tablespaces whose pages have the checksum full_crc32, the default; the server must not run. Thread-safety:
+externally synchronised.
 """
 
 import struct

@@ -1,10 +1,9 @@
 """A pair of schemas (QUARRY and InnoDB) in a server with a row-based binary log, and what may have seen a head of it.
 
-Every statement goes to both and is compared, as by Twin, with its results searched for heads. At the end, by `finish`: all
-tables with their history are equal; no binary log holds a head; a second server, restored from the logs with
-mariadb-binlog, has the same rows in both schemas. So whatever the server made of a row (log, trigger's copy, stored column,
-history) must have been made of values.
-Thread-safety: externally synchronised.
+Every statement goes to both and is compared, as by Twin, with its results searched for heads. At the end, by
+`finish`: all tables with their history are equal; no binary log holds a head; a second server, restored from the logs
+with mariadb-binlog, has the same rows in both schemas. So whatever the server made of a row (log, trigger's copy,
+stored column, history) must have been made of values. Thread-safety: externally synchronised.
 """
 
 import pymysql
@@ -49,8 +48,10 @@ def words(number):
 
 
 class LoggedPair(Twin):
-    """`restored`: the server that is filled from the logs of `server` (None: nothing is). `image`: the row image of all that
-    is logged. `create`: the schemas are not there yet."""
+    """`restored`: the server that is filled from the logs of `server` (None: nothing is).
+
+    `image`: the row image of all that is logged. `create`: the schemas are not there yet.
+    """
 
     def __init__(self, server, restored, name, image="FULL", create=True):
         server.query("FLUSH BINARY LOGS")
@@ -70,7 +71,8 @@ class LoggedPair(Twin):
         return connection
 
     def run(self, sql, args=None, session="main", **expected):
-        """As Twin's, at one and the same time of both sides' clocks; each statement a second later than the one before."""
+        """As Twin's, at one and the same time of both sides' clocks; each statement a second later than the one
+        before."""
         self.clock += 1
         for schema in self.engines:
             with self.connection(session, schema).cursor() as cursor:
@@ -81,9 +83,11 @@ class LoggedPair(Twin):
 
     def plan(self, sql):
         """EXPLAIN's text, of the engine under test."""
-        return " | ".join(str(cell) for row in self._execute(self.under_test, f"EXPLAIN {sql}", None, "main").rows for cell in row)
+        return " | ".join(
+            str(cell) for row in self._execute(self.under_test, f"EXPLAIN {sql}", None, "main").rows for cell in row
+        )
 
-    # --- the end --------------------------------------------------------------------------------------------------------
+    # --- the end ----------------------------------------------------------------------------------------------------
     def check(self, *tables, session="main"):
         assert not tables and session == "main", "all tables are compared, with their history"
         compare_schemas(self.server, self.engines)
@@ -120,7 +124,8 @@ def compare_schemas(server, schemas):
     first, second = schemas
     tables = tables_of(server, first)
     assert tables == tables_of(server, second) and tables, f"{server.name}: {tables}"
-    # CHECK TABLE takes entries of an indexed VIRTUAL column that are still to be purged for corruption, with every engine.
+    # CHECK TABLE takes entries of an indexed VIRTUAL column that are still to be purged for corruption, with every
+    # engine.
     server.query("SET GLOBAL innodb_max_purge_lag_wait = 0")
     for name, versioned in tables:
         mine, theirs = (whole_table(server, schema, name, versioned) for schema in schemas)

@@ -1,7 +1,7 @@
 """Random rounds of statements for servers that replicate, on a QUARRY schema and on its InnoDB twin.
 
-The tables are those whose rows somebody looks at on the way: history, triggers, stored columns, whole-value UNIQUE, partitions,
-no key. The statements depend on the seed alone. Thread-safety: externally synchronised.
+The tables are those whose rows somebody looks at on the way: history, triggers, stored columns, whole-value UNIQUE,
+partitions, no key. The statements depend on the seed alone. Thread-safety: externally synchronised.
 """
 
 import random
@@ -40,14 +40,14 @@ def definitions(engine, replica):
     if not replica:
         return
     yield (
-        "CREATE TABLE copy (what VARCHAR(9), id INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1, h CHAR(32), KEY (id)) "
-        f"ENGINE={engine}"
+        "CREATE TABLE copy (what VARCHAR(9), id INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1, h CHAR(32), KEY"
+        f" (id)) ENGINE={engine}"
     )
     for name in TRIGGERED:
         for event, row, other in (("INSERT", "NEW", "NEW"), ("UPDATE", "OLD", "NEW"), ("DELETE", "OLD", "OLD")):
             yield (
-                f"CREATE TRIGGER {name}_{event} AFTER {event} ON {name} FOR EACH ROW INSERT INTO copy VALUES ('{name}', "
-                f"{row}.id, {row}.b, {other}.v, MD5({other}.b))"
+                f"CREATE TRIGGER {name}_{event} AFTER {event} ON {name} FOR EACH ROW INSERT INTO copy VALUES ('{name}',"
+                f" {row}.id, {row}.b, {other}.v, MD5({other}.b))"
             )
 
 
@@ -97,7 +97,9 @@ class Rounds:
         if name != "nokey":
             kinds += [(self.replace, 2), (self.on_duplicate, 3), (self.select, 1)]
         if name == "moved":
-            kinds.append((lambda name: (f"UPDATE {name} SET id = id + 51 WHERE {where} AND id < 50 ORDER BY id", None), 2))
+            kinds.append(
+                (lambda name: (f"UPDATE {name} SET id = id + 51 WHERE {where} AND id < 50 ORDER BY id", None), 2)
+            )
         make = self.random.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
         return make(name)
 
@@ -127,7 +129,10 @@ class Rounds:
     def select(self, name):
         source = self.random.choice(("plain", "hist", "moved"))
         more = ", CONCAT('s', id)" if name == "uniq" else ""
-        sql = f"REPLACE INTO {name} ({self.columns(name)}) SELECT id + 20, n, b, v{more} FROM {source} ORDER BY id LIMIT 3"
+        sql = (
+            f"REPLACE INTO {name} ({self.columns(name)}) SELECT id + 20, n, b, v{more} FROM {source} ORDER BY id"
+            " LIMIT 3"
+        )
         return sql, None
 
 

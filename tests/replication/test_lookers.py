@@ -1,8 +1,8 @@
 """Appliers look at rows, too: triggers, columns and keys of the replica, and the log that it keeps itself.
 
-A primary and two replicas, one of which logs what it applies; random rounds of statements under each row image, with one applier
-and with four. After each round every table of every server equals its InnoDB twin there, and binary logs and relay logs are
-searched for heads. QUARRY_REPLICATION_SCALE makes the rounds longer.
+A primary and two replicas, one of which logs what it applies; random rounds of statements under each row image, with
+one applier and with four. After each round every table of every server equals its InnoDB twin there, and binary logs
+and relay logs are searched for heads. QUARRY_REPLICATION_SCALE makes the rounds longer.
 """
 
 import re
@@ -20,7 +20,7 @@ REPLICAS = {
     "silent": ["--slave-run-triggers-for-rbr=YES"],
     "logging": ["--slave-run-triggers-for-rbr=YES", *LOG_SLAVE_UPDATES],
 }
-ROUNDS, STATEMENTS = 2, 25
+STATEMENTS = 25
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +78,13 @@ def logs_of(fan):
     return logs
 
 
+@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.nightly)], ids=["short", "long"])
 @pytest.mark.parametrize("threads", [1, 4], ids=["one-applier", "four-appliers"])
 @pytest.mark.parametrize("image", IMAGES)
-def test_rounds(fan, image, threads):
+def test_rounds(fan, image, threads, count):
     pair, servers = fan(image, threads)
     rounds = Rounds(pair, f"{SEED}-{image}-{threads}")
-    for _ in range(ROUNDS * SCALE):
+    for _ in range(count * SCALE):
         rounds.run(STATEMENTS)
         servers.wait()
         compare_everywhere(pair, servers.servers, logs_of(servers))
@@ -102,7 +103,9 @@ def test_columns_of_the_replica_alone(fan, image):
     servers.wait()
     for replica in servers.replicas:
         for schema in pair.engines:
-            assert replica.query(f"SELECT len, LENGTH(b) FROM {schema}.uniq") == ((9000, 9000),), f"{replica.name} {schema}"
+            assert replica.query(f"SELECT len, LENGTH(b) FROM {schema}.uniq") == (
+                (9000, 9000),
+            ), f"{replica.name} {schema}"
             found = replica.query(f"SELECT len, h = MD5(b) FROM {schema}.keyed")
             assert found == ((9000, 1),), f"{replica.name} {schema}"
 
@@ -111,13 +114,16 @@ def test_columns_of_the_replica_alone(fan, image):
 def test_triggers_of_the_replica_alone(fan, image):
     pair, servers = fan(image, 0)
     for table in ("plain", "hist"):
-        pair.run(f"INSERT INTO {table} (id, n, b, v) VALUES (1, 0, REPEAT('a', 9000), 'v'), (2, 0, REPEAT('b', 8000), NULL)")
+        pair.run(
+            f"INSERT INTO {table} (id, n, b, v) VALUES (1, 0, REPEAT('a', 9000), 'v'), (2, 0, REPEAT('b', 8000), NULL)"
+        )
         pair.run(f"UPDATE {table} SET n = n + 1")
         pair.run(f"DELETE FROM {table}")
     servers.wait()
     for replica in servers.replicas:
         copies = [
-            replica.query(f"SELECT what, id, LENGTH(b), v, h FROM {schema}.copy ORDER BY 1, 2, 3, 4") for schema in pair.engines
+            replica.query(f"SELECT what, id, LENGTH(b), v, h FROM {schema}.copy ORDER BY 1, 2, 3, 4")
+            for schema in pair.engines
         ]
         assert copies[0] == copies[1] and len(copies[0]) == 14, f"{replica.name}: {copies}"
         # Of a BLOB that the event leaves out, the history row's trigger sees NULL, with every engine.

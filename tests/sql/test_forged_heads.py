@@ -1,8 +1,8 @@
 """Heads that somebody else made: a row into which another table's trailer was brought shows nothing of that table.
 
-Brought in by changing InnoDB's page (tests/harness/innodb_page.py): whatever the next trick is, its result is such a page. A
-statement that reads the row fails, and says no place, size or store; every other row and statement goes on; nothing that
-happens to the row changes the victim.
+Brought in by changing InnoDB's page (tests/harness/innodb_page.py): whatever the next trick is, its result is such a
+page. A statement that reads the row fails, and says no place, size or store; every other row and statement goes on;
+nothing that happens to the row changes the victim.
 """
 
 import re
@@ -43,7 +43,8 @@ def marker(row):
 
 @pytest.fixture(scope="module")
 def forged():
-    """app.thief, rows 1 to 4 and 21 to 24 of which hold forged heads; app.victim; app.other, which a dump comes to later."""
+    """app.thief, rows 1 to 4 and 21 to 24 of which hold forged heads; app.victim; app.witness, which a dump comes to
+    later."""
     server = Server("forged-heads", ["--innodb-fast-shutdown=0", *NO_BACKGROUND]).start()
     server.query("CREATE DATABASE app")
     for table in ("victim", "gone", "thief", "witness"):
@@ -54,7 +55,9 @@ def forged():
     rows = [row + more for row in KINDS for more in (0, CHANGED)]
     for row in rows:
         server.query("INSERT INTO app.thief VALUES (%s, %s, %s)", (row, row, marker(row)))
-    server.query("INSERT INTO app.thief VALUES (10, 10, %s), (11, 11, 'short'), (12, 12, NULL)", (payload("own", 9000),))
+    server.query(
+        "INSERT INTO app.thief VALUES (10, 10, %s), (11, 11, 'short'), (12, 12, NULL)", (payload("own", 9000),)
+    )
     server.stop()
     (victims, _), (gone,) = trailers(server, "victim"), trailers(server, "gone")
     forgeries = {1: victims, 2: gone, 3: make_trailer(), 4: other_index(victims)}
@@ -75,8 +78,8 @@ def other_index(trailer):
 def counters(server):
     """Of the victim's store."""
     found = server.query(
-        "SELECT extents, live_bytes, dead_bytes, real_bytes FROM information_schema.quarry_tables WHERE table_schema = 'app' "
-        "AND table_name = 'victim'"
+        "SELECT extents, live_bytes, dead_bytes, real_bytes FROM information_schema.quarry_tables WHERE table_schema ="
+        " 'app' AND table_name = 'victim'"
     )
     assert len(found) == 1
     return found
@@ -129,7 +132,11 @@ def test_all_else_can_be_read(forged):
 
 
 def test_whole_table_statements_fail_without_a_word_too_many(forged):
-    for sql in ("SELECT * FROM app.thief", "ALTER TABLE app.thief FORCE, ALGORITHM=COPY", "ALTER TABLE app.thief ENGINE=InnoDB"):
+    for sql in (
+        "SELECT * FROM app.thief",
+        "ALTER TABLE app.thief FORCE, ALGORITHM=COPY",
+        "ALTER TABLE app.thief ENGINE=InnoDB",
+    ):
         message = refused(forged, sql)
         assert "thief" in message and TELLING.search(message) is None, message
     verdict = forged.query("CHECK TABLE app.thief")

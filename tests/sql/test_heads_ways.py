@@ -1,7 +1,8 @@
 """Bytes that end like a head, a user's own, through every way in which bytes reach InnoDB's rows past the handler.
 
-Each is compared with an InnoDB twin, after a restart of the tables, too (FLUSH TABLES), and changed and deleted in the end. And
-stores that follow their tables: what a table's heads say stays its own through DDL that gives the rows to another table.
+Each is compared with an InnoDB twin, after a restart of the tables, too (FLUSH TABLES), and changed and deleted in
+the end. And stores that follow their tables: what a table's heads say stays its own through DDL that gives the rows
+to another table.
 """
 
 import itertools
@@ -41,7 +42,9 @@ def look(twin, table="t", column="b"):
     """All that is there; then changed and deleted."""
     for _ in range(2):
         twin.run(f"SELECT * FROM {table} ORDER BY id")
-        twin.run(f"SELECT id, HEX(RIGHT({column}, 70)), LENGTH({column}) FROM {table} WHERE {column} IS NOT NULL ORDER BY id")
+        twin.run(
+            f"SELECT id, HEX(RIGHT({column}, 70)), LENGTH({column}) FROM {table} WHERE {column} IS NOT NULL ORDER BY id"
+        )
         twin.run(f"FLUSH TABLES {table}")
     twin.run(f"UPDATE {table} SET n = n + 1")
     twin.run(f"UPDATE {table} SET {column} = CONCAT('x', {column}) WHERE id = 2")
@@ -125,7 +128,16 @@ def test_defaults_for_what_was_null(twin):
 # --- types ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("algorithm", ["INSTANT", "INPLACE", "COPY"])
 @pytest.mark.parametrize(
-    "old", ["VARBINARY(100)", "VARBINARY(9100)", "TINYBLOB", "BLOB", "MEDIUMBLOB", "BLOB COMPRESSED", "VARBINARY(300) COMPRESSED"]
+    "old",
+    [
+        "VARBINARY(100)",
+        "VARBINARY(9100)",
+        "TINYBLOB",
+        "BLOB",
+        "MEDIUMBLOB",
+        "BLOB COMPRESSED",
+        "VARBINARY(300) COMPRESSED",
+    ],
 )
 def test_types_that_grow(twin, old, algorithm):
     """From types that Quarry does not manage, or with other limits."""
@@ -151,15 +163,23 @@ def test_from_other_engines_and_back(twin):
 def test_generated_columns(twin):
     """InnoDB stores what they come to: a STORED one, and the entries of an indexed VIRTUAL one."""
     twin.run(
-        f"CREATE TABLE t ({BASE}, s LONGBLOB AS (CONCAT(b, {literal(OWN_TRAILER)})) STORED, w LONGBLOB AS (CONCAT(LEFT(b, 10), "
-        f"{literal(OWN_TRAILER)})) VIRTUAL, KEY (w(30))) ENGINE={{e}}"
+        f"CREATE TABLE t ({BASE}, s LONGBLOB AS (CONCAT(b, {literal(OWN_TRAILER)})) STORED, w LONGBLOB AS"
+        f" (CONCAT(LEFT(b, 10), {literal(OWN_TRAILER)})) VIRTUAL, KEY (w(30))) ENGINE={{e}}"
     )
     insert(twin, "t", "id, n, b", [(i, i, value(i)) for i in range(9)])
     twin.run("SELECT id FROM t FORCE INDEX (w) WHERE w >= 's' ORDER BY id")
     look(twin)
     for algorithm in ("COPY", "INPLACE"):
-        alter(twin, f"ALTER TABLE t ADD COLUMN g{algorithm} LONGBLOB AS (CONCAT(n, {literal(OWN_TRAILER)})) STORED", algorithm)
-        alter(twin, f"ALTER TABLE t ADD COLUMN h{algorithm} LONGBLOB AS (CONCAT(n, {literal(OWN_TRAILER)})) VIRTUAL", algorithm)
+        alter(
+            twin,
+            f"ALTER TABLE t ADD COLUMN g{algorithm} LONGBLOB AS (CONCAT(n, {literal(OWN_TRAILER)})) STORED",
+            algorithm,
+        )
+        alter(
+            twin,
+            f"ALTER TABLE t ADD COLUMN h{algorithm} LONGBLOB AS (CONCAT(n, {literal(OWN_TRAILER)})) VIRTUAL",
+            algorithm,
+        )
         alter(twin, f"ALTER TABLE t ADD KEY (h{algorithm}(40))", algorithm)
     look(twin)
 
@@ -192,8 +212,8 @@ def test_row_events_into_another_type(make_pair):
 # --- other tables' rows ---------------------------------------------------------------------------------------------
 def fill_partitions(twin):
     twin.run(
-        f"CREATE TABLE p ({BASE}) ENGINE={{e}} PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES "
-        "LESS THAN (20), PARTITION p2 VALUES LESS THAN MAXVALUE)"
+        f"CREATE TABLE p ({BASE}) ENGINE={{e}} PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION"
+        " p1 VALUES LESS THAN (20), PARTITION p2 VALUES LESS THAN MAXVALUE)"
     )
     insert(twin, "p", "id, n, b", [(i, i, value(i)) for i in range(30)])
 
@@ -204,11 +224,18 @@ def test_partitions_that_change_places(twin):
     fill(twin)
     for _ in range(2):
         twin.run("ALTER TABLE p EXCHANGE PARTITION p0 WITH TABLE t")
-        twin.all("SELECT * FROM p ORDER BY id", "SELECT * FROM t ORDER BY id", "UPDATE p SET n = n + 1", "FLUSH TABLES p, t")
+        twin.all(
+            "SELECT * FROM p ORDER BY id", "SELECT * FROM t ORDER BY id", "UPDATE p SET n = n + 1", "FLUSH TABLES p, t"
+        )
         twin.run("DELETE FROM t WHERE id = 4")
     twin.run("ALTER TABLE p CONVERT PARTITION p1 TO TABLE q")
-    twin.all("SELECT * FROM q ORDER BY id", "UPDATE q SET b = CONCAT('q', b) WHERE id < 14", "DELETE FROM q WHERE id = 18")
-    twin.run("ALTER TABLE p REORGANIZE PARTITION p2 INTO (PARTITION p1b VALUES LESS THAN (25), PARTITION p2 VALUES LESS THAN MAXVALUE)")
+    twin.all(
+        "SELECT * FROM q ORDER BY id", "UPDATE q SET b = CONCAT('q', b) WHERE id < 14", "DELETE FROM q WHERE id = 18"
+    )
+    twin.run(
+        "ALTER TABLE p REORGANIZE PARTITION p2 INTO (PARTITION p1b VALUES LESS THAN (25), PARTITION p2 VALUES LESS THAN"
+        " MAXVALUE)"
+    )
     twin.check()
     twin.run("ALTER TABLE q DROP COLUMN n")
     twin.run("ALTER TABLE q ADD COLUMN n INT AFTER id")
@@ -237,7 +264,12 @@ def test_stores_follow_their_tables(twin):
         "ALTER TABLE p COALESCE PARTITION 1",
     ):
         twin.run(sql, compare=False)
-        twin.all("SELECT * FROM t ORDER BY id", "SELECT * FROM p ORDER BY id", "UPDATE t SET n = n + 1", "UPDATE p SET n = n + 1")
+        twin.all(
+            "SELECT * FROM t ORDER BY id",
+            "SELECT * FROM p ORDER BY id",
+            "UPDATE t SET n = n + 1",
+            "UPDATE p SET n = n + 1",
+        )
     twin.all("TRUNCATE TABLE t", "INSERT INTO t (id, n, b) SELECT id, n, b FROM p", "SELECT * FROM t ORDER BY id")
     twin.check()
 
@@ -265,7 +297,10 @@ def test_temporary_tables(twin):
 
 # --- restores -------------------------------------------------------------------------------------------------------
 def test_dumps(twin):
-    twin.run(f"CREATE TABLE t ({BASE}, v LONGTEXT CHARACTER SET latin1, x VARBINARY(100) DEFAULT {literal(OWN_TRAILER)}) ENGINE={{e}}")
+    twin.run(
+        f"CREATE TABLE t ({BASE}, v LONGTEXT CHARACTER SET latin1, x VARBINARY(100) DEFAULT {literal(OWN_TRAILER)})"
+        " ENGINE={e}"
+    )
     insert(twin, "t", "id, n, b, v", [(i, i, raw, raw) for i, raw in enumerate(OWN.values())])
     insert(twin, "t", "id, n, b, v", [(i + 10, i, value(i), words(i)) for i in range(9)])
     server = twin.server
@@ -278,7 +313,12 @@ def test_dumps(twin):
                 server.client_tool("mariadb", "--max-allowed-packet=1G", "--binary-mode", schema, stdin=stream)
             path.unlink()
         twin.check()
-    assert server.query(f"SELECT engine FROM information_schema.tables WHERE table_schema = '{twin.under_test}'")[0][0].upper() == ENGINE.upper()
+    assert (
+        server.query(f"SELECT engine FROM information_schema.tables WHERE table_schema = '{twin.under_test}'")[0][
+            0
+        ].upper()
+        == ENGINE.upper()
+    )
     look(twin)
 
 

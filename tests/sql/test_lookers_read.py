@@ -1,8 +1,8 @@
 """Who reads rows, and keeps them: a row that was handed out stays as it was until the server asks for another.
 
-The server keeps pointers into rows while it reads on in other tables, hands one row out more than once (a join that fetches
-by sorted keys), copies rows into buffers and fetches them again by row id. Each way is asked of a QUARRY table and of its InnoDB
-twin; the plans are looked at, so that each way is really taken.
+The server keeps pointers into rows while it reads on in other tables, hands one row out more than once (a join that
+fetches by sorted keys), copies rows into buffers and fetches them again by row id. Each way is asked of a QUARRY
+table and of its InnoDB twin; the plans are looked at, so that each way is really taken.
 """
 
 import itertools
@@ -16,8 +16,8 @@ LEVELS = range(1, 9)
 SORTED_KEYS = "mrr=on,mrr_sort_keys=on,mrr_cost_based=off"
 SORTED_ROWIDS = "mrr=on,mrr_sort_keys=off,mrr_cost_based=off"
 TABLE = (
-    "CREATE TABLE {name} (id INT PRIMARY KEY, k INT, m INT, s VARCHAR(30), b LONGBLOB, v LONGTEXT CHARACTER SET latin1, "
-    "KEY k (k), KEY m (m, s), KEY b (b(20))) ENGINE={{e}} {partition}"
+    "CREATE TABLE {name} (id INT PRIMARY KEY, k INT, m INT, s VARCHAR(30), b LONGBLOB, v LONGTEXT CHARACTER SET latin1,"
+    " KEY k (k), KEY m (m, s), KEY b (b(20))) ENGINE={{e}} {partition}"
 )
 COLUMNS = "LENGTH({t}.b), MD5({t}.b), LEFT({t}.v, 20), MD5({t}.v)"
 
@@ -29,7 +29,8 @@ def fill(pair, name="t", rows=ROWS, partition=""):
 
 @pytest.fixture(scope="module")
 def tables(logged_server, restored_server):
-    """Read by most tests, changed by none. t; u, with fewer rows; p, in partitions; o, whose rows name each of t's once, twice and three times."""
+    """Read by most tests, changed by none. t; u, with fewer rows; p, in partitions; o, whose rows name each of t's
+    once, twice and three times."""
     pair = LoggedPair(logged_server, restored_server, "lookers_read")
     fill(pair)
     fill(pair, "u", 12)
@@ -85,7 +86,9 @@ def test_joins(reads, level, table):
     reads.run(f"SET join_cache_level = {level}")
     columns = COLUMNS.format(t=table)
     for switches, buffer_size in itertools.product((SORTED_KEYS, SORTED_ROWIDS, "join_cache_bka=off"), (2048, 1 << 18)):
-        reads.run(f"SET optimizer_switch = 'default', optimizer_switch = '{switches}', join_buffer_size = {buffer_size}")
+        reads.run(
+            f"SET optimizer_switch = 'default', optimizer_switch = '{switches}', join_buffer_size = {buffer_size}"
+        )
         for join in JOINS:
             plans.run(f"SELECT o.n, {table}.id, {columns} {join.format(t=table)}")
     if level in (5, 6):
@@ -102,10 +105,14 @@ def test_joins(reads, level, table):
 def test_joins_of_three_tables_and_by_value(reads, level):
     reads.run(f"SET join_cache_level = {level}, optimizer_switch = '{SORTED_KEYS}', join_buffer_size = 4096")
     for sql in (
-        "SELECT o.n, t.id, MD5(t.b), u.id, MD5(u.v), LENGTH(u.b) FROM o STRAIGHT_JOIN t ON t.id = o.ref STRAIGHT_JOIN u "
-        "ON u.id = t.k",
-        "SELECT o.n, t.id, MD5(t.b), u.id, MD5(u.v) FROM o STRAIGHT_JOIN t FORCE INDEX (k) ON t.k = o.k STRAIGHT_JOIN u "
-        "FORCE INDEX (k) ON u.k = t.k WHERE o.n < 9",
+        (
+            "SELECT o.n, t.id, MD5(t.b), u.id, MD5(u.v), LENGTH(u.b) FROM o STRAIGHT_JOIN t ON t.id = o.ref"
+            " STRAIGHT_JOIN u ON u.id = t.k"
+        ),
+        (
+            "SELECT o.n, t.id, MD5(t.b), u.id, MD5(u.v) FROM o STRAIGHT_JOIN t FORCE INDEX (k) ON t.k = o.k"
+            " STRAIGHT_JOIN u FORCE INDEX (k) ON u.k = t.k WHERE o.n < 9"
+        ),
         "SELECT o.n, t.b, u.v FROM o STRAIGHT_JOIN t ON t.id = o.ref LEFT JOIN u ON u.id = t.m WHERE o.n < 12",
         "SELECT u.id, t.id, MD5(t.v) FROM u STRAIGHT_JOIN t FORCE INDEX (b) ON t.b = u.b",
         "SELECT t.id, u.id FROM u STRAIGHT_JOIN t ON t.v = u.v AND t.b <=> u.b",
@@ -128,8 +135,8 @@ def test_rows_of_a_join_are_stored_as_they_are(make_pair, level):
     pair.all(
         f"CREATE TABLE made ENGINE={{e}} {select}",
         f"INSERT INTO made {select.replace('PRIMARY', 'k').replace('t.id = ', 't.k = ')} WHERE o.n < 20",
-        "CREATE TABLE counted ENGINE={e} SELECT t.k, MAX(t.b) AS b, MIN(t.v) AS v FROM o STRAIGHT_JOIN t ON t.id = o.ref "
-        "GROUP BY t.k",
+        "CREATE TABLE counted ENGINE={e} SELECT t.k, MAX(t.b) AS b, MIN(t.v) AS v FROM o STRAIGHT_JOIN t ON t.id ="
+        " o.ref GROUP BY t.k",
         "UPDATE o STRAIGHT_JOIN t ON t.id = o.ref SET t.m = o.n, t.v = CONCAT(LEFT(t.v, 1000), 'x') WHERE o.n % 3 = 0",
         "DELETE t FROM o STRAIGHT_JOIN t ON t.id = o.ref WHERE o.n % 21 = 1 AND LENGTH(t.v) > 0",
     )
@@ -170,9 +177,12 @@ def test_index_merges(reads):
 def test_rowid_filters(make_pair):
     pair = make_pair()
     pair.run(
-        "CREATE TABLE f (id INT PRIMARY KEY, a INT, c INT, n INT, b LONGBLOB INVISIBLE, v LONGTEXT, KEY (a), KEY (c)) ENGINE={e}"
+        "CREATE TABLE f (id INT PRIMARY KEY, a INT, c INT, n INT, b LONGBLOB INVISIBLE, v LONGTEXT, KEY (a), KEY (c))"
+        " ENGINE={e}"
     )
-    pair.run("INSERT INTO f (id, a, c, n, v) SELECT seq, seq % 40, seq, seq % 3, REPEAT('v', seq % 100) FROM seq_1_to_4000")
+    pair.run(
+        "INSERT INTO f (id, a, c, n, v) SELECT seq, seq % 40, seq, seq % 3, REPEAT('v', seq % 100) FROM seq_1_to_4000"
+    )
     pair.run("UPDATE f SET b = REPEAT('b', 5000) WHERE c < 250")
     pair.run("ANALYZE TABLE f", compare=False)
     pair.run("SET optimizer_switch = 'rowid_filter=on'")
@@ -219,7 +229,10 @@ def test_window_functions(reads):
         f"SELECT id, LAG(b) {over} FROM t WHERE id < 20",
         f"SELECT id, MD5(FIRST_VALUE(b) {over}), MD5(NTH_VALUE(v, 2) {over}) FROM t",
         "SELECT id, SUM(LENGTH(b)) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) FROM t",
-        "SELECT id, MD5(LAST_VALUE(v) OVER (PARTITION BY m ORDER BY id ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING)) FROM t",
+        (
+            "SELECT id, MD5(LAST_VALUE(v) OVER (PARTITION BY m ORDER BY id ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING))"
+            " FROM t"
+        ),
         "SELECT id, ROW_NUMBER() OVER (ORDER BY v, id), RANK() OVER (ORDER BY LEFT(b, 30)) FROM t",
         "SELECT o.n, MD5(LAG(t.b) OVER (ORDER BY o.n, t.id)) FROM o JOIN t ON t.id = o.ref",
         "SELECT k, MAX(LENGTH(b)), MD5(FIRST_VALUE(MAX(v)) OVER (ORDER BY k)) FROM t GROUP BY k",
@@ -274,10 +287,14 @@ def test_derived_tables_and_views(reads, merge):
             "SELECT d.id, MD5(d.b), o.n FROM (SELECT id, b, k FROM t WHERE v > 'a') d JOIN o ON o.ref = d.id",
             "SELECT o.n, MD5(d.v) FROM o LEFT JOIN (SELECT id, v FROM t WHERE LENGTH(b) > 60) d ON d.id = o.ref",
             "SELECT d.k, MD5(d.top), t.id FROM (SELECT k, MAX(v) AS top FROM t GROUP BY k) d JOIN t ON t.v = d.top",
-            "WITH c AS (SELECT id, b, v FROM t WHERE k < 5) SELECT a.id, MD5(a.b), MD5(e.v) FROM c a JOIN c e ON "
-            "e.id = a.id + 1",
-            "WITH RECURSIVE c AS (SELECT id, b FROM t WHERE id = 1 UNION ALL SELECT t.id, t.b FROM c JOIN t ON t.id = "
-            "c.id + 3) SELECT id, MD5(b) FROM c",
+            (
+                "WITH c AS (SELECT id, b, v FROM t WHERE k < 5) SELECT a.id, MD5(a.b), MD5(e.v) FROM c a JOIN c e ON "
+                "e.id = a.id + 1"
+            ),
+            (
+                "WITH RECURSIVE c AS (SELECT id, b FROM t WHERE id = 1 UNION ALL SELECT t.id, t.b FROM c JOIN t ON t.id"
+                " = c.id + 3) SELECT id, MD5(b) FROM c"
+            ),
             "SELECT u.id, MD5(d.m) FROM u JOIN (SELECT k, MAX(v) AS m FROM t GROUP BY k) d ON d.k = u.k WHERE u.id < 5",
         ):
             plans.run(sql)
@@ -345,9 +362,11 @@ def test_cursors(make_pair):
     """A cursor that stays open while its table, and others, change."""
     pair = make_pair()
     fill(pair)
-    pair.run("CREATE TABLE log (seq INT PRIMARY KEY AUTO_INCREMENT, id INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1) ENGINE={e}")
     pair.run(
-        """CREATE PROCEDURE walk(low INT) BEGIN
+        "CREATE TABLE log (seq INT PRIMARY KEY AUTO_INCREMENT, id INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1)"
+        " ENGINE={e}"
+    )
+    pair.run("""CREATE PROCEDURE walk(low INT) BEGIN
         DECLARE done INT DEFAULT 0; DECLARE i INT; DECLARE x LONGBLOB; DECLARE y LONGTEXT CHARACTER SET latin1;
         DECLARE c CURSOR FOR SELECT id, b, v FROM t WHERE k >= low ORDER BY id;
         DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = 1;
@@ -358,10 +377,11 @@ def test_cursors(make_pair):
           UPDATE t SET m = m + 1, b = 'changed' WHERE id = i + 1;
           INSERT INTO log (id, b, v) VALUES (i, x, y);
         END LOOP;
-        CLOSE c; END"""
-    )
+        CLOSE c; END""")
     pair.run("CALL walk(2)")
-    pair.run("BEGIN NOT ATOMIC FOR r IN (SELECT id, b, v FROM t WHERE k < 4 ORDER BY id) DO INSERT INTO log (id, b, v) "
-             "VALUES (r.id, r.b, r.v); END FOR; END")
+    pair.run(
+        "BEGIN NOT ATOMIC FOR r IN (SELECT id, b, v FROM t WHERE k < 4 ORDER BY id) DO INSERT INTO log (id, b, v) "
+        "VALUES (r.id, r.b, r.v); END FOR; END"
+    )
     assert pair.value("SELECT COUNT(*) FROM log") > 30
     pair.finish()

@@ -1,7 +1,8 @@
-"""Who looks at a row that is written: the binary log, history, triggers, generated columns, checks, unique hashes, periods.
+"""Who looks at a row that is written: the binary log, history, triggers, generated columns, checks, unique hashes,
+periods.
 
-Each statement goes to a QUARRY table and to its InnoDB twin, under each row image; then everything is compared here and in a
-server that is restored from the logs, and the logs are searched for heads (tests/harness/lookers.py).
+Each statement goes to a QUARRY table and to its InnoDB twin, under each row image; then everything is compared here
+and in a server that is restored from the logs, and the logs are searched for heads (tests/harness/lookers.py).
 """
 
 import pytest
@@ -49,8 +50,8 @@ def put(pair, table="t"):
     pair.run(f"INSERT INTO {table} {names} SELECT id + 100, n, b, v FROM {table} WHERE id < 12 ORDER BY id")
     pair.run(f"REPLACE INTO {table} {names} SELECT id + 100, n + 1, b, v FROM {table} WHERE id IN (4, 8) ORDER BY id")
     pair.run(
-        f"INSERT INTO {table} {names} SELECT id, n, b, v FROM {table} o WHERE o.id > 100 ORDER BY o.id ON DUPLICATE KEY UPDATE "
-        f"n = {table}.n + 1"
+        f"INSERT INTO {table} {names} SELECT id, n, b, v FROM {table} o WHERE o.id > 100 ORDER BY o.id ON DUPLICATE KEY"
+        f" UPDATE n = {table}.n + 1"
     )
 
 
@@ -71,7 +72,10 @@ def join(pair, table="t"):
 # --- plain tables and row images ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("key", ["key", "no key"])
 def test_row_images(pair, key):
-    pair.run(f"CREATE TABLE t ({PLAIN if key == 'key' else PLAIN.replace(' PRIMARY KEY', '')}, KEY (n), KEY (v(10))) ENGINE={{e}}")
+    pair.run(
+        f"CREATE TABLE t ({PLAIN if key == 'key' else PLAIN.replace(' PRIMARY KEY', '')}, KEY (n), KEY (v(10)))"
+        " ENGINE={e}"
+    )
     fill(pair)
     change(pair)
     if key == "key":
@@ -141,15 +145,20 @@ def test_system_versioning(pair):
     join(pair)
     pair.run("SELECT id, MD5(b), MD5(v) FROM t FOR SYSTEM_TIME AS OF TIMESTAMP'2020-09-13 12:27:05' ORDER BY id")
     pair.run("DELETE FROM t")
-    pair.run("INSERT INTO t (id, n, b, v) SELECT id, n, b, v FROM t FOR SYSTEM_TIME ALL WHERE id < 9 GROUP BY id", error="any", compare=False)
+    pair.run(
+        "INSERT INTO t (id, n, b, v) SELECT id, n, b, v FROM t FOR SYSTEM_TIME ALL WHERE id < 9 GROUP BY id",
+        error="any",
+        compare=False,
+    )
     pair.finish()
 
 
 def test_versioned_columns_and_explicit_periods(pair):
     """Columns of which no history is kept; periods that the table names itself."""
     pair.run(
-        f"CREATE TABLE t ({PLAIN}, w LONGBLOB WITHOUT SYSTEM VERSIONING, s TIMESTAMP(6) GENERATED ALWAYS AS ROW START, e "
-        "TIMESTAMP(6) GENERATED ALWAYS AS ROW END INVISIBLE, PERIOD FOR SYSTEM_TIME (s, e)) ENGINE={e} WITH SYSTEM VERSIONING"
+        f"CREATE TABLE t ({PLAIN}, w LONGBLOB WITHOUT SYSTEM VERSIONING, s TIMESTAMP(6) GENERATED ALWAYS AS ROW START,"
+        " e TIMESTAMP(6) GENERATED ALWAYS AS ROW END INVISIBLE, PERIOD FOR SYSTEM_TIME (s, e)) ENGINE={e} WITH"
+        " SYSTEM VERSIONING"
     )
     fill(pair, "id, n, b, v, w", lambda i: (value(i + 5),))
     change(pair)
@@ -159,7 +168,9 @@ def test_versioned_columns_and_explicit_periods(pair):
     pair.finish()
 
 
-@pytest.mark.parametrize("rule", ["LIMIT 20", "INTERVAL 60 SECOND STARTS TIMESTAMP'2020-09-13 12:26:40'"], ids=["limit", "interval"])
+@pytest.mark.parametrize(
+    "rule", ["LIMIT 20", "INTERVAL 60 SECOND STARTS TIMESTAMP'2020-09-13 12:26:40'"], ids=["limit", "interval"]
+)
 def test_partitions_by_system_time(pair, rule):
     """History goes to another partition than the current rows: to a handler that has read nothing."""
     pair.run("SET time_zone = '+00:00'")
@@ -181,8 +192,9 @@ def test_cascades_into_versioned_tables(pair):
     pair.run("CREATE TABLE p (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}")
     for name, action in (("c", "CASCADE"), ("d", "SET NULL")):
         pair.run(
-            f"CREATE TABLE {name} (id INT PRIMARY KEY, p INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1, KEY (p), KEY (v(12)), "
-            f"FOREIGN KEY (p) REFERENCES p (id) ON DELETE {action} ON UPDATE CASCADE) ENGINE={{e}} WITH SYSTEM VERSIONING"
+            f"CREATE TABLE {name} (id INT PRIMARY KEY, p INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1, KEY (p), KEY"
+            f" (v(12)), FOREIGN KEY (p) REFERENCES p (id) ON DELETE {action} ON UPDATE CASCADE) ENGINE={{e}} WITH"
+            " SYSTEM VERSIONING"
         )
     for i in range(6):
         pair.run("INSERT INTO p VALUES (%s, %s)", (i, value(i)))
@@ -198,7 +210,10 @@ def test_cascades_into_versioned_tables(pair):
     )
     for name in ("c", "d"):
         pair.run(f"SELECT id, p, b, v FROM {name} FOR SYSTEM_TIME ALL ORDER BY id, p, row_end")
-        pair.run(f"SELECT id, LENGTH(v) FROM {name} FOR SYSTEM_TIME ALL FORCE INDEX (v) WHERE v > 'a' ORDER BY id, v, row_end")
+        pair.run(
+            f"SELECT id, LENGTH(v) FROM {name} FOR SYSTEM_TIME ALL FORCE INDEX (v) WHERE v > 'a' ORDER BY id, v,"
+            " row_end"
+        )
     pair.finish()
 
 
@@ -219,14 +234,15 @@ def test_history_keeps_its_values_when_rows_go(make_pair):
 def test_portions_of_a_period(pair, versioned):
     """FOR PORTION OF: the server inserts what is left of a row before and behind the portion, values and all."""
     pair.run(
-        "CREATE TABLE t (id INT, n INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1, x DATE, y DATE, PERIOD FOR p (x, y), "
-        f"UNIQUE (id, p WITHOUT OVERLAPS)) ENGINE={{e}} {versioned}"
+        "CREATE TABLE t (id INT, n INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1, x DATE, y DATE, PERIOD FOR p (x,"
+        f" y), UNIQUE (id, p WITHOUT OVERLAPS)) ENGINE={{e}} {versioned}"
     )
     fill(pair, "id, n, b, v, x, y", lambda i: ("2000-01-01", "2010-01-01"))
     pair.run("INSERT INTO t VALUES (1, 1, 'b', 'v', '2005-01-01', '2006-01-01')", error=1062)
     pair.all(
         "UPDATE t FOR PORTION OF p FROM '2002-01-01' TO '2004-01-01' SET n = n + 10 WHERE id < 10",
-        "UPDATE t FOR PORTION OF p FROM '2003-01-01' TO '2020-01-01' SET v = CONCAT(LEFT(v, 50), 'later') WHERE id IN (1, 3, 12)",
+        "UPDATE t FOR PORTION OF p FROM '2003-01-01' TO '2020-01-01' SET v = CONCAT(LEFT(v, 50), 'later') WHERE id IN"
+        " (1, 3, 12)",
         "DELETE FROM t FOR PORTION OF p FROM '2006-01-01' TO '2007-01-01' WHERE id > 5",
         "DELETE FROM t FOR PORTION OF p FROM '1990-01-01' TO '2001-01-01' WHERE id < 4",
         "UPDATE t SET n = 77 WHERE id = 8",
@@ -242,8 +258,8 @@ def test_triggers(pair):
     """OLD and NEW of columns that the statement does not name."""
     pair.run(f"CREATE TABLE t ({PLAIN}, w INT DEFAULT 0) ENGINE={{e}}")
     pair.run(
-        "CREATE TABLE log (seq INT PRIMARY KEY AUTO_INCREMENT, what VARCHAR(4), id INT, b LONGBLOB, v LONGTEXT CHARACTER SET latin1, "
-        "h CHAR(32)) ENGINE={e}"
+        "CREATE TABLE log (seq INT PRIMARY KEY AUTO_INCREMENT, what VARCHAR(4), id INT, b LONGBLOB, v LONGTEXT"
+        " CHARACTER SET latin1, h CHAR(32)) ENGINE={e}"
     )
     for name, when, event, row, other in (
         ("ai", "AFTER", "INSERT", "NEW", "NEW"),
@@ -253,10 +269,12 @@ def test_triggers(pair):
         ("ad", "AFTER", "DELETE", "OLD", "OLD"),
     ):
         pair.run(
-            f"CREATE TRIGGER {name} {when} {event} ON t FOR EACH ROW INSERT INTO log (what, id, b, v, h) VALUES ('{name}', "
-            f"{row}.id, {row}.b, {other}.v, MD5({other}.b))"
+            f"CREATE TRIGGER {name} {when} {event} ON t FOR EACH ROW INSERT INTO log (what, id, b, v, h) VALUES"
+            f" ('{name}', {row}.id, {row}.b, {other}.v, MD5({other}.b))"
         )
-    pair.run("CREATE TRIGGER bu2 BEFORE UPDATE ON t FOR EACH ROW FOLLOWS bu SET NEW.w = LENGTH(OLD.b) % 1000 + LENGTH(NEW.v)")
+    pair.run(
+        "CREATE TRIGGER bu2 BEFORE UPDATE ON t FOR EACH ROW FOLLOWS bu SET NEW.w = LENGTH(OLD.b) % 1000 + LENGTH(NEW.v)"
+    )
     fill(pair)
     change(pair)
     put(pair)
@@ -266,9 +284,13 @@ def test_triggers(pair):
 
 def test_triggers_of_versioned_tables(pair):
     pair.run(f"CREATE TABLE t ({PLAIN}) ENGINE={{e}} WITH SYSTEM VERSIONING")
-    pair.run("CREATE TABLE log (seq INT PRIMARY KEY AUTO_INCREMENT, id INT, b LONGBLOB) ENGINE={e} WITH SYSTEM VERSIONING")
+    pair.run(
+        "CREATE TABLE log (seq INT PRIMARY KEY AUTO_INCREMENT, id INT, b LONGBLOB) ENGINE={e} WITH SYSTEM VERSIONING"
+    )
     for event in ("UPDATE", "DELETE"):
-        pair.run(f"CREATE TRIGGER a{event} AFTER {event} ON t FOR EACH ROW INSERT INTO log (id, b) VALUES (OLD.id, OLD.b)")
+        pair.run(
+            f"CREATE TRIGGER a{event} AFTER {event} ON t FOR EACH ROW INSERT INTO log (id, b) VALUES (OLD.id, OLD.b)"
+        )
     pair.run("CREATE TRIGGER b BEFORE UPDATE ON t FOR EACH ROW SET NEW.v = CONCAT(LEFT(OLD.v, 200), LENGTH(OLD.b))")
     fill(pair)
     change(pair)
@@ -279,8 +301,10 @@ def test_triggers_of_versioned_tables(pair):
 def test_a_trigger_that_changes_the_row_it_came_from(pair):
     """BEFORE triggers that set, keep and copy values between columns."""
     pair.run(f"CREATE TABLE t ({PLAIN}) ENGINE={{e}}")
-    pair.run("CREATE TRIGGER b BEFORE UPDATE ON t FOR EACH ROW BEGIN IF NEW.n % 2 = 0 THEN SET NEW.b = OLD.v; ELSE SET NEW.v = OLD.v, "
-             "NEW.b = NEW.b; END IF; END")
+    pair.run(
+        "CREATE TRIGGER b BEFORE UPDATE ON t FOR EACH ROW BEGIN IF NEW.n % 2 = 0 THEN SET NEW.b = OLD.v; ELSE SET NEW.v"
+        " = OLD.v, NEW.b = NEW.b; END IF; END"
+    )
     fill(pair)
     change(pair)
     put(pair)
@@ -292,9 +316,9 @@ def test_a_trigger_that_changes_the_row_it_came_from(pair):
 def test_generated_columns(pair, versioned):
     """STORED and indexed VIRTUAL ones over values that the statement does not name."""
     pair.run(
-        f"CREATE TABLE t ({PLAIN}, len INT AS (LENGTH(b)) STORED, h CHAR(32) AS (MD5(v)) STORED, both_ INT AS (LENGTH(b) + n) STORED, "
-        f"head VARCHAR(20) CHARACTER SET latin1 AS (LEFT(v, 20)) VIRTUAL, size INT AS (LENGTH(v)) VIRTUAL, KEY (head), KEY (size), "
-        f"KEY (len)) ENGINE={{e}} {versioned}"
+        f"CREATE TABLE t ({PLAIN}, len INT AS (LENGTH(b)) STORED, h CHAR(32) AS (MD5(v)) STORED, both_ INT AS"
+        " (LENGTH(b) + n) STORED, head VARCHAR(20) CHARACTER SET latin1 AS (LEFT(v, 20)) VIRTUAL, size INT AS"
+        f" (LENGTH(v)) VIRTUAL, KEY (head), KEY (size), KEY (len)) ENGINE={{e}} {versioned}"
     )
     fill(pair)
     change(pair)
@@ -323,8 +347,13 @@ def test_unique_over_a_whole_value(pair):
     pair.run("UPDATE IGNORE t SET u = %s, n = 9 WHERE id IN (6, 7)", (taken,))
     change(pair)
     pair.run("REPLACE INTO t VALUES (51, 1, 'b', 'v', %s)", (b"11" + value(11),))
-    pair.run("INSERT INTO t VALUES (52, 1, 'b', 'v', %s) ON DUPLICATE KEY UPDATE n = n + 50", (b"13" + (value(13) or b""),))
-    pair.run("INSERT INTO t VALUES (53, 1, 'b', 'v', %s) ON DUPLICATE KEY UPDATE b = VALUES(b), u = CONCAT(u, 'x')", (b"16" + value(16),))
+    pair.run(
+        "INSERT INTO t VALUES (52, 1, 'b', 'v', %s) ON DUPLICATE KEY UPDATE n = n + 50", (b"13" + (value(13) or b""),)
+    )
+    pair.run(
+        "INSERT INTO t VALUES (53, 1, 'b', 'v', %s) ON DUPLICATE KEY UPDATE b = VALUES(b), u = CONCAT(u, 'x')",
+        (b"16" + value(16),),
+    )
     pair.run("UPDATE t SET u = CONCAT(u, 'y') WHERE n > 1")
     pair.finish()
 
@@ -332,8 +361,9 @@ def test_unique_over_a_whole_value(pair):
 def test_checks(pair):
     """A CHECK over a value, when another column is changed."""
     pair.run(
-        f"CREATE TABLE t ({PLAIN}, m INT DEFAULT 1, CONSTRAINT c1 CHECK (b IS NULL OR LENGTH(b) <> 64 OR n < 1000 AND m < 100), "
-        "CONSTRAINT c2 CHECK (MD5(v) <> MD5(CONCAT(b, 'x'))), CONSTRAINT c3 CHECK (LENGTH(v) + n < 200000)) ENGINE={e}"
+        f"CREATE TABLE t ({PLAIN}, m INT DEFAULT 1, CONSTRAINT c1 CHECK (b IS NULL OR LENGTH(b) <> 64 OR n < 1000 AND m"
+        " < 100), CONSTRAINT c2 CHECK (MD5(v) <> MD5(CONCAT(b, 'x'))), CONSTRAINT c3 CHECK (LENGTH(v) + n < 200000))"
+        " ENGINE={e}"
     )
     fill(pair)
     pair.run("UPDATE t SET n = 2000 WHERE id = 6", error=4025)
@@ -347,10 +377,14 @@ def test_checks(pair):
 def test_returning(pair):
     pair.run(f"CREATE TABLE t ({PLAIN}) ENGINE={{e}}")
     for i in range(ROWS):
-        pair.run("INSERT INTO t VALUES (%s, %s, %s, %s) RETURNING id, b, LENGTH(v), MD5(v)", (i, i % 4, value(i), words(i)))
+        pair.run(
+            "INSERT INTO t VALUES (%s, %s, %s, %s) RETURNING id, b, LENGTH(v), MD5(v)", (i, i % 4, value(i), words(i))
+        )
     for i in (3, 8, 40):
         pair.run("REPLACE INTO t VALUES (%s, 1, %s, %s) RETURNING b, v", (i, value(i + 2), words(i)))
-        pair.run("INSERT INTO t VALUES (%s, 1, 'b', 'v') ON DUPLICATE KEY UPDATE n = n + 1 RETURNING id, n, MD5(b), v", (i,))
+        pair.run(
+            "INSERT INTO t VALUES (%s, 1, 'b', 'v') ON DUPLICATE KEY UPDATE n = n + 1 RETURNING id, n, MD5(b), v", (i,)
+        )
     pair.run("DELETE FROM t WHERE id < 5 RETURNING id, b, v")
     pair.run("DELETE FROM t WHERE n = 1 RETURNING id, MD5(b)")
     pair.run("INSERT INTO t SELECT id + 200, n, b, v FROM t WHERE n > 1 ORDER BY id RETURNING id, MD5(b), MD5(v)")
@@ -378,12 +412,17 @@ def test_insert_from_itself(pair):
     "partition",
     [
         "HASH (id) PARTITIONS 3",
-        "RANGE (id) (PARTITION p0 VALUES LESS THAN (9), PARTITION p1 VALUES LESS THAN (100), PARTITION p2 VALUES LESS THAN MAXVALUE)",
+        (
+            "RANGE (id) (PARTITION p0 VALUES LESS THAN (9), PARTITION p1 VALUES LESS THAN (100), PARTITION p2 VALUES"
+            " LESS THAN MAXVALUE)"
+        ),
     ],
     ids=["hash", "range"],
 )
 def test_rows_that_move_between_partitions(pair, partition, versioned):
-    pair.run(f"CREATE TABLE t ({PLAIN}, len INT AS (LENGTH(b)) STORED) ENGINE={{e}} {versioned} PARTITION BY {partition}")
+    pair.run(
+        f"CREATE TABLE t ({PLAIN}, len INT AS (LENGTH(b)) STORED) ENGINE={{e}} {versioned} PARTITION BY {partition}"
+    )
     fill(pair)
     pair.all(
         "UPDATE t SET id = id + 100 WHERE id IN (1, 3, 6, 8) ORDER BY id",
@@ -419,10 +458,10 @@ def test_routines_and_transactions(pair):
     pair.run(f"CREATE TABLE t ({PLAIN}, KEY (n)) ENGINE={{e}} WITH SYSTEM VERSIONING")
     fill(pair)
     pair.run(
-        "CREATE PROCEDURE work() BEGIN DECLARE x LONGBLOB; DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK; START TRANSACTION; "
-        "SELECT b INTO x FROM t WHERE id = 3; UPDATE t SET n = LENGTH(x) % 100 WHERE id = 4; SAVEPOINT s; "
-        "DELETE FROM t WHERE id IN (2, 3, 8); ROLLBACK TO s; DELETE FROM t WHERE id IN (3, 11); UPDATE t SET b = x WHERE id = 5; "
-        "COMMIT; END"
+        "CREATE PROCEDURE work() BEGIN DECLARE x LONGBLOB; DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK; START"
+        " TRANSACTION; SELECT b INTO x FROM t WHERE id = 3; UPDATE t SET n = LENGTH(x) % 100 WHERE id = 4; SAVEPOINT s;"
+        " DELETE FROM t WHERE id IN (2, 3, 8); ROLLBACK TO s; DELETE FROM t WHERE id IN (3, 11); UPDATE t SET b = x"
+        " WHERE id = 5; COMMIT; END"
     )
     pair.run("CALL work()")
     pair.run("CREATE FUNCTION pick(i INT) RETURNS INT READS SQL DATA RETURN (SELECT LENGTH(v) FROM t WHERE id = i)")

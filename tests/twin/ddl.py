@@ -300,7 +300,7 @@ class Ddl:
 
     # --- partitions ---------------------------------------------------------------------------------------------
     def partition_by(self, table):
-        if table.versioned or table.period or table.fulltext or any("UNIQUE" in text for text in table.indexes.values()):
+        if table.versioned or table.period or table.fulltext or "UNIQUE" in str(table.indexes):
             return self.rebuild(table)
         if any(column.options.startswith(" /*q") for column in table.columns):
             return self.rebuild(table)

@@ -180,7 +180,8 @@ class Dml:
         portion = f"FOR PORTION OF p FROM '{first}-01-01' TO '{first + self.chooser.choice((1, 2, 5))}-01-01'"
         if self.chance(0.4):
             return f"DELETE FROM {table.name} {portion} WHERE {self.condition(table)}"
-        return f"UPDATE {table.name} {portion} SET {self.assignments(table)} WHERE {self.condition(table)} ORDER BY {table.order}"
+        where = f"{self.condition(table)} ORDER BY {table.order}"
+        return f"UPDATE {table.name} {portion} SET {self.assignments(table)} WHERE {where}"
 
     def delete(self, table):
         order = f" ORDER BY {table.order} LIMIT {self.chooser.choice((1, 2, 5))}"

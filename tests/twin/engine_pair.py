@@ -1,8 +1,8 @@
 """Runs a program on the engine under test and on InnoDB, in two schemas of one server; compares after each statement.
 
 Compared: errors with their messages, rows, affected rows, insert ids, warnings; and at every check all tables, with
-history: definitions, rows by hash, CHECKSUM TABLE, CHECK TABLE, and each BLOB found through each index on it. Results, and at
-each check the binary log where there is one, are searched for raw heads.
+history: definitions, rows by hash, CHECKSUM TABLE, CHECK TABLE, and each BLOB found through each index on it.
+Results, and at each check the binary log where there is one, are searched for raw heads.
 
 What may differ, and is counted, not hidden:
   ALGORITHM     one engine refuses to do an ALTER in the way asked for: it does it in its own way
@@ -13,6 +13,7 @@ What may differ, and is counted, not hidden:
                 IGNORE or before an ALTER): only one fails, and the program ends there
   order         after an ALTER that only one engine copied, the indexes stand in another order, and a row that breaks a
                 unique key and a foreign key breaks another of them first: the program ends
+  join buffer   only one plan has a join buffer, and that is too small for a row: the program ends
   NULL by plan  a joined UPDATE sets NOT NULL to NULL: whether that is an error hangs on which table the plan reads last
                 (the server's sql_update.cc goes through a temporary table or not); only one fails: the program ends
   row size      InnoDB refuses a row that is too long for its page, QUARRY's heads are shorter: the program ends
@@ -60,6 +61,7 @@ LOCK_ERRORS = {1205, 1213, 1412}
 ROW_SIZE_ERRORS = {1118, 1713, 139}
 ALGORITHM_ERRORS = {1845, 1846}
 CHECK_FAILED = 4025
+JOIN_BUFFER_ERROR = 1037
 LOST = {0, 2003, 2006, 2013, 2014, 2055, 1053}
 # Of DDL: the same refusal, as the copying and the in-place way of an ALTER put it.
 # 1834: duplicates in a parent of a foreign key, where a copy might have to leave rows out.
@@ -268,6 +270,8 @@ class EnginePair:
         """Why only one of them failed, or both in their own ways, where that is the server's doing; or None."""
         if codes[0] == codes[1]:
             return None
+        if JOIN_BUFFER_ERROR in codes and None in codes:
+            return "join buffer"
         if set(codes) == {1062, 1452} and (self.copied or self.index_order("q") != self.index_order("i")):
             return "order"
         if 1048 in codes and JOINED_UPDATE.match(statement.sql):

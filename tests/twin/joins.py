@@ -1,8 +1,9 @@
 """Random statements over two and three tables, and what the optimizer is told to do with them.
 
-The server keeps rows while it reads on: what it hands out must not depend on the plan. So the plan is drawn at random, session
-by session: DS-MRR, join buffers of every kind, semi-join strategies, derived tables merged or not. No result depends on the
-order in which rows are met; values are shown by length and MD5, lest the programs' answers weigh megabytes.
+The server keeps rows while it reads on: what it hands out must not depend on the plan. So the plan is drawn at
+random, session by session: DS-MRR, join buffers of every kind, semi-join strategies, derived tables merged or not. No
+result depends on the order in which rows are met; values are shown by length and MD5, lest the programs' answers
+weigh megabytes.
 """
 
 SWITCHES = (
@@ -39,9 +40,9 @@ def optimizer_settings(chooser):
     if chooser.random() < 0.7:
         chosen += ["mrr=on", "mrr_cost_based=off"]
     return (
-        f"SET optimizer_switch = 'default', optimizer_switch = '{','.join(chosen)}', "
-        f"join_cache_level = {chooser.randrange(9)}, join_buffer_size = {chooser.choice((2048, 16384, 262144))}, "
-        f"mrr_buffer_size = {chooser.choice((8192, 262144))}, max_length_for_sort_data = {chooser.choice((4, 1024, 100000))}"
+        f"SET optimizer_switch = 'default', optimizer_switch = '{','.join(chosen)}', join_cache_level ="
+        f" {chooser.randrange(9)}, join_buffer_size = {chooser.choice((8192, 32768, 262144))}, mrr_buffer_size ="
+        f" {chooser.choice((8192, 262144))}, max_length_for_sort_data = {chooser.choice((4, 1024, 100000))}"
     )
 
 
@@ -71,7 +72,9 @@ class Joins:
         tables = self.partners()
         if tables is None:
             return None
-        kind = self.chooser.choice((self.two, self.two, self.two, self.three, self.semi_join, self.derived, self.window))
+        kind = self.chooser.choice(
+            (self.two, self.two, self.two, self.three, self.semi_join, self.derived, self.window)
+        )
         return kind(*tables)
 
     def condition(self, alias, column):
@@ -88,22 +91,31 @@ class Joins:
         """Rows of the second, each asked for once or several times."""
         x, y = self.lob(first), self.lob(second)
         join = self.chooser.choice(("STRAIGHT_JOIN", "STRAIGHT_JOIN", "JOIN", "LEFT JOIN"))
-        on = self.chooser.choice(("b.id = a.n", "b.id = a.n", "b.id = a.id", "b.n = a.id", "b.n = a.n", "b.id = a.n + 1"))
+        on = self.chooser.choice(
+            ("b.id = a.n", "b.id = a.n", "b.id = a.id", "b.n = a.id", "b.n = a.n", "b.id = a.n + 1")
+        )
         hint = self.hint(second) if "b.id" in on and self.chooser.random() < 0.7 else ""
         shown = self.chooser.choice(
-            (f"MD5(b.{y}), LENGTH(b.{y})", f"LENGTH(b.{y}), MD5(a.{x})", f"MD5(CONCAT(LENGTH(b.{y}), LEFT(HEX(b.{y}), 200)))")
+            (
+                f"MD5(b.{y}), LENGTH(b.{y})",
+                f"LENGTH(b.{y}), MD5(a.{x})",
+                f"MD5(CONCAT(LENGTH(b.{y}), LEFT(HEX(b.{y}), 200)))",
+            )
         )
         more = f" AND {self.condition('b', y)}" if self.chooser.random() < 0.4 else ""
         where = f" WHERE {self.condition('a', x)}" if self.chooser.random() < 0.4 else ""
-        return f"SELECT a.id, a.n, b.id, b.n, {shown} FROM {first.name} a {join} {second.name} b{hint} ON {on}{more}{where}"
+        return (
+            f"SELECT a.id, a.n, b.id, b.n, {shown} FROM {first.name} a {join} {second.name} b{hint} ON"
+            f" {on}{more}{where}"
+        )
 
     def three(self, first, second, third):
         x, y, z = self.lob(first), self.lob(second), self.lob(third)
         join = self.chooser.choice(("STRAIGHT_JOIN", "LEFT JOIN"))
         return (
-            f"SELECT a.id, b.id, c.id, LENGTH(a.{x}), MD5(b.{y}), MD5(c.{z}) FROM {first.name} a STRAIGHT_JOIN {second.name} b"
-            f"{self.hint(second)} ON b.id = a.n {join} {third.name} c{self.hint(third)} ON c.id = b.n AND "
-            f"{self.condition('c', z)} WHERE a.id < {self.dml.row_id()}"
+            f"SELECT a.id, b.id, c.id, LENGTH(a.{x}), MD5(b.{y}), MD5(c.{z}) FROM {first.name} a STRAIGHT_JOIN"
+            f" {second.name} b{self.hint(second)} ON b.id = a.n {join} {third.name} c{self.hint(third)} ON c.id = b.n"
+            f" AND {self.condition('c', z)} WHERE a.id < {self.dml.row_id()}"
         )
 
     def semi_join(self, first, second, third):
@@ -113,12 +125,19 @@ class Joins:
             (
                 f"SELECT a.id, MD5(a.{x}) FROM {first.name} a WHERE a.id IN ({inner})",
                 f"SELECT a.id, LENGTH(a.{x}) FROM {first.name} a WHERE a.n IN ({inner}) AND {self.condition('a', x)}",
-                f"SELECT a.id, MD5(a.{x}) FROM {first.name} a WHERE EXISTS (SELECT 1 FROM {second.name} b WHERE b.id = a.n AND "
-                f"{self.condition('b', y)})",
-                f"SELECT a.id, MD5(a.{x}) FROM {first.name} a WHERE NOT EXISTS (SELECT 1 FROM {second.name} b WHERE b.n = a.n AND "
-                f"LENGTH(b.{y}) < LENGTH(a.{x}))",
+                (
+                    f"SELECT a.id, MD5(a.{x}) FROM {first.name} a WHERE EXISTS (SELECT 1 FROM {second.name} b WHERE"
+                    f" b.id = a.n AND {self.condition('b', y)})"
+                ),
+                (
+                    f"SELECT a.id, MD5(a.{x}) FROM {first.name} a WHERE NOT EXISTS (SELECT 1 FROM {second.name} b WHERE"
+                    f" b.n = a.n AND LENGTH(b.{y}) < LENGTH(a.{x}))"
+                ),
                 f"SELECT a.id, (SELECT MAX(LENGTH(b.{y})) FROM {second.name} b WHERE b.n = a.n) FROM {first.name} a",
-                f"SELECT a.id, MD5(a.{x}), c.id FROM {first.name} a JOIN {third.name} c ON c.n = a.id WHERE a.n IN ({inner})",
+                (
+                    f"SELECT a.id, MD5(a.{x}), c.id FROM {first.name} a JOIN {third.name} c ON c.n = a.id WHERE a.n IN"
+                    f" ({inner})"
+                ),
             )
         )
 
@@ -126,14 +145,22 @@ class Joins:
         x, y = self.lob(first), self.lob(second)
         return self.chooser.choice(
             (
-                f"SELECT a.id, d.id, MD5(d.{y}) FROM {first.name} a JOIN (SELECT b.id, b.{y} FROM {second.name} b WHERE "
-                f"{self.condition('b', y)}) d ON d.id = a.n",
-                f"SELECT a.id, d.m, MD5(a.{x}) FROM {first.name} a JOIN (SELECT n, MAX(LENGTH({y})) AS m FROM {second.name} GROUP BY "
-                "n) d ON d.n = a.n",
-                f"SELECT a.id, MD5(d.{y}) FROM {first.name} a LEFT JOIN (SELECT id, n, {y} FROM {second.name}) d ON d.n = a.id AND "
-                f"LENGTH(d.{y}) > 60",
-                f"WITH c AS (SELECT id, n, {y} FROM {second.name} WHERE n < 6) SELECT u.id, w.id, MD5(u.{y}), MD5(w.{y}) FROM c u "
-                "JOIN c w ON w.id = u.n",
+                (
+                    f"SELECT a.id, d.id, MD5(d.{y}) FROM {first.name} a JOIN (SELECT b.id, b.{y} FROM {second.name} b"
+                    f" WHERE {self.condition('b', y)}) d ON d.id = a.n"
+                ),
+                (
+                    f"SELECT a.id, d.m, MD5(a.{x}) FROM {first.name} a JOIN (SELECT n, MAX(LENGTH({y})) AS m FROM"
+                    f" {second.name} GROUP BY n) d ON d.n = a.n"
+                ),
+                (
+                    f"SELECT a.id, MD5(d.{y}) FROM {first.name} a LEFT JOIN (SELECT id, n, {y} FROM {second.name}) d ON"
+                    f" d.n = a.id AND LENGTH(d.{y}) > 60"
+                ),
+                (
+                    f"WITH c AS (SELECT id, n, {y} FROM {second.name} WHERE n < 6) SELECT u.id, w.id, MD5(u.{y}),"
+                    f" MD5(w.{y}) FROM c u JOIN c w ON w.id = u.n"
+                ),
             )
         )
 
@@ -141,11 +168,18 @@ class Joins:
         x, y = self.lob(first), self.lob(second)
         return self.chooser.choice(
             (
-                f"SELECT a.id, b.id, SUM(LENGTH(b.{y})) OVER (PARTITION BY a.n) FROM {first.name} a JOIN {second.name} b ON b.id = a.n",
-                f"SELECT a.id, MAX(MD5(b.{y})) OVER (PARTITION BY b.n), MD5(a.{x}) FROM {first.name} a JOIN {second.name} b "
-                "ON b.n = a.id",
-                f"SELECT b.id, b.n, RANK() OVER (ORDER BY LENGTH(b.{y}), MD5(b.{y})), COUNT(b.{y}) OVER (PARTITION BY b.n) FROM "
-                f"{second.name} b",
+                (
+                    f"SELECT a.id, b.id, SUM(LENGTH(b.{y})) OVER (PARTITION BY a.n) FROM {first.name} a JOIN"
+                    f" {second.name} b ON b.id = a.n"
+                ),
+                (
+                    f"SELECT a.id, MAX(MD5(b.{y})) OVER (PARTITION BY b.n), MD5(a.{x}) FROM {first.name} a JOIN"
+                    f" {second.name} b ON b.n = a.id"
+                ),
+                (
+                    f"SELECT b.id, b.n, RANK() OVER (ORDER BY LENGTH(b.{y}), MD5(b.{y})), COUNT(b.{y}) OVER (PARTITION"
+                    f" BY b.n) FROM {second.name} b"
+                ),
             )
         )
 
@@ -157,8 +191,8 @@ class Joins:
         first, second, _ = tables
         lob = self.lob(second)
         return (
-            f"INSERT INTO log (what, b) SELECT 'j', LEFT(b.{lob}, 20000) FROM {first.name} a STRAIGHT_JOIN {second.name} b"
-            f"{self.hint(second)} ON b.id = a.n WHERE a.id < {self.dml.row_id()}"
+            f"INSERT INTO log (what, b) SELECT 'j', LEFT(b.{lob}, 20000) FROM {first.name} a STRAIGHT_JOIN"
+            f" {second.name} b{self.hint(second)} ON b.id = a.n WHERE a.id < {self.dml.row_id()}"
         )
 
     def create_and_drop(self, name):
@@ -169,8 +203,10 @@ class Joins:
         first, second, _ = tables
         lob = self.lob(second)
         return [
-            f"CREATE OR REPLACE TABLE {name} ENGINE={{e}} SELECT a.id AS aid, b.id, b.n, b.{lob} FROM {first.name} a STRAIGHT_JOIN "
-            f"{second.name} b{self.hint(second)} ON b.id = a.n",
+            (
+                f"CREATE OR REPLACE TABLE {name} ENGINE={{e}} SELECT a.id AS aid, b.id, b.n, b.{lob} FROM {first.name}"
+                f" a STRAIGHT_JOIN {second.name} b{self.hint(second)} ON b.id = a.n"
+            ),
             f"SELECT aid, id, n, MD5({lob}) FROM {name}",
             f"DROP TABLE {name}",
         ]
