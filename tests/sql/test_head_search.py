@@ -35,7 +35,7 @@ def test_own_bytes_are_counted_and_passed_over(tmp_path):
     own, other = make_trailer(), make_trailer(store=5)
     search = HeadSearch([own])
     search.check(own + own, "memory")
-    search.check_rows([(1, own, None, "text")], "rows")
+    search.check_rows([(1, own, None)], "rows")
     assert (search.own_found, search.bytes_searched) == (3, 3 * TRAILER_SIZE_BYTES)
     file = tmp_path / "log.000001"
     with file.open("wb") as stream:  # with a hole, which is not read

@@ -102,6 +102,8 @@ class Generator:
 
     def plans(self, session):
         self.say(session, optimizer_settings(self.chooser))
+        if self.chance(0.4) and not self.open[session]:
+            self.say(session, row_image(self.chooser))
 
     def start_many(self, _):
         self.end_transactions()

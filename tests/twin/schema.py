@@ -306,7 +306,7 @@ class Schema:
         self.choose_key(table, partitioned)
         if not plain and not partitioned and not temporary_of and table.primary == "id":
             self.choose_parent(table)
-        table.versioned = not plain and not temporary_of and not table.parent and self.chance(0.12)
+        table.versioned = not plain and not temporary_of and not table.parent and self.chance(0.2)
         for _ in range(chooser.choice((0, 0, 0, 1, 2))):
             self.generated_column(table)
         for _ in range(chooser.choice((0, 1, 1, 2, 3))):
