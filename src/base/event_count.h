@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/scheduling.h"
+
 namespace quarry {
 
 class EventCount {
@@ -15,6 +17,26 @@ class EventCount {
   EventCount(const EventCount&) = delete;
   EventCount& operator=(const EventCount&) = delete;
 
+#ifdef QUARRY_SIMULATED_THREADS
+  [[nodiscard]] uint32_t Current(QUARRY_PLACE) const {
+    SchedulingPoint("count", place);
+    return count_;
+  }
+  void AwaitChange(uint32_t seen, QUARRY_PLACE) const {
+    SchedulingPoint("count", place);
+    while (count_ == seen) Scheduler::current->Wait(this, "await the event", place);
+  }
+  void NotifyOne(QUARRY_PLACE) { Notify(false, place); }
+  void NotifyAll(QUARRY_PLACE) { Notify(true, place); }
+
+ private:
+  void Notify(bool all, const CodePlace& place) {
+    SchedulingPoint("notify", place);
+    ++count_;
+    if (Scheduler::current != nullptr) Scheduler::current->Wake(this, all);
+  }
+  uint32_t count_ = 0;
+#else
   [[nodiscard]] uint32_t Current() const { return count_.load(std::memory_order_acquire); }
 
   /// Returns when the count is no longer `seen`; at once, if it is another by now.
@@ -31,6 +53,7 @@ class EventCount {
 
  private:
   std::atomic<uint32_t> count_{0};
+#endif
 };
 
 }  // namespace quarry

@@ -4,9 +4,16 @@
 
 #include <shared_mutex>
 
+#include "base/scheduling.h"
 #include "base/thread_annotations.h"
 
 namespace quarry {
+
+#ifdef QUARRY_SIMULATED_THREADS
+using SystemSharedMutex = SimulatedSharedMutex;
+#else
+using SystemSharedMutex = std::shared_mutex;
+#endif
 
 class QUARRY_CAPABILITY("shared_mutex") SharedMutex {
  public:
@@ -14,19 +21,23 @@ class QUARRY_CAPABILITY("shared_mutex") SharedMutex {
   SharedMutex(const SharedMutex&) = delete;
   SharedMutex& operator=(const SharedMutex&) = delete;
 
-  void Lock() QUARRY_ACQUIRE() { mutex_.lock(); }
+  void Lock(QUARRY_PLACE) QUARRY_ACQUIRE() { mutex_.lock(QUARRY_PLACE_ARGUMENT); }
   void Unlock() QUARRY_RELEASE() { mutex_.unlock(); }
-  void LockShared() QUARRY_THREAD_ANNOTATION(acquire_shared_capability()) { mutex_.lock_shared(); }
+  void LockShared(QUARRY_PLACE) QUARRY_THREAD_ANNOTATION(acquire_shared_capability()) {
+    mutex_.lock_shared(QUARRY_PLACE_ARGUMENT);
+  }
   void UnlockShared() QUARRY_THREAD_ANNOTATION(release_shared_capability()) { mutex_.unlock_shared(); }
 
  private:
-  std::shared_mutex mutex_;
+  SystemSharedMutex mutex_;
 };
 
 /// Holds a SharedMutex alone for its scope.
 class QUARRY_SCOPED_CAPABILITY ExclusiveLock {
  public:
-  explicit ExclusiveLock(SharedMutex& mutex) QUARRY_ACQUIRE(mutex) : mutex_(mutex) { mutex_.Lock(); }
+  explicit ExclusiveLock(SharedMutex& mutex QUARRY_AND_PLACE) QUARRY_ACQUIRE(mutex) : mutex_(mutex) {
+    mutex_.Lock(QUARRY_PLACE_ARGUMENT);
+  }
   ~ExclusiveLock() QUARRY_RELEASE() { mutex_.Unlock(); }
   ExclusiveLock(const ExclusiveLock&) = delete;
   ExclusiveLock& operator=(const ExclusiveLock&) = delete;
@@ -38,8 +49,9 @@ class QUARRY_SCOPED_CAPABILITY ExclusiveLock {
 /// Holds a SharedMutex together with other readers for its scope.
 class QUARRY_SCOPED_CAPABILITY SharedLock {
  public:
-  explicit SharedLock(SharedMutex& mutex) QUARRY_THREAD_ANNOTATION(acquire_shared_capability(mutex)) : mutex_(mutex) {
-    mutex_.LockShared();
+  explicit SharedLock(SharedMutex& mutex QUARRY_AND_PLACE) QUARRY_THREAD_ANNOTATION(acquire_shared_capability(mutex))
+      : mutex_(mutex) {
+    mutex_.LockShared(QUARRY_PLACE_ARGUMENT);
   }
   ~SharedLock() QUARRY_RELEASE() { mutex_.UnlockShared(); }
   SharedLock(const SharedLock&) = delete;

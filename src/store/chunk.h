@@ -16,6 +16,7 @@
 #include <span>
 
 #include "base/mutex.h"
+#include "base/published_atomic.h"
 #include "store/buffer_pool.h"
 
 namespace quarry {
@@ -25,7 +26,7 @@ struct Chunk {
 
   PooledBuffer buffer;
   const uint64_t file_offset_bytes;
-  std::atomic<uint64_t> used_bytes{0};
+  PublishedAtomic<uint64_t> used_bytes{0};
 
   // Guarded by the mutex of the lane that fills it.
   uint32_t unwritten_runs = 0;
@@ -49,7 +50,7 @@ class ChunkIndex {
   };
   bool Pin(uint64_t offset_bytes, uint64_t size_bytes, Pinned* pinned) const;
 
-  std::atomic<size_t> count_{0};  ///< lets readers of a cold segment pass without the lock
+  PublishedAtomic<size_t> count_{0};  ///< lets readers of a cold segment pass without the lock
   mutable Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<const Chunk>> chunks_ QUARRY_GUARDED_BY(mutex_);  ///< by file offset; disjoint
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/checksum.h"
+#include "base/thread.h"
 #include "format/part_cipher.h"
 
 namespace quarry {
@@ -13,7 +14,7 @@ namespace {
 constexpr size_t kPartsKeptMax = 4096;
 
 std::vector<PartEntry>& ThreadParts() {
-  thread_local std::vector<PartEntry> parts;
+  std::vector<PartEntry>& parts = ThreadScratch<std::vector<PartEntry>>();
   if (parts.capacity() > kPartsKeptMax) parts = {};
   parts.clear();
   return parts;

@@ -1,7 +1,5 @@
 #include "store/flush_threads.h"
 
-#include <pthread.h>
-
 #include <system_error>
 #include <utility>
 
@@ -15,7 +13,7 @@ bool FlushThreads::TryRun(std::function<void()> task) {
       if (tasks_.size() >= idle_) {
         if (threads_.size() >= max_) return false;
         try {
-          threads_.emplace_back([this] { Run(); });
+          threads_.emplace_back("quarry_flush", [this] { Run(); });
         } catch (const std::system_error&) {
           return false;  // the system has no thread to give
         }
@@ -31,7 +29,6 @@ bool FlushThreads::TryRun(std::function<void()> task) {
 }
 
 void FlushThreads::Run() {
-  (void)pthread_setname_np(pthread_self(), "quarry_flush");
   MutexLock lock(mutex_);
   while (true) {
     while (tasks_.empty() && !stopped_) changed_.Wait(mutex_);
@@ -48,14 +45,14 @@ void FlushThreads::Run() {
 }
 
 void FlushThreads::Stop() {
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   {
     MutexLock lock(mutex_);
     stopped_ = true;
     threads.swap(threads_);
   }
   changed_.NotifyAll();
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.join();
 }
 
 }  // namespace quarry

@@ -8,10 +8,10 @@
 
 #include <cstddef>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/thread.h"
 
 namespace quarry {
 
@@ -36,7 +36,7 @@ class FlushThreads {
   std::vector<std::function<void()>> tasks_ QUARRY_GUARDED_BY(mutex_);  ///< taken, each for one of the idle
   size_t idle_ QUARRY_GUARDED_BY(mutex_) = 0;                           ///< threads that wait, or are on the way to
   bool stopped_ QUARRY_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_ QUARRY_GUARDED_BY(mutex_);
+  std::vector<Thread> threads_ QUARRY_GUARDED_BY(mutex_);
 };
 
 }  // namespace quarry

@@ -21,6 +21,7 @@
 
 #include "base/event_count.h"
 #include "base/mutex.h"
+#include "base/published_atomic.h"
 #include "quarry/status.h"
 #include "store/segment_file.h"
 #include "store/store_context.h"
@@ -156,9 +157,9 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   CondVar zeroed_;   ///< zeroing ended
 
   // Internally synchronised.
-  std::array<EventCount, 2> turn_;            ///< by parity of the flush waited for
-  std::atomic<uint64_t> flush_completed_{0};  ///< changes under mutex_
-  std::atomic<bool> has_failures_{false};     ///< failures_ is not empty; changes under mutex_
+  std::array<EventCount, 2> turn_;                ///< by parity of the flush waited for
+  PublishedAtomic<uint64_t> flush_completed_{0};  ///< changes under mutex_
+  PublishedAtomic<bool> has_failures_{false};     ///< failures_ is not empty; changes under mutex_
 
   std::shared_ptr<SegmentFile> active_ QUARRY_GUARDED_BY(mutex_);
   bool rolling_ QUARRY_GUARDED_BY(mutex_) = false;

@@ -1,7 +1,5 @@
 #include "store/maintenance.h"
 
-#include <pthread.h>
-
 #include <utility>
 
 namespace quarry {
@@ -13,7 +11,7 @@ bool Maintenance::Submit(std::function<void()> task) {
     if (stopped_) return false;
     queued = with_thread_ || pauses_ > 0;
     if (queued) tasks_.push_back(std::move(task));
-    if (with_thread_ && !thread_.joinable()) thread_ = std::thread([this] { Run(); });
+    if (with_thread_ && !thread_.joinable()) thread_ = Thread("quarry_store", [this] { Run(); });
   }
   changed_.NotifyAll();
   if (!queued) task();
@@ -43,7 +41,7 @@ void Maintenance::Resume() {
 }
 
 void Maintenance::Stop() {
-  std::thread thread;
+  Thread thread;
   std::deque<std::function<void()>> dropped;
   {
     MutexLock lock(mutex_);
@@ -56,7 +54,6 @@ void Maintenance::Stop() {
 }
 
 void Maintenance::Run() {
-  (void)pthread_setname_np(pthread_self(), "quarry_store");
   MutexLock lock(mutex_);
   while (!stopped_) {
     if (tasks_.empty() || pauses_ > 0) {

@@ -7,9 +7,9 @@
 
 #include <deque>
 #include <functional>
-#include <thread>
 
 #include "base/mutex.h"
+#include "base/thread.h"
 
 namespace quarry {
 
@@ -39,7 +39,7 @@ class Maintenance {
   bool running_ QUARRY_GUARDED_BY(mutex_) = false;  ///< a task is being run
   bool stopped_ QUARRY_GUARDED_BY(mutex_) = false;
   uint32_t pauses_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< calls of Pause without their Resume
-  std::thread thread_ QUARRY_GUARDED_BY(mutex_);   ///< started by the first task
+  Thread thread_ QUARRY_GUARDED_BY(mutex_);        ///< started by the first task
 };
 
 }  // namespace quarry

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/mutex.h"
+#include "base/published_atomic.h"
 #include "format/manifest.h"
 #include "format/segment_map.h"
 #include "io/env.h"
@@ -107,12 +108,12 @@ class Segment {
   const uint32_t path_number_;
   const std::shared_ptr<ChunkIndex> chunks_ = std::make_shared<ChunkIndex>();
 
-  std::atomic<SegmentState> state_{SegmentState::kActive};
-  std::atomic<bool> is_sealed_on_disk_{false};
-  std::atomic<bool> is_being_rewritten_{false};
-  std::atomic<bool> has_uncounted_{false};
+  PublishedAtomic<SegmentState> state_{SegmentState::kActive};
+  PublishedAtomic<bool> is_sealed_on_disk_{false};
+  PublishedAtomic<bool> is_being_rewritten_{false};
+  PublishedAtomic<bool> has_uncounted_{false};
   std::atomic<uint64_t> appended_extents_{0};
-  std::atomic<uint64_t> appended_bytes_{0};
+  PublishedAtomic<uint64_t> appended_bytes_{0};
   std::atomic<uint64_t> released_extents_{0};
   std::atomic<uint64_t> dead_bytes_{0};
   std::atomic<uint64_t> size_bytes_{0};
@@ -122,12 +123,12 @@ class Segment {
   [[nodiscard]] Status LearnLayout(ReadableFile* file) QUARRY_REQUIRES(open_mutex_);
 
   bool is_of_this_life_ = false;  ///< set before anybody else knows the segment
-  std::atomic<Layout> layout_{Layout::kUnknown};
+  PublishedAtomic<Layout> layout_{Layout::kUnknown};
 
   Mutex open_mutex_;
   SegmentHeader header_ QUARRY_GUARDED_BY(open_mutex_);  ///< once the layout is kMapped
   std::unique_ptr<ReadableFile> file_ QUARRY_GUARDED_BY(open_mutex_);
-  std::atomic<ReadableFile*> file_for_read_{nullptr};  ///< file_.get() once it is open
+  PublishedAtomic<ReadableFile*> file_for_read_{nullptr};  ///< file_.get() once it is open
 };
 
 }  // namespace quarry

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/published_atomic.h"
 #include "io/env.h"
 #include "store/chunk.h"
 #include "store/segment.h"
@@ -65,7 +66,7 @@ struct Run {
   uint64_t begin_bytes = 0;  ///< in the chunk; a multiple of a block
   uint64_t end_bytes = 0;    ///< guarded by the lane's mutex until closed; then final
   uint64_t ticket = 0;       ///< the flush that covers it
-  std::atomic<uint32_t> references{1};
+  PublishedAtomic<uint32_t> references{1};
 };
 
 /// A range for a staged extent, filled in memory.

@@ -34,15 +34,22 @@ struct SegmentPath {
 
 /// Staging memory: chunks, and buffers of private writers. Apart, because a staged appender may hold a buffer of the
 /// second kind while it waits for one of the first.
+#ifdef QUARRY_SIMULATED_THREADS
+// Little, so that threads wait for it.
+inline uint64_t kChunkBudgetBytes = 16ULL << 20;
+inline uint64_t kWriteBufferBudgetBytes = 16ULL << 20;
+inline constexpr uint64_t kChunkSizeBytes = 64ULL << 10;
+#else
 inline constexpr uint64_t kChunkBudgetBytes = 16ULL << 20;
 inline constexpr uint64_t kWriteBufferBudgetBytes = 16ULL << 20;
+/// An extent of at most this size, and of at most the write batch, is staged.
+inline constexpr uint64_t kChunkSizeBytes = 1ULL << 20;
+#endif
 inline constexpr uint64_t kReadBufferKeptBytes = 16ULL << 20;
 /// Buffers of reads around the page cache, 32 MiB if all are in use.
 inline constexpr size_t kDirectSlots = 64;
 /// Maps of rewritten segments: 16 bytes for each run of extents, so some four million runs.
 inline constexpr uint64_t kMapBudgetBytes = 64ULL << 20;
-/// An extent of at most this size, and of at most the write batch, is staged.
-inline constexpr uint64_t kChunkSizeBytes = 1ULL << 20;
 /// A larger quarry_write_batch_bytes has no further effect.
 inline constexpr uint64_t kWriteCallMaxBytes = 8ULL << 20;
 

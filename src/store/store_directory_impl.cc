@@ -146,6 +146,8 @@ Result<std::shared_ptr<Store>> StoreDirectoryImpl::OpenForAppend(TableId table, 
 
 Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::LiveStore(TableId table, const std::string& table_name) {
   if (table.value == 0) return Status::InvalidArgument("table id 0 is no table");
+  // Made while the caller waited. To move it nowhere would wait for whoever makes a segment, on however slow a path.
+  if (std::shared_ptr<StoreImpl> live = FindLive(table); live != nullptr) return live;
   QUARRY_TRY_ASSIGN(std::shared_ptr<StoreImpl> store, Restore(table));
   if (store == nullptr) return CreateStore(table, table_name);
   return store;

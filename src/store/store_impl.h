@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/published_atomic.h"
 #include "base/shared_mutex.h"
 #include "format/manifest.h"
 #include "quarry/store.h"
@@ -183,8 +184,8 @@ class StoreImpl final : public Store,
   const ValueCache::Tally cached_bytes_ = std::make_shared<std::atomic<uint64_t>>(0);
   std::vector<std::shared_ptr<Lane>> lanes_;  ///< constant after Make
   std::atomic<uint64_t> next_lane_{0};
-  std::atomic<uint32_t> next_segment_;
-  std::atomic<uint64_t> appended_since_checkpoint_{0};
+  PublishedAtomic<uint32_t> next_segment_;
+  PublishedAtomic<uint64_t> appended_since_checkpoint_{0};
 
   mutable Mutex manifest_mutex_;  ///< held while the manifest is written
   uint64_t sequence_ QUARRY_GUARDED_BY(manifest_mutex_);
@@ -193,7 +194,7 @@ class StoreImpl final : public Store,
 
   mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(manifest_mutex_);
   Binding binding_ QUARRY_GUARDED_BY(binding_mutex_);
-  std::atomic<bool> discarded_;  ///< binding_.discarded
+  PublishedAtomic<bool> discarded_;  ///< binding_.discarded
   std::atomic<bool> rebuilding_{false};
 
   mutable SharedMutex location_mutex_;  ///< held shared while a file is opened or created by its path

@@ -43,6 +43,26 @@ std::string Where(const std::string& path, uint64_t block) { return path + " blo
 
 }  // namespace
 
+/// The time of one call, from before its effect to its return.
+class SimulatedDisk::Point {
+ public:
+  Point(SimulatedDisk* disk, const char* what, const std::string& path, bool changes)
+      : watcher_(disk->watcher_), what_(what), path_(path), changes_(changes) {
+    if (watcher_ != nullptr) watcher_->Before(what_, path_, changes_);
+  }
+  ~Point() {
+    if (watcher_ != nullptr) watcher_->After(what_, path_, changes_);
+  }
+  Point(const Point&) = delete;
+  Point& operator=(const Point&) = delete;
+
+ private:
+  CallWatcher* const watcher_;
+  const char* const what_;
+  const std::string& path_;
+  const bool changes_;
+};
+
 /// Every call goes through here. Power that goes goes after the call.
 template <typename Call>
 auto SimulatedDisk::Do(const char* what, const std::string& path, uint64_t offset, uint64_t size, bool changes,
@@ -110,7 +130,7 @@ bool SimulatedDisk::IsFlushed(const Locator& locator) const {
   }
   const uint64_t last = (locator.offset_bytes + locator.extent_size_bytes - 1) / kBlockSizeBytes;
   for (uint64_t block = locator.offset_bytes / kBlockSizeBytes; block <= last; ++block) {
-    if (block >= blocks.size() || (blocks[block] & Watched::kDirty) != 0) return false;
+    if (block >= blocks.size() || (blocks[block] & (Watched::kDirty | Watched::kLost)) != 0) return false;
   }
   return true;
 }
@@ -120,7 +140,8 @@ bool SimulatedDisk::IsFlushed(const Locator& locator) const {
 void SimulatedDisk::BeforeWrite(Watched* watched, const std::string& path, uint64_t offset,
                                 std::span<const uint8_t> data) {
   if (!watched->is_of_this_life) Violate(kRecoveredNotAppended, "write to " + path);
-  if (watched->has_failed) Violate(kNothingAfterFailure, "write to " + path);
+  // Of several threads one may be about to write when another one's call fails.
+  if (watched->has_failed && watcher_ == nullptr) Violate(kNothingAfterFailure, "write to " + path);
   const uint64_t end = (offset + data.size()) / kBlockSizeBytes;
   if (watched->blocks.size() < end) watched->blocks.resize(end);
   for (uint64_t block = offset / kBlockSizeBytes; block < end; ++block) {
@@ -132,7 +153,7 @@ void SimulatedDisk::BeforeWrite(Watched* watched, const std::string& path, uint6
 }
 
 void SimulatedDisk::BeforeFlush(const Watched& watched, const std::string& path) {
-  if (watched.has_failed) Violate(kNothingAfterFailure, "flush of " + path);
+  if (watched.has_failed && watcher_ == nullptr) Violate(kNothingAfterFailure, "flush of " + path);
 }
 
 void SimulatedDisk::BeforeCut(const Watched& watched, const std::string& path, uint64_t offset, uint64_t size,
@@ -156,6 +177,7 @@ class SimulatedDisk::File : public WritableFile {
         is_appender_(is_appender) {}
 
   Status WriteAt(uint64_t offset_bytes, std::span<const uint8_t> data) override {
+    const Point point(disk_, "write", path_, true);
     if (watched_ != nullptr && !disk_->power_is_off_) disk_->BeforeWrite(watched_.get(), path_, offset_bytes, data);
     const Status status = disk_->Do("write", path_, offset_bytes, data.size(), true,
                                     [&] { return target_->WriteAt(offset_bytes, data); });
@@ -174,11 +196,15 @@ class SimulatedDisk::File : public WritableFile {
   }
 
   Status Sync() override {
+    const Point point(disk_, "flush", path_, true);
     if (watched_ != nullptr && !disk_->power_is_off_) disk_->BeforeFlush(*watched_, path_);
     const Status status = disk_->Do("flush", path_, 0, 0, true, [&] { return target_->Sync(); });
     if (watched_ == nullptr) return status;
     if (!status.ok()) {
       if (is_appender_) watched_->has_failed = watched_->has_lost_writes = true;
+      for (uint8_t& block : watched_->blocks) {
+        if ((block & Watched::kDirty) != 0) block |= Watched::kLost;
+      }
       return status;
     }
     for (uint8_t& block : watched_->blocks) {
@@ -189,6 +215,7 @@ class SimulatedDisk::File : public WritableFile {
   }
 
   Status Truncate(uint64_t size_bytes) override {
+    const Point point(disk_, "truncate", path_, true);
     if (watched_ != nullptr && !disk_->power_is_off_) {
       disk_->BeforeCut(*watched_, path_, size_bytes, UINT64_MAX / 2, "truncate at");
     }
@@ -196,11 +223,13 @@ class SimulatedDisk::File : public WritableFile {
   }
 
   Status Allocate(uint64_t offset_bytes, uint64_t size_bytes) override {
+    const Point point(disk_, "allocate", path_, true);
     return disk_->Do("allocate", path_, offset_bytes, size_bytes, true,
                      [&] { return target_->Allocate(offset_bytes, size_bytes); });
   }
 
   Status PunchHole(uint64_t offset_bytes, uint64_t size_bytes) override {
+    const Point point(disk_, "punch", path_, true);
     if (watched_ != nullptr && !disk_->power_is_off_ && !disk_->in_gc_) {
       disk_->BeforeCut(*watched_, path_, offset_bytes, size_bytes, "hole at");
     }
@@ -213,6 +242,7 @@ class SimulatedDisk::File : public WritableFile {
   }
 
   Status Close() override {
+    const Point point(disk_, "close", path_, false);
     return disk_->Do("close", path_, 0, 0, false, [&] { return target_->Close(); });
   }
 
@@ -230,10 +260,12 @@ class SimulatedDisk::Reader : public ReadableFile {
       : disk_(disk), path_(std::move(path)), target_(std::move(target)) {}
 
   Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) override {
+    const Point point(disk_, "read", path_, false);
     return disk_->Do("read", path_, offset_bytes, out.size(), false,
                      [&] { return target_->ReadAt(offset_bytes, out); });
   }
   Status ReadBatch(std::span<const ReadRequest> requests) override {
+    const Point point(disk_, "read batch", path_, false);
     const uint64_t offset = requests.empty() ? 0 : requests.front().offset_bytes;
     // A short read is the caller's business, not the disk's failure.
     const uint64_t failures_before = disk_->failures_;
@@ -246,16 +278,20 @@ class SimulatedDisk::Reader : public ReadableFile {
     return target_->IsInPageCache(offset_bytes, size_bytes);
   }
   Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) override {
+    const Point point(disk_, "read direct", path_, false);
     return disk_->Do("read direct", path_, offset_bytes, out.size(), false,
                      [&] { return target_->ReadDirect(offset_bytes, out); });
   }
   Result<uint64_t> SizeBytes() override {
+    const Point point(disk_, "size", path_, false);
     return disk_->Do("size", path_, 0, 0, false, [&] { return target_->SizeBytes(); });
   }
   Result<uint64_t> AllocatedBytes() override {
+    const Point point(disk_, "blocks", path_, false);
     return disk_->Do("blocks", path_, 0, 0, false, [&] { return target_->AllocatedBytes(); });
   }
   Result<bool> HasHole(uint64_t offset_bytes, uint64_t size_bytes) override {
+    const Point point(disk_, "hole", path_, false);
     return disk_->Do("hole", path_, offset_bytes, size_bytes, false,
                      [&] { return target_->HasHole(offset_bytes, size_bytes); });
   }
@@ -269,6 +305,7 @@ class SimulatedDisk::Reader : public ReadableFile {
 // ---- Env ----
 
 Result<std::unique_ptr<WritableFile>> SimulatedDisk::CreateFile(const std::string& path) {
+  const Point point(this, "create", path, true);
   QUARRY_TRY_ASSIGN(auto file, Do("create", path, 0, 0, true, [&] { return faults_.CreateFile(path); }));
   std::shared_ptr<Watched> watched;
   if (const std::string key = KeyOf(path); !key.empty()) watched = watched_[key] = std::make_shared<Watched>();
@@ -276,6 +313,7 @@ Result<std::unique_ptr<WritableFile>> SimulatedDisk::CreateFile(const std::strin
 }
 
 Result<std::unique_ptr<WritableFile>> SimulatedDisk::OpenForWrite(const std::string& path) {
+  const Point point(this, "open", path, false);
   QUARRY_TRY_ASSIGN(auto file, Do("open", path, 0, 0, false, [&] { return faults_.OpenForWrite(path); }));
   std::shared_ptr<Watched> watched;
   if (const std::string key = KeyOf(path); !key.empty()) watched = watched_[key];
@@ -283,6 +321,7 @@ Result<std::unique_ptr<WritableFile>> SimulatedDisk::OpenForWrite(const std::str
 }
 
 Result<std::unique_ptr<ReadableFile>> SimulatedDisk::OpenForRead(const std::string& path) {
+  const Point point(this, "open", path, false);
   QUARRY_TRY_ASSIGN(auto file, Do("open", path, 0, 0, false, [&] { return faults_.OpenForRead(path); }));
   return std::unique_ptr<ReadableFile>(std::make_unique<Reader>(this, path, std::move(file)));
 }
@@ -313,22 +352,27 @@ Status SimulatedDisk::ReplaceFile(const std::string& path, std::span<const uint8
 }
 
 Result<bool> SimulatedDisk::FileExists(const std::string& path) {
+  const Point point(this, "exists", path, false);
   return Do("exists", path, 0, 0, false, [&] { return faults_.FileExists(path); });
 }
 
 Status SimulatedDisk::CreateDirectory(const std::string& path) {
+  const Point point(this, "mkdir", path, true);
   return Do("mkdir", path, 0, 0, true, [&] { return faults_.CreateDirectory(path); });
 }
 
 Status SimulatedDisk::SyncDirectory(const std::string& path) {
+  const Point point(this, "flush dir", path, true);
   return Do("flush dir", path, 0, 0, true, [&] { return faults_.SyncDirectory(path); });
 }
 
 Result<std::vector<std::string>> SimulatedDisk::ListDirectory(const std::string& path) {
+  const Point point(this, "list", path, false);
   return Do("list", path, 0, 0, false, [&] { return faults_.ListDirectory(path); });
 }
 
 Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
+  const Point point(this, "rename", from, true);
   QUARRY_TRY(Do("rename", from + " to " + to, 0, 0, true, [&] { return faults_.Rename(from, to); }));
   if (IsRewriting(from)) {
     const std::shared_ptr<Watched> watched = watched_[KeyOf(from)];
@@ -340,10 +384,12 @@ Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
 }
 
 Status SimulatedDisk::RemoveFile(const std::string& path) {
+  const Point point(this, "remove", path, true);
   return Do("remove", path, 0, 0, true, [&] { return faults_.RemoveFile(path); });
 }
 
 Status SimulatedDisk::RemoveDirectory(const std::string& path) {
+  const Point point(this, "rmdir", path, true);
   return Do("rmdir", path, 0, 0, true, [&] { return faults_.RemoveDirectory(path); });
 }
 

@@ -24,6 +24,15 @@
 
 namespace quarry::simulation {
 
+/// Hears of each call of the disk, before it has an effect and before its caller knows: there other threads may go on.
+class CallWatcher {
+ public:
+  virtual ~CallWatcher() = default;
+  virtual void Before(const char* what, const std::string& path, bool changes) = 0;
+  virtual void After(const char* what, const std::string& path, bool changes) = 0;
+  [[nodiscard]] virtual uint64_t NowMicros() = 0;
+};
+
 class SimulatedDisk : public Env {
  public:
   SimulatedDisk() : faults_(&memory_) {}
@@ -54,6 +63,7 @@ class SimulatedDisk : public Env {
   /// Of every call and its outcome: two runs of one seed must agree.
   [[nodiscard]] uint64_t digest() const { return digest_; }
   void set_trace(bool trace) { trace_ = trace; }
+  void set_watcher(CallWatcher* watcher) { watcher_ = watcher; }
 
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override;
@@ -66,17 +76,21 @@ class SimulatedDisk : public Env {
   [[nodiscard]] Status Rename(const std::string& from, const std::string& to) override;
   [[nodiscard]] Status RemoveFile(const std::string& path) override;
   [[nodiscard]] Status RemoveDirectory(const std::string& path) override;
-  [[nodiscard]] uint64_t NowMicros() override { return memory_.NowMicros(); }
+  [[nodiscard]] uint64_t NowMicros() override {
+    return watcher_ != nullptr ? watcher_->NowMicros() : memory_.NowMicros();
+  }
 
  private:
   class File;
   class Reader;
+  class Point;
 
   /// What is known of one segment file, whatever directory it stands in now.
   struct Watched {
     static constexpr uint8_t kDirty = 1;        ///< written since the last successful flush
     static constexpr uint8_t kData = 2;         ///< the last write was not all zeros
     static constexpr uint8_t kFlushedData = 4;  ///< kData, and flushed
+    static constexpr uint8_t kLost = 8;         ///< kDirty when a flush failed: the kernel may have dropped it
     std::vector<uint8_t> blocks;
     bool is_of_this_life = true;
     bool is_rewritten = false;     ///< took the place of another: extents do not stand at their own offsets
@@ -105,6 +119,7 @@ class SimulatedDisk : public Env {
   bool power_is_off_ = false;
   bool in_gc_ = false;
   bool trace_ = false;
+  CallWatcher* watcher_ = nullptr;
   uint64_t digest_ = 0xcbf29ce484222325;
   std::optional<Violation> violation_;
 };
