@@ -201,7 +201,8 @@ class SimulatedDisk::File : public WritableFile {
     const Status status = disk_->Do("flush", path_, 0, 0, true, [&] { return target_->Sync(); });
     if (watched_ == nullptr) return status;
     if (!status.ok()) {
-      if (is_appender_) watched_->has_failed = watched_->has_lost_writes = true;
+      if (!is_appender_) return status;  // the kernel tells each handle of a loss: the appender hears of it, too
+      watched_->has_failed = watched_->has_lost_writes = true;
       for (uint8_t& block : watched_->blocks) {
         if ((block & Watched::kDirty) != 0) block |= Watched::kLost;
       }

@@ -12,6 +12,8 @@ namespace quarry::simulation {
 namespace {
 
 constexpr uint64_t kForgedSizeMaxBytes = 104;
+/// What is closer to each other compresses, and is not on the disk as it is here.
+constexpr uint64_t kForgedStepSparseBytes = 1024;
 constexpr uint32_t kForgedValueBytes = 3;
 
 uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -20,7 +22,7 @@ uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / un
 std::vector<uint64_t> LikelyPlaces(const HostileFacts& facts) {
   const uint64_t end = std::max<uint64_t>(facts.end_bytes, kSegmentHeaderSizeBytes);
   std::vector<uint64_t> places = {RoundUp(end, kExtentAlignmentBytes)};
-  for (uint64_t block = 0; block < 24; ++block)
+  for (uint64_t block = 0; block < 12; ++block)
     places.push_back(RoundUp(end, kBlockSizeBytes) + block * kBlockSizeBytes);
   return places;
 }
@@ -49,7 +51,8 @@ void FillWithExtents(std::vector<uint8_t>* value, const HostileFacts& facts, boo
   const std::vector<uint64_t> places = LikelyPlaces(facts);
   const uint64_t front = HeaderAndIndexSizeBytes(PartCount(value->size(), facts.part_size_bytes), false);
   size_t guess = dice->Below(places.size());
-  for (uint64_t at = (8 - front % 8) % 8; at + kForgedSizeMaxBytes <= value->size(); at += kForgedSizeMaxBytes) {
+  const uint64_t step = facts.is_compressed ? kForgedStepSparseBytes : kForgedSizeMaxBytes;
+  for (uint64_t at = (8 - front % 8) % 8; at + kForgedSizeMaxBytes <= value->size(); at += step) {
     Forge(facts, places[guess++ % places.size()] + front + at, with_parts, dice, std::span(*value).subspan(at));
   }
 }

@@ -18,6 +18,7 @@ struct HostileFacts {
   SegmentNumber segment;         ///< that is probably appended to
   uint64_t end_bytes = 0;        ///< where its last extent ends, as far as is known
   uint32_t part_size_bytes = 0;  ///< of the value to come
+  bool is_compressed = false;    ///< it will be, if that pays
   Locator other;                 ///< of some value
   std::vector<uint8_t> file;     ///< bytes of some file of the store: a segment, MANIFEST or DIRECTORY
 };

@@ -149,6 +149,7 @@ void ThreadWorld::CompareManifest(StoreId store) {
   Check(manifest.ok(), kOpensAgain, manifest.status().ToString());
   for (const ManifestSegment& segment : manifest->segments) {
     if (segment.state != SegmentState::kActive || segment.has_uncounted) continue;
+    if (segment.size_bytes == 0) continue;  // on its way to being sealed: the next start scans all of it
     const std::string name =
         "store " + std::to_string(store.value) + " segment " + std::to_string(segment.segment.value);
     Check(segment.checkpoint_position_bytes == segment.size_bytes, kCheckpointGoesOn,
@@ -178,10 +179,23 @@ void ThreadWorld::VerifyFiles() {
   Check(totals.ok(), kVerifyIsRight, totals.ok() ? "" : totals.status().ToString());
   for (const Finding& finding : collected.findings) {
     if (finding.kind == FindingKind::kDoubtful || finding.kind == FindingKind::kLeftover) continue;
+    // Of a value whose append a crash cut off, bytes that pretend to be an extent look like a damaged one. No row needs
+    // it, but verification cannot know. What was committed must never be called damaged.
+    if (finding.kind == FindingKind::kDamaged && !IsCommitted(finding)) continue;
     Check(false, kVerifyIsRight,
           std::string("nothing was damaged, and verification says ") + FindingKindName(finding.kind) + " " +
               finding.path + " offset " + std::to_string(finding.offset_bytes) + ": " + finding.what);
   }
+}
+
+bool ThreadWorld::IsCommitted(const Finding& finding) const {
+  return std::any_of(values_.begin(), values_.end(), [&finding](const ValuePointer& value) {
+    const Locator& locator = value->locator;
+    return value->state == Value::State::kLive && locator.store == finding.store &&
+           locator.segment == finding.segment &&
+           finding.offset_bytes < locator.offset_bytes + locator.extent_size_bytes &&
+           locator.offset_bytes < finding.offset_bytes + finding.size_bytes;
+  });
 }
 
 void ThreadWorld::NotePrepared(const std::vector<ValuePointer>& values, bool is_acknowledged) {

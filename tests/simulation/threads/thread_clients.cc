@@ -14,12 +14,13 @@ constexpr uint64_t kBackupMicros = 600'000'000;
 
 // ---- values ----
 
-HostileFacts ThreadWorld::FactsOf(Dice* dice, StoreId store, uint32_t part_size_bytes) {
+HostileFacts ThreadWorld::FactsOf(Dice* dice, StoreId store, const AppendOptions& options) {
   const FiberScheduler::Alone alone(&scheduler_);
   HostileFacts facts;
   facts.store = store;
   facts.segment = {1};
-  facts.part_size_bytes = part_size_bytes;
+  facts.part_size_bytes = options.part_size_bytes;
+  facts.is_compressed = options.codec != Codec::kNone;
   for (const ValuePointer& value : values_) {
     if (dice->Percent(20) || facts.other.store.value == 0) facts.other = value->locator;
     if (value->locator.store != store || value->locator.segment < facts.segment) continue;
@@ -36,15 +37,16 @@ HostileFacts ThreadWorld::FactsOf(Dice* dice, StoreId store, uint32_t part_size_
   return facts;
 }
 
-std::vector<uint8_t> ThreadWorld::DrawBytes(Dice* dice, StoreId store, uint32_t part_size_bytes) {
+std::vector<uint8_t> ThreadWorld::DrawBytes(Dice* dice, StoreId store, const AppendOptions& options) {
   const size_t size_bytes = dice->Below(dice->OneOf<uint64_t>({300, 4000, 9000, 20000, 20000, 60000}));
   if (!dice->Percent(hostile_percent_)) {
-    return MakeContent(dice->OneOf({Content::kRandom, Content::kRandom, Content::kText, Content::kZeros}), size_bytes,
-                       dice->Word());
+    return MakeContent(
+        dice->OneOf({Content::kRandom, Content::kRandom, Content::kText, Content::kText, Content::kZeros}), size_bytes,
+        dice->Word());
   }
   ++totals_->hostile_values;
   const auto kind = dice->Percent(50) ? Hostile::kHeaders : static_cast<Hostile>(dice->Below(kHostileKinds));
-  return MakeHostile(kind, size_bytes, FactsOf(dice, store, part_size_bytes), dice);
+  return MakeHostile(kind, size_bytes, FactsOf(dice, store, options), dice);
 }
 
 Result<std::shared_ptr<Store>> ThreadWorld::OpenStore(TableId table) {
@@ -61,10 +63,11 @@ void ThreadWorld::AppendOne(Dice* dice, TableId table, const DealPointer& deal) 
   AppendOptions options;
   options.part_size_bytes = dice->OneOf<uint32_t>({512, 4096, 65536});
   options.codec = dice->OneOf({Codec::kNone, Codec::kNone, Codec::kLz4, Codec::kZstd});
-  options.write_batch_bytes = dice->OneOf<uint32_t>({4096, 16384, 65536});
+  options.write_batch_bytes = dice->OneOf<uint32_t>({4096, 4096, 16384, 65536});
   auto value = std::make_shared<Value>();
-  value->bytes = DrawBytes(dice, (*store)->id(), options.part_size_bytes);
+  value->bytes = DrawBytes(dice, (*store)->id(), options);
   const uint64_t began = scheduler_.now_micros();
+  value->appended_at = ++clock_;  // before: a pass that begins meanwhile may have it
   scheduler_.Say("appends " + std::to_string(value->bytes.size()) + " bytes");
   const Result<Locator> appended = (*store)->Append(value->bytes, options, &deal->unsynced);
   if (!appended.ok()) {
@@ -72,7 +75,6 @@ void ThreadWorld::AppendOne(Dice* dice, TableId table, const DealPointer& deal) 
     return ExpectCause(appended.status(), "append");
   }
   value->locator = *appended;
-  value->appended_at = ++clock_;
   ++totals_->appends;
   values_.push_back(value);
   deal->values.push_back(value);

@@ -24,6 +24,7 @@ struct Arguments {
   double seconds = 0;
   bool trace = false;
   bool twice = false;
+  bool all = false;
   std::set<std::string> ignored;
   const char* program = "";
 };
@@ -95,6 +96,7 @@ int Main(int argc, char** argv) {
   auto* const start = app.add_option("--start", arguments.start, "the first seed")->capture_default_str();
   auto* const one = app.add_option("--seed", arguments.start, "this seed alone")->excludes(start)->excludes(seeds);
   app.add_flag("--trace", arguments.trace, "print the schedule: step, time, thread, what it does and where");
+  app.add_flag("--all", arguments.all, "go on after a violation: each seed that breaks something is printed");
   app.add_option("--ignore", arguments.ignored, "invariants that may be broken: what is known hides the rest");
   app.add_flag("--twice", arguments.twice, "each seed twice: both runs must be the same");
   try {
@@ -112,9 +114,9 @@ int Main(int argc, char** argv) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   bool all_held = true;
-  for (uint64_t run = 0; all_held && run < arguments.seeds; ++run) {
+  for (uint64_t run = 0; (all_held || arguments.all) && run < arguments.seeds; ++run) {
     if (arguments.seconds > 0 && elapsed() >= arguments.seconds) break;
-    all_held = RunSeed(arguments, arguments.start + run, &totals);
+    all_held = RunSeed(arguments, arguments.start + run, &totals) && all_held;
   }
   Report(totals, arguments.start, elapsed());
   std::printf(all_held ? "every invariant held\n" : "AN INVARIANT WAS BROKEN (see above)\n");

@@ -89,12 +89,13 @@ void ThreadWorld::DrawDisturbances() {
   slow_path_ = 0;
   if (options_.data_paths.size() > 1 && dice_.Percent(30)) {
     slow_path_ = 1 + dice_.Below(options_.data_paths.size());
+    slow_from_call_ = disk_.calls() + dice_.OneOf<uint64_t>({0, 100, 200, 400});
     ++totals_->slow_paths;
   }
   has_slow_removals_ = dice_.Percent(15);
   has_long_backups_ = dice_.Percent(70);
   hostile_percent_ = dice_.OneOf<unsigned>({0, 30, 70});
-  writer_steps_max_ = dice_.OneOf<uint64_t>({3, 6, 12});
+  writer_steps_max_ = slow_path_ != 0 ? 24 : dice_.OneOf<uint64_t>({3, 6, 12});
   // Memory that is in use on a slow path is waited for; elsewhere there is so little that everybody waits for it.
   const bool has_much = slow_path_ != 0 || dice_.Percent(40);
   kChunkBudgetBytes = has_much ? 16 << 20 : kChunkSizeBytes * dice_.OneOf<uint64_t>({1, 2, 4});
@@ -146,11 +147,14 @@ void ThreadWorld::StartClients(std::vector<size_t>* clients) {
 void ThreadWorld::OneLife() {
   ++totals_->lives;
   std::vector<size_t> clients;
-  if (dice_.Percent(25)) PlanFailure();
-  if (dice_.Percent(60)) disk_.CutPowerAfter(1 + dice_.Below(dice_.OneOf<uint64_t>({30, 100, 300})));
+  if (dice_.Percent(25)) {
+    PlanFailure();
+    has_slow_removals_ = false;  // who fails to make a segment removes it
+  }
+  if (dice_.Percent(50)) disk_.CutPowerAfter(1 + dice_.Below(dice_.OneOf<uint64_t>({30, 100, 300})));
   StartClients(&clients);
   for (const size_t client : clients) scheduler_.Join(client);
-  if (!is_over() && dice_.Percent(60)) CompareQuiet();
+  if (!is_over() && dice_.Percent(80)) CompareQuiet();
   EndLife();
 }
 
@@ -188,7 +192,9 @@ void ThreadWorld::EndLife() {
 
 uint64_t ThreadWorld::DrawDelay(const char* what, const std::string& path, bool changes) {
   if (!changes || is_over()) return 0;
-  if (slow_path_ != 0 && path.starts_with(options_.data_paths[slow_path_ - 1] + "/")) return kSlowMicros;
+  if (slow_path_ != 0 && disk_.calls() >= slow_from_call_ &&
+      path.starts_with(options_.data_paths[slow_path_ - 1] + "/"))
+    return kSlowMicros;
   if (has_slow_removals_ && std::strcmp(what, "remove") == 0 && path.ends_with(".qseg")) return kSlowMicros;
   return 0;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "quarry/gc.h"
+#include "quarry/verify.h"
 #include "simulation/model.h"
 #include "simulation/simulated_disk.h"
 #include "simulation/threads/fiber_scheduler.h"
@@ -103,8 +104,8 @@ class ThreadWorld final : private CallWatcher {
   void Creator(Dice* dice);
   [[nodiscard]] DealPointer BeginDeal();
   void AppendOne(Dice* dice, TableId table, const DealPointer& deal);
-  [[nodiscard]] std::vector<uint8_t> DrawBytes(Dice* dice, StoreId store, uint32_t part_size_bytes);
-  [[nodiscard]] HostileFacts FactsOf(Dice* dice, StoreId store, uint32_t part_size_bytes);
+  [[nodiscard]] std::vector<uint8_t> DrawBytes(Dice* dice, StoreId store, const AppendOptions& options);
+  [[nodiscard]] HostileFacts FactsOf(Dice* dice, StoreId store, const AppendOptions& options);
   void Commit(Dice* dice, const DealPointer& deal);
   void EndDeal(const DealPointer& deal, Value::State state);
   void DeleteRow(Dice* dice);
@@ -126,6 +127,7 @@ class ThreadWorld final : private CallWatcher {
   void CompareQuiet();
   void CompareManifest(StoreId store);
   void VerifyFiles();
+  [[nodiscard]] bool IsCommitted(const Finding& finding) const;
   void DecidePrepared();
   void NotePrepared(const std::vector<ValuePointer>& values, bool is_acknowledged);
   [[nodiscard]] std::vector<StoreId> SharedStores();
@@ -150,7 +152,8 @@ class ThreadWorld final : private CallWatcher {
   std::set<uint64_t> has_unknown_;  ///< stores where an append failed or was cut off: something may be there of it
 
   // Of this life.
-  uint64_t slow_path_ = 0;  ///< number of a data path whose calls take long; 0: none
+  uint64_t slow_path_ = 0;       ///< number of a data path whose calls take long; 0: none
+  uint64_t slow_from_call_ = 0;  ///< of the disk
   bool has_slow_removals_ = false;
   bool has_long_backups_ = false;
   bool has_failures_planned_ = false;
