@@ -1,5 +1,7 @@
 #include "store/segment.h"
 
+#include <algorithm>
+
 #include "store/segment_layout.h"
 #include "store/store_context.h"
 
@@ -63,7 +65,8 @@ void Segment::set_of_this_life() {
 void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
   set_state(old.state());
   if (old.is_sealed_on_disk()) set_sealed_on_disk();
-  RestoreCounters(old.extents(), old.live_bytes(), old.dead_bytes(), size_bytes, old.has_uncounted());
+  const uint64_t dead_bytes = std::min(old.dead_bytes(), old.counted_bytes());
+  RestoreCounters(old.extents(), old.counted_bytes() - dead_bytes, dead_bytes, size_bytes, old.has_uncounted());
 }
 
 void Segment::CountAppended(uint64_t stored_bytes) {

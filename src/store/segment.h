@@ -95,6 +95,8 @@ class Segment {
 
   [[nodiscard]] uint64_t extents() const;
   [[nodiscard]] uint64_t live_bytes() const;
+  /// Live and dead together. Whoever wants parts that add up takes this and dead_bytes(): a release may come between.
+  [[nodiscard]] uint64_t counted_bytes() const { return appended_bytes_.load(std::memory_order_acquire); }
   [[nodiscard]] uint64_t dead_bytes() const { return dead_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint64_t released_extents() const { return released_extents_.load(std::memory_order_relaxed); }
   /// Of a segment that is not written any more.

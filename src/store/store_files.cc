@@ -114,8 +114,9 @@ ManifestSegment StoreImpl::Describe(Segment* segment) const {
     described.size_bytes = segment->size_bytes();
     snapshot.position_bytes = described.size_bytes;
     described.extents = segment->extents();
-    described.live_bytes = segment->live_bytes();
-    described.dead_bytes = segment->dead_bytes();
+    const uint64_t counted_bytes = segment->counted_bytes();
+    described.dead_bytes = std::min(counted_bytes, segment->dead_bytes());
+    described.live_bytes = counted_bytes - described.dead_bytes;
     described.has_uncounted = segment->has_uncounted();
   }
   described.checkpoint_position_bytes = snapshot.position_bytes;
@@ -245,7 +246,7 @@ std::optional<ExpectedSegment> StoreImpl::ExpectOnDisk(const Segment& segment) {
     expected.end_bytes = snapshot.position_bytes;
     expected.counted_bytes = snapshot.tally.bytes;
   } else if (segment.state() == SegmentState::kSealed) {
-    expected.counted_bytes = segment.live_bytes() + segment.dead_bytes();
+    expected.counted_bytes = segment.counted_bytes();
     expected.has_uncounted = segment.has_uncounted();
   }
   return expected;

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kStackBytes = 256 << 10;
 constexpr size_t kGuardBytes = 4096;
 /// A history has some thousand points; one with this many goes round in circles.
-constexpr uint64_t kStepsMax = 300'000;
+constexpr uint64_t kStepsMax = 100'000;
 /// A wait of at most this long may end at any moment: nobody knows how long the others take.
 constexpr uint64_t kShortWaitMicros = 10'000;
 

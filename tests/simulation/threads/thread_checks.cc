@@ -112,7 +112,7 @@ void ThreadWorld::CompareCounters() {
         most += value->locator.extent_size_bytes;
         if (is_committed && !value->may_be_gone) least += value->locator.extent_size_bytes;
       }
-      const uint64_t counted = segment->live_bytes() + segment->dead_bytes();
+      const uint64_t counted = segment->counted_bytes();
       ++totals_->counters_compared;
       Check(least <= counted, kCountersAgree,
             "store " + std::to_string(id.value) + " segment " + std::to_string(segment->number().value) + " counts " +

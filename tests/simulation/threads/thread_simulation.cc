@@ -53,6 +53,7 @@ Outcome RunOnce(const Arguments& arguments, uint64_t seed, ThreadTotals* totals)
   if (!outcome.violation) return true;
   std::printf("seed %llu broke %s\n", static_cast<unsigned long long>(seed), outcome.violation->what());
   std::printf("again: %s --seed %llu --trace\n", arguments.program, static_cast<unsigned long long>(seed));
+  (void)std::fflush(stdout);
   return false;
 }
 
