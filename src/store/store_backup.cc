@@ -51,6 +51,9 @@ Result<BackupSnapshot> StoreDirectoryImpl::TakeBackupSnapshot() {
   QUARRY_TRY_ASSIGN(std::vector<uint8_t> contents, EncodeDirectoryFileVerified(directory));
   snapshot.small_files.push_back({kDirectoryFileName, std::move(contents)});
   std::vector<std::shared_ptr<StoreImpl>> stores = AllStores();
+  // What a store still holds in memory is written for it, on however slow a path: no table may wait for that to be
+  // made.
+  lock.Unlock();
   std::sort(stores.begin(), stores.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
   for (const std::shared_ptr<StoreImpl>& store : stores) QUARRY_TRY(store->AddToBackup(&snapshot));
   return snapshot;

@@ -46,9 +46,10 @@ void ThreadWorld::ExpectCause(const Status& status, const char* what) {
 
 bool ThreadWorld::IsOnSlowPath(const Value& value) {
   const FiberScheduler::Alone alone(&scheduler_);
-  const std::shared_ptr<StoreImpl> store = directory_->FindStore(value.locator.store);
-  const std::shared_ptr<Segment> segment = store == nullptr ? nullptr : store->FindSegment(value.locator.segment);
-  return segment == nullptr || segment->path_number() == slow_path_;
+  const std::string stores = JoinPath(options_.data_paths[slow_path_ - 1], kDataPathDirectoryName);
+  const std::string store = JoinPath(stores, StoreDirectoryName(value.locator.store));
+  const Result<bool> exists = disk_.memory()->FileExists(JoinPath(store, SegmentFileName(value.locator.segment)));
+  return exists.ok() && *exists;
 }
 
 void ThreadWorld::CheckWait(const char* what, uint64_t began_micros, std::span<const ValuePointer> values) {
@@ -86,7 +87,6 @@ void ThreadWorld::CompareAll() {
 // ---- counters ----
 
 std::vector<StoreId> ThreadWorld::SharedStores() {
-  const FiberScheduler::Alone alone(&scheduler_);
   std::vector<StoreId> stores;
   for (const std::shared_ptr<StoreImpl>& store : directory_->AllStores()) {
     const StoreImpl::Binding binding = store->GetBinding();
@@ -99,7 +99,6 @@ std::vector<StoreId> ThreadWorld::SharedStores() {
 /// What was counted in a segment is what is there, or the segment is marked.
 void ThreadWorld::CompareCounters() {
   if (disk_.failures() > 0 || is_over()) return;
-  const FiberScheduler::Alone alone(&scheduler_);
   for (const StoreId id : SharedStores()) {
     const std::shared_ptr<StoreImpl> store = directory_->FindStore(id);
     for (const std::shared_ptr<Segment>& segment : store->AllSegments()) {
