@@ -56,7 +56,7 @@ Status StoreAccess::Require(StoreId store, const LEX_CSTRING& column) {
   if (answer == Answer::kForeign) {
     plugin_counters.foreign_heads_refused.fetch_add(1, std::memory_order_relaxed);
     LogForeign(child_, store);
-    return Status::Foreign(where + "the row refers to a value that does not belong to this table");
+    return Status::Foreign(where + "the value that the row refers to is lost, or never was this table's");
   }
   plugin_counters.unbound_reads_refused.fetch_add(1, std::memory_order_relaxed);
   return Status::Foreign(where +
