@@ -42,6 +42,8 @@ Mapping Map(StatusCode code, Action action) {
       return {HA_ERR_UNSUPPORTED, ER_GET_ERRMSG, true};
     case StatusCode::kAlreadyExists:
       return {HA_ERR_TABLE_EXIST, ER_GET_ERRMSG, false};
+    case StatusCode::kCancelled:
+      return {HA_ERR_ABORTED_BY_USER, ER_QUERY_INTERRUPTED, false};
     case StatusCode::kInvalidArgument:
       // The statement asked for something that is not allowed: the user's to change, not the operator's.
       return {HA_ERR_GENERIC, ER_GET_ERRMSG, false};

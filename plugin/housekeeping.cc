@@ -16,12 +16,16 @@ namespace {
 
 constexpr std::chrono::seconds kCheckpointInterval{60};
 constexpr std::chrono::seconds kSweepInterval{5};
+/// A pause that lasts longer is told of, once.
+constexpr std::chrono::seconds kLongPause{300};
 
 struct FileSteps {
   std::mutex mutex;
   std::condition_variable ended;
-  int working = 0;                      // threads that are in a step; guarded by mutex, as the next
-  bool maintenance_paused = false;      // the store's own thread
+  int working = 0;                                     // threads that are in a step; guarded by mutex, as the next
+  bool maintenance_paused = false;                     // the store's own thread
+  std::chrono::steady_clock::time_point paused_since;  // while that is so
+  bool has_warned = false;
   std::atomic<unsigned> paused_for{0};  // a set of Pause; changed under the mutex, read without
 };
 FileSteps steps;
@@ -35,10 +39,42 @@ void Checkpoint() {
   }
 }
 
+std::chrono::seconds LongPause() {
+  const char* const tests = getenv("QUARRY_TEST_LONG_PAUSE_S");
+  return tests == nullptr ? kLongPause : std::chrono::seconds(atoi(tests));
+}
+
+std::string ReasonsToPause() {
+  const unsigned reasons = steps.paused_for.load(std::memory_order_acquire);
+  std::string text;
+  const auto add = [&](Pause reason, const char* name) {
+    if ((reasons & static_cast<unsigned>(reason)) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+  };
+  add(Pause::kStateTransfer, "a state transfer");
+  add(Pause::kBackupStage, "BACKUP STAGE");
+  add(Pause::kBackupLock, "quarry_backup_lock");
+  return text;
+}
+
+void WarnOfLongPause() {
+  const std::lock_guard<std::mutex> guard(steps.mutex);
+  const auto lasted = std::chrono::steady_clock::now() - steps.paused_since;
+  if (!steps.maintenance_paused || steps.has_warned || lasted < LongPause()) return;
+  steps.has_warned = true;
+  sql_print_warning(
+      "QUARRY: for %lld s no space has been given back (%s). Commits go on; dead space grows, checkpoints are not "
+      "taken and dropped tables keep their files until that ends",
+      static_cast<long long>(std::chrono::duration_cast<std::chrono::seconds>(lasted).count()),
+      ReasonsToPause().c_str());
+}
+
 void Run() {
   auto last_checkpoint = std::chrono::steady_clock::now();
   while (thread.Wait(kSweepInterval)) {
-    if (!TryBeginFileStep()) continue;
+    if (!TryBeginFileStep()) {
+      WarnOfLongPause();
+      continue;
+    }
     sweep->Step();
     if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
       last_checkpoint = std::chrono::steady_clock::now();
@@ -65,6 +101,8 @@ void PauseHousekeeping(Pause reason) {
   Checkpoint();
   Directory()->PauseMaintenance();
   steps.maintenance_paused = true;
+  steps.paused_since = std::chrono::steady_clock::now();
+  steps.has_warned = false;
 }
 
 void ResumeHousekeeping(Pause reason) {

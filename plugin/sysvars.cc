@@ -36,7 +36,6 @@ constexpr uint kScrubIntervalMax = 366 * 24 * 3600;
 uint replica_write_batch_bytes;
 char* data_paths;
 unsigned long long zeroed_pool_bytes;
-my_bool zeroed_groups;
 unsigned long long recent_cache_bytes;
 unsigned long long segment_size;
 unsigned long long cache_size;
@@ -98,14 +97,9 @@ MYSQL_SYSVAR_STR(data_paths, data_paths, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READON
                  "segments live in the data directory",
                  nullptr, nullptr, "");
 MYSQL_SYSVAR_ULONGLONG(zeroed_pool_bytes, zeroed_pool_bytes, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                       "Zeroed segment space kept ahead of lone committers, per lane, where that saves flushes more "
-                       "than it costs. 0: none",
+                       "Zeroed segment space kept ahead of small flushes, per lane, on file systems with a journal. "
+                       "0: none",
                        nullptr, nullptr, DirectoryOptions().zeroed_pool_bytes, 0, kPoolMax, 0);
-MYSQL_SYSVAR_BOOL(
-    zeroed_groups, zeroed_groups, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
-    "Zeroed segment space is kept ahead of committers who share their flushes, too, where a growing file makes a flush "
-    "several times as long, as with a journal. Small values are then written twice",
-    nullptr, nullptr, DirectoryOptions().zeroed_groups);
 MYSQL_SYSVAR_ULONGLONG(recent_cache_bytes, recent_cache_bytes, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Memory for just-written bytes, from which reads are served", nullptr, nullptr,
                        DirectoryOptions().recent_cache_bytes, 0, kCacheMax, 0);
@@ -239,7 +233,6 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(autoincrement_prefetch_sz),
                                         MYSQL_SYSVAR(data_paths),
                                         MYSQL_SYSVAR(zeroed_pool_bytes),
-                                        MYSQL_SYSVAR(zeroed_groups),
                                         MYSQL_SYSVAR(recent_cache_bytes),
                                         MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(segment_size),
@@ -292,7 +285,6 @@ Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_p
   QUARRY_TRY_ASSIGN(options.data_paths, SplitDataPaths(data_paths == nullptr ? "" : data_paths));
   options.segment_size_bytes = segment_size;
   options.zeroed_pool_bytes = zeroed_pool_bytes;
-  options.zeroed_groups = zeroed_groups != 0;
   options.recent_cache_bytes = recent_cache_bytes;
   options.value_cache_bytes = cache_size;
   options.checkpoint_interval_bytes = checkpoint_interval;

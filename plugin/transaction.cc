@@ -83,14 +83,22 @@ int CloseConnection(handlerton*, THD* thd) {
   return 0;
 }
 
+// Called by the session that kills, with the killed one's locks.
+void WakeKilled(handlerton*, THD*, enum thd_kill_levels) {
+  if (StoreDirectory* const directory = Directory(); directory != nullptr) directory->WakeWaiters();
+}
+
 }  // namespace
+
+// Not thd_kill_level: that may do work for other sessions, and here locks of the store may be held.
+bool KillCheck::IsCancelled() const { return thd_->killed != NOT_KILLED && thd_->killed != ABORT_QUERY; }
 
 Transaction* Transaction::Find(THD* thd) { return static_cast<Transaction*>(thd_get_ha_data(thd, QuarryHandlerton())); }
 
 Transaction* Transaction::Of(THD* thd) {
   Transaction* transaction = Find(thd);
   if (transaction != nullptr) return transaction;
-  transaction = new (std::nothrow) Transaction;
+  transaction = new (std::nothrow) Transaction(thd);
   if (transaction != nullptr) thd_set_ha_data(thd, QuarryHandlerton(), transaction);
   return transaction;
 }
@@ -176,6 +184,7 @@ void SetTransactionHooks(handlerton* hton) {
   hton->commit = Commit;
   hton->rollback = Rollback;
   hton->close_connection = CloseConnection;
+  hton->kill_query = WakeKilled;
   hton->prepare_commit_versioned = PrepareCommit;
 }
 

@@ -18,8 +18,20 @@
 
 namespace quarry {
 
+/// Gives up what a session that was killed waits for.
+class KillCheck : public Canceller {
+ public:
+  explicit KillCheck(THD* thd) : thd_(thd) {}
+  [[nodiscard]] bool IsCancelled() const override;
+
+ private:
+  THD* const thd_;
+};
+
 class Transaction {
  public:
+  explicit Transaction(THD* thd) : kill_check_(thd) {}
+
   /// The calling session's, created at need; nullptr when memory is short.
   static Transaction* Of(THD* thd);
   /// The session's if it has one.
@@ -72,7 +84,8 @@ class Transaction {
   void Clear();
 
   AppendGate::Member gate_{&TheAppendGate()};
-  UnsyncedExtents unsynced_;
+  const KillCheck kill_check_;
+  UnsyncedExtents unsynced_{&kill_check_};
   std::vector<Locator> appended_;  ///< dead if the transaction rolls back
   std::vector<Locator> replaced_;  ///< dead if it commits
   Mark statement_;                 ///< where the running statement began

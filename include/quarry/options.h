@@ -67,8 +67,7 @@ struct DirectoryOptions {
   std::string home_path;  ///< holds the manifests and the trash; e.g. <datadir>/#quarry. Created when missing
   std::vector<std::string> data_paths;         ///< quarry_data_paths; empty: segments live under home_path
   uint64_t segment_size_bytes = 256ULL << 20;  ///< a segment is sealed when it would grow beyond (one larger value may)
-  uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space kept ahead of a lone committer; 0: never
-  bool zeroed_groups = true;                   ///< and of those who share flushes, where a journal makes these slow
+  uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space ahead of small flushes, where a journal is; 0: never
   uint64_t recent_cache_bytes = 16ULL << 20;   ///< just-written bytes kept for reads, over all stores
   uint64_t value_cache_bytes = kValueCacheDefaultBytes;  ///< quarry_cache_size at start; 0: none
   uint64_t checkpoint_interval_bytes = 64ULL << 20;      ///< appended bytes after which a store's manifest is rewritten

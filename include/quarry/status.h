@@ -28,6 +28,7 @@ enum class StatusCode : uint8_t {
   kKeyUnavailable,   ///< encrypted, and the key is missing or another one: comes back with the key
   kNotSupported,     ///< written by a newer version, or a codec that this build lacks
   kForeign,          ///< a head names what its table does not own, or cannot be shown to
+  kCancelled,        ///< the caller's Canceller said so while it waited
 };
 
 /// The stable, lower-case name of a code ("ok", "corruption", ...).
@@ -47,6 +48,10 @@ class [[nodiscard]] Status {
   static Status KeyUnavailable(std::string message) { return Status(StatusCode::kKeyUnavailable, std::move(message)); }
   static Status NotSupported(std::string message) { return Status(StatusCode::kNotSupported, std::move(message)); }
   static Status Foreign(std::string message) { return Status(StatusCode::kForeign, std::move(message)); }
+  /// `wait`: what for.
+  static Status Cancelled(const std::string& wait) {
+    return Status(StatusCode::kCancelled, "given up while it waited for " + wait);
+  }
   /// `what` says which check failed, e.g. "part 3 checksum mismatch".
   static Status Corruption(uint64_t store, uint32_t segment, uint64_t offset_bytes, const std::string& what);
   /// Maps ENOSPC and EDQUOT to kNoSpace, ENOENT to kNotFound, EEXIST to kAlreadyExists, everything else to kIoError.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "quarry/backup.h"
+#include "quarry/canceller.h"
 #include "quarry/commit_record.h"
 #include "quarry/locator.h"
 #include "quarry/options.h"
@@ -59,8 +60,13 @@ struct UndecidedRebind {
 /// Cheap when empty (no allocation). Copyable: a savepoint may keep none of it, for syncing too much is harmless.
 class UnsyncedExtents {
  public:
+  UnsyncedExtents() = default;
+  /// `canceller` outlives it, and is asked by the appends and syncs of the transaction. Without one they wait.
+  explicit UnsyncedExtents(const Canceller* canceller) : canceller_(canceller) {}
+
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   void Clear() { entries_.clear(); }
+  [[nodiscard]] const Canceller* canceller() const { return canceller_; }
 
   struct Entry {
     StoreId store;
@@ -75,6 +81,7 @@ class UnsyncedExtents {
   [[nodiscard]] std::span<Entry> entries() { return entries_; }
 
  private:
+  const Canceller* canceller_ = nullptr;
   std::vector<Entry> entries_;
 };
 
@@ -86,7 +93,7 @@ class Store {
   [[nodiscard]] virtual StoreId id() const = 0;
 
   /// Appends one value as one extent and notes it in `unsynced`. The bytes are not durable until Sync.
-  /// `value` is read during the call only. Errors: kInvalidArgument, kNoSpace, kIoError; then no locator is
+  /// `value` is read during the call only. Errors: kInvalidArgument, kNoSpace, kIoError, kCancelled; then no locator is
   /// valid and the space, if any was taken, is dead.
   [[nodiscard]] virtual Result<Locator> Append(std::span<const uint8_t> value, const AppendOptions& options,
                                                UnsyncedExtents* unsynced) = 0;
@@ -193,8 +200,12 @@ class StoreDirectory {
   [[nodiscard]] virtual Status SetValueCacheBytes(uint64_t bytes) = 0;
 
   /// Group commit: returns when every extent noted in `unsynced` is durable, sharing flushes with whoever waits on
-  /// the same segments. Does not clear `unsynced`. Errors: kPoisoned, kIoError, kNoSpace: the caller must roll back.
+  /// the same segments. Does not clear `unsynced`. Errors: kPoisoned, kIoError, kNoSpace, kCancelled: the caller must
+  /// roll back.
   [[nodiscard]] virtual Status Sync(const UnsyncedExtents& unsynced) = 0;
+
+  /// Some Canceller says now that its caller gives up: it may be one that waits.
+  virtual void WakeWaiters() = 0;
 
   /// Begins the flushes that Sync will wait for, in other threads, for a caller with something else to do until then.
   /// Where there is no thread for one, it has completed when this returns. Errors are Sync's to tell, which is to

@@ -31,6 +31,8 @@ const char* StatusCodeName(StatusCode code) {
       return "not supported";
     case StatusCode::kForeign:
       return "not this table's";
+    case StatusCode::kCancelled:
+      return "cancelled";
   }
   return "unknown";
 }

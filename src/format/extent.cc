@@ -16,7 +16,6 @@ constexpr uint16_t kExtentVersionPlain = 1;
 constexpr uint16_t kExtentVersion = 2;
 constexpr uint8_t kEncryptedFlag = 1;
 constexpr size_t kHeaderChecksumOffset = 64;
-constexpr uint32_t kRawBit = 1U << 31;
 
 static_assert(kPartSizeMaxBytes + kPartCheckSizeBytes < kRawBit, "bit 31 of a stored size is the raw flag");
 static_assert(kExtentHeaderSizeBytes == kHeaderChecksumOffset + 8);
@@ -189,8 +188,7 @@ uint64_t ExtentSizeBytes(const ExtentHeader& header) {
 }
 
 uint64_t NextExtentOffsetBytes(const ExtentHeader& header) {
-  const uint64_t size = header.reserved_size_bytes != 0 ? header.reserved_size_bytes : ExtentSizeBytes(header);
-  return RoundUp(header.offset_bytes + size, kExtentAlignmentBytes);
+  return RoundUp(header.offset_bytes + ExtentSizeBytes(header), kExtentAlignmentBytes);
 }
 
 uint32_t PartSizeOf(const ExtentHeader& header, uint32_t part) {

@@ -51,6 +51,8 @@ inline constexpr size_t kCipherBlockSizeBytes = 32;
 inline constexpr uint32_t kPartCheckSizeBytes = 8;
 inline constexpr size_t kIndexEntrySizeBytes = 12;
 inline constexpr size_t kIndexChecksumSizeBytes = 8;
+/// Of a stored size in the index: the part is raw.
+inline constexpr uint32_t kRawBit = 1U << 31;
 inline constexpr uint64_t kExtentAlignmentBytes = 8;
 /// Segments are written, padded and punched in blocks of this size (io/env.h has the same number for I/O).
 inline constexpr uint64_t kSegmentBlockSizeBytes = 4096;
@@ -112,7 +114,8 @@ struct ExtentIndex {
 /// Header + index + stored parts, as in Locator::extent_size_bytes.
 [[nodiscard]] uint64_t ExtentSizeBytes(const ExtentHeader& header);
 
-/// Where a scan looks for the next extent: behind the reserved range, or behind the extent, aligned.
+/// Where a scan looks for the next extent: behind this one, aligned. The reserved size is not believed: a header that
+/// stands inside a value whose own header was never written may say anything.
 [[nodiscard]] uint64_t NextExtentOffsetBytes(const ExtentHeader& header);
 
 /// Uncompressed size of part `part` (the last may be shorter).

@@ -45,6 +45,8 @@ struct ManifestSegment {
   /// It may hold extents that the counters leave out: dead ones, which a mark pass did not count, or what a scan could
   /// not read.
   bool has_uncounted = false;
+  /// Of one that is not active: a scan after a crash counted what lies behind the position, and may be wrong.
+  [[nodiscard]] bool is_estimated() const { return has_uncounted && checkpoint_position_bytes < size_bytes; }
   bool operator==(const ManifestSegment&) const = default;
 };
 

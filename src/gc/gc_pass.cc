@@ -77,18 +77,6 @@ struct Candidate {
 
 uint64_t Beyond(uint64_t amount, uint64_t limit) { return amount - std::min(amount, limit); }
 
-/// What was released since the view was opened is marked, and dead now. But a commit comes before its releases: as much
-/// as was dead in the view, and not released by then, is taken to have been released since, and is not among the
-/// marked.
-void CountMarked(Candidate* candidate) {
-  const uint64_t extents = candidate->marked_extents;
-  const uint64_t bytes = candidate->marked_bytes;
-  Segment::Released before = candidate->released;
-  before.extents += Beyond(candidate->appended.extents, before.extents + extents);
-  before.bytes += Beyond(candidate->appended.bytes, before.bytes + bytes);
-  candidate->segment->CountMarked(extents, bytes, before);
-}
-
 /// The locator's extent, when its numbers can be remembered.
 std::optional<NeededExtent> NeededExtentOf(const Locator& locator) {
   const uint64_t offset = locator.offset_bytes / kExtentAlignmentBytes;
@@ -127,13 +115,16 @@ class GcPassImpl final : public GcPass {
   [[nodiscard]] Result<bool> Rewrite(Candidate* candidate, uint64_t bytes_max, GcStep* step);
   void CountDamage(const std::string& damage);
   void Done(Candidate* candidate);
+  void CountMarked(Candidate* candidate);
+  void SaveCounters();
 
   const GcOptions options_;
   uint64_t memory_bytes_ = 0;  ///< of extents and maps
   std::vector<Candidate> candidates_;
   std::unordered_map<StoreId, std::unordered_map<uint32_t, size_t>> places_;  ///< in candidates_, by segment
   bool has_view_ = false;
-  size_t next_ = 0;  ///< of candidates_
+  size_t next_ = 0;                                         ///< of candidates_
+  std::vector<std::shared_ptr<StoreImpl>> counted_stores_;  ///< whose counters are those of the marks now
   GcReport report_;
 };
 
@@ -238,7 +229,14 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
     if (!goes_on) Done(&candidate);
   }
   step.done = next_ == candidates_.size();
+  if (step.done) SaveCounters();
   return step;
+}
+
+// What a crash brings back of the counters before the marks would say that bytes are missing which were given back.
+void GcPassImpl::SaveCounters() {
+  // A failure costs no more than that; the next checkpoint tries again.
+  for (const std::shared_ptr<StoreImpl>& store : std::exchange(counted_stores_, {})) (void)store->Checkpoint();
 }
 
 Result<bool> GcPassImpl::Advance(Candidate* candidate, uint64_t bytes_max, GcStep* step) {
@@ -402,6 +400,20 @@ Result<bool> GcPassImpl::Rewrite(Candidate* candidate, uint64_t bytes_max, GcSte
     report_.reclaimed_bytes += candidate->allocated_before_bytes - size_bytes;
   }
   return false;
+}
+
+// What was released since the view was opened is marked, and dead now. But a commit comes before its releases: as much
+// as was dead in the view, and not released by then, is taken to have been released since, and is not among the
+// marked.
+void GcPassImpl::CountMarked(Candidate* candidate) {
+  const uint64_t extents = candidate->marked_extents;
+  const uint64_t bytes = candidate->marked_bytes;
+  Segment::Released before = candidate->released;
+  before.extents += Beyond(candidate->appended.extents, before.extents + extents);
+  before.bytes += Beyond(candidate->appended.bytes, before.bytes + bytes);
+  candidate->segment->CountMarked(extents, bytes, before);
+  if (counted_stores_.empty() || counted_stores_.back() != candidate->store)
+    counted_stores_.push_back(candidate->store);
 }
 
 void GcPassImpl::CountDamage(const std::string& damage) {

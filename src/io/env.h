@@ -129,6 +129,12 @@ class Env {
   [[nodiscard]] virtual Status Rename(const std::string& from, const std::string& to) = 0;
   [[nodiscard]] virtual Status RemoveFile(const std::string& path) = 0;
   [[nodiscard]] virtual Status RemoveDirectory(const std::string& path) = 0;
+  /// Whether the file system there has to commit a journal when it makes a file's new size or blocks durable, so that
+  /// a flush of bytes that overwrite others is much cheaper. A constant of the mount.
+  [[nodiscard]] virtual bool HasJournal(const std::string& directory) {
+    (void)directory;
+    return true;
+  }
   [[nodiscard]] virtual uint64_t NowMicros() = 0;
 };
 

@@ -78,6 +78,7 @@ class FaultEnv : public Env {
   [[nodiscard]] Status Rename(const std::string& from, const std::string& to) override;
   [[nodiscard]] Status RemoveFile(const std::string& path) override;
   [[nodiscard]] Status RemoveDirectory(const std::string& path) override;
+  [[nodiscard]] bool HasJournal(const std::string& directory) override { return target_->HasJournal(directory); }
   [[nodiscard]] uint64_t NowMicros() override;
 
  private:

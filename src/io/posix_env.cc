@@ -15,6 +15,7 @@
 
 #include "base/unique_fd.h"
 #include "io/env.h"
+#include "io/journal.h"
 #include "io/path.h"
 #include "io/posix_file.h"
 
@@ -158,6 +159,8 @@ class PosixEnv : public Env {
     if (::rmdir(path.c_str()) != 0) return Status::FromErrno(errno, "remove directory", path);
     return Status::Ok();
   }
+
+  bool HasJournal(const std::string& directory) override { return FileSystemHasJournal(directory); }
 
   uint64_t NowMicros() override {
     const auto now = std::chrono::system_clock::now().time_since_epoch();

@@ -46,13 +46,16 @@ void BufferPool::DropFree(std::vector<AlignedBuffer>* dropped) {
   }
 }
 
-PooledBuffer BufferPool::Acquire(size_t size_bytes) {
+PooledBuffer BufferPool::Acquire(size_t size_bytes, const Canceller* canceller) {
   const size_t size = SizeClass(size_bytes);
   std::vector<AlignedBuffer> dropped;  // freed after the lock
   AlignedBuffer buffer;
   {
     MutexLock lock(mutex_);
-    while (!HasRoom(size)) room_.Wait(mutex_);
+    while (!HasRoom(size)) {
+      if (canceller != nullptr && canceller->IsCancelled()) return {};
+      room_.Wait(mutex_);
+    }
     counted_bytes_ += size;
     buffer = TakeFree(size);
     DropFree(&dropped);
@@ -93,6 +96,12 @@ PooledBuffer BufferPool::Take(size_t size_bytes) {
     DropFree(&dropped);
   }
   return {this, std::move(buffer), PooledBuffer::Counts::kTaken};
+}
+
+void BufferPool::WakeWaiters() {
+  // Whoever looked at its canceller under the mutex, and found nothing, waits by now.
+  { const MutexLock lock(mutex_); }
+  room_.NotifyAll();
 }
 
 void BufferPool::WaitForRoomBriefly() {

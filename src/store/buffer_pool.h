@@ -17,6 +17,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/mutex.h"
+#include "quarry/canceller.h"
 
 namespace quarry {
 
@@ -64,8 +65,10 @@ class BufferPool {
  public:
   explicit BufferPool(uint64_t budget_bytes) : budget_bytes_(budget_bytes) {}
 
-  /// At least `size_bytes`; waits for room in the budget.
-  [[nodiscard]] PooledBuffer Acquire(size_t size_bytes);
+  /// At least `size_bytes`; waits for room in the budget. Empty: `canceller`, if there is one, gave up.
+  [[nodiscard]] PooledBuffer Acquire(size_t size_bytes, const Canceller* canceller = nullptr);
+  /// So that those who wait in Acquire ask their cancellers.
+  void WakeWaiters();
   /// Nothing when there is no room now.
   [[nodiscard]] std::optional<PooledBuffer> TryAcquire(size_t size_bytes);
   /// Never waits for the budget: for reads, whose number their threads bound.

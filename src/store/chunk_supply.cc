@@ -4,11 +4,12 @@
 
 namespace quarry {
 
-PooledBuffer ChunkSupply::Acquire(size_t size_bytes) {
+PooledBuffer ChunkSupply::Acquire(size_t size_bytes, const Canceller* canceller) {
   while (true) {
     if (std::optional<PooledBuffer> buffer = pool_->TryAcquire(size_bytes); buffer.has_value()) {
       return *std::move(buffer);
     }
+    if (canceller != nullptr && canceller->IsCancelled()) return {};
     std::shared_ptr<ChunkHolder> victim;
     {
       MutexLock lock(mutex_);

@@ -26,8 +26,8 @@ class ChunkSupply {
  public:
   explicit ChunkSupply(BufferPool* pool) : pool_(pool) {}
 
-  /// Waits until there is one, asking other holders for theirs.
-  [[nodiscard]] PooledBuffer Acquire(size_t size_bytes) QUARRY_EXCLUDES(mutex_);
+  /// Waits until there is one, asking other holders for theirs. Empty: `canceller`, if there is one, gave up.
+  [[nodiscard]] PooledBuffer Acquire(size_t size_bytes, const Canceller* canceller) QUARRY_EXCLUDES(mutex_);
   /// `holder` has an open chunk and was not known to have one: it can be asked for it when buffers run out.
   void Opened(std::weak_ptr<ChunkHolder> holder) QUARRY_EXCLUDES(mutex_);
 

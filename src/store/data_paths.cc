@@ -150,6 +150,10 @@ class Opener {
       context_->append_paths.push_back(number);
     }
     if (context_->append_paths.empty()) context_->append_paths.push_back(0);
+    for (const uint32_t number : context_->append_paths) {
+      SegmentPath& path = context_->paths[number];
+      path.has_journal = env_->HasJournal(number == 0 ? context_->options.home_path : path.directory);
+    }
     // Paths no longer configured: their segments stay readable while they are there.
     for (const DataPath& known : file_.paths) {
       if (std::find(context_->append_paths.begin(), context_->append_paths.end(), known.number) !=

@@ -14,13 +14,19 @@ ExtentStream::ExtentStream(StoreContext* context, uint64_t batch_bytes, uint64_t
       front_bytes_(front_bytes),
       keep_recent_(keep_recent),
       window_bytes_(window_bytes),
-      filled_bytes_(front_bytes - window_bytes) {
-  AcquireBuffer();
+      filled_bytes_(front_bytes - window_bytes) {}
+
+Status ExtentStream::Open(BufferPool* pool, const Canceller* canceller) {
+  pool_ = pool;
+  canceller_ = canceller;
+  QUARRY_TRY(AcquireBuffer());
   std::memset(buffer_.data(), 0, static_cast<size_t>(filled_bytes_));
+  return Status::Ok();
 }
 
-void ExtentStream::AcquireBuffer() {
-  buffer_ = context_->write_buffers.Acquire(static_cast<size_t>(batch_bytes_ + part_room_bytes_));
+Status ExtentStream::AcquireBuffer() {
+  buffer_ = pool_->Acquire(static_cast<size_t>(batch_bytes_ + part_room_bytes_), canceller_);
+  return buffer_.empty() ? Status::Cancelled("memory to write with") : Status::Ok();
 }
 
 std::span<uint8_t> ExtentStream::Room(uint64_t size_bytes) {
@@ -35,7 +41,7 @@ Status ExtentStream::WriteFull(const PrivateRange& range) {
 
 Status ExtentStream::Append(const PrivateRange& range, std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
-    if (buffer_.empty()) AcquireBuffer();
+    if (buffer_.empty()) QUARRY_TRY(AcquireBuffer());
     const size_t size = static_cast<size_t>(std::min<uint64_t>(bytes.size(), batch_bytes_ - filled_bytes_));
     std::memcpy(buffer_.data() + filled_bytes_, bytes.data(), size);
     filled_bytes_ += size;

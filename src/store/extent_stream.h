@@ -22,6 +22,8 @@ class ExtentStream {
   /// multiple of a block, not behind the front). Parts of up to `part_room_bytes` can be made in place.
   ExtentStream(StoreContext* context, uint64_t batch_bytes, uint64_t part_room_bytes, uint64_t window_bytes,
                uint64_t front_bytes, bool keep_recent);
+  /// To be called first: waits for a buffer of `pool`. Errors: kCancelled, of later calls too.
+  [[nodiscard]] Status Open(BufferPool* pool, const Canceller* canceller);
 
   /// Where the next part goes, `size_bytes` long (at most the part room).
   [[nodiscard]] std::span<uint8_t> Room(uint64_t size_bytes);
@@ -46,13 +48,15 @@ class ExtentStream {
 
  private:
   [[nodiscard]] Status WriteOut(const PrivateRange& range, uint64_t size_bytes);
-  void AcquireBuffer();
+  [[nodiscard]] Status AcquireBuffer();
 
   StoreContext* const context_;
   const uint64_t batch_bytes_;
   const uint64_t part_room_bytes_;
   uint64_t front_bytes_;
   const bool keep_recent_;
+  BufferPool* pool_ = nullptr;
+  const Canceller* canceller_ = nullptr;
   PooledBuffer buffer_;
   uint64_t window_bytes_;      ///< where the buffer starts in the extent; a multiple of a block
   uint64_t filled_bytes_ = 0;  ///< of the buffer

@@ -27,10 +27,12 @@ uint64_t BatchOf(const AppendOptions& options) {
 
 }  // namespace
 
-ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, const AppendOptions& options)
+ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, const AppendOptions& options,
+                           const Canceller* canceller)
     : context_(context),
       lane_(lane),
       options_(options),
+      canceller_(canceller),
       batch_bytes_(BatchOf(options)),
       staged_max_bytes_(std::min(batch_bytes_, kChunkSizeBytes)),
       parts_(ThreadParts()) {
@@ -88,7 +90,7 @@ AppendedExtent ExtentWriter::Encode(SegmentNumber segment, uint64_t offset_bytes
 }
 
 Result<AppendedExtent> ExtentWriter::StageRaw(std::span<const uint8_t> value) {
-  QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(extent_max_bytes_));
+  QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(extent_max_bytes_, canceller_));
   uint8_t* at = range.memory + front_bytes_;
   for (uint32_t part = 0; part < header_.part_count; ++part) {
     const std::span<const uint8_t> bytes = PartOf(value, part);
@@ -107,8 +109,9 @@ Result<AppendedExtent> ExtentWriter::StreamRaw(std::span<const uint8_t> value) {
   // The checksums first, in a pass of their own: header and index then go out with the first batch.
   for (uint32_t part = 0; part < header_.part_count; ++part) NotePart(PartOf(value, part), true);
   ExtentStream stream(context_, batch_bytes_, 0, 0, 0, KeepRecent(extent_max_bytes_));
+  QUARRY_TRY(stream.Open(write_buffers(), canceller_));
   std::vector<uint8_t> front(static_cast<size_t>(front_bytes_));
-  QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(extent_max_bytes_));
+  QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(extent_max_bytes_, canceller_));
   AppendedExtent extent = Encode(range.file->segment->number(), range.offset_bytes, range.size_bytes, front);
   Status written = stream.Append(range, front);
   if (written.ok()) written = stream.Append(range, value);
@@ -157,6 +160,7 @@ Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> v
                                : RoundUpToBlock(std::min<uint64_t>(options_.part_size_bytes, value.size()) +
                                                 PartOverheadBytes(header_.encrypted)),
                       front_fits ? 0 : RoundDownToBlock(front_bytes_), front_bytes_, false);
+  QUARRY_TRY(stream.Open(write_buffers(), canceller_));
   if (!front_fits) return StreamCompressed(value, &stream);
   while (parts_.size() < header_.part_count && !stream.full()) {
     QUARRY_TRY(StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), &stream));
@@ -167,7 +171,7 @@ Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> v
 }
 
 Result<AppendedExtent> ExtentWriter::StageGathered(std::span<const uint8_t> gathered) {
-  QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(gathered.size()));
+  QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(gathered.size(), canceller_));
   std::memcpy(range.memory + front_bytes_, gathered.data() + front_bytes_, gathered.size() - front_bytes_);
   AppendedExtent extent = Encode(range.run->file->segment->number(), range.offset_bytes, 0,
                                  {range.memory, static_cast<size_t>(front_bytes_)});
@@ -178,7 +182,7 @@ Result<AppendedExtent> ExtentWriter::StageGathered(std::span<const uint8_t> gath
 
 Result<AppendedExtent> ExtentWriter::WriteGathered(ExtentStream* stream) {
   const uint64_t size = stream->position_bytes();
-  QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(size));
+  QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(size, canceller_));
   AppendedExtent extent = Encode(range.file->segment->number(), range.offset_bytes, range.size_bytes,
                                  stream->gathered().first(static_cast<size_t>(front_bytes_)));
   stream->IncludeFront();
@@ -191,7 +195,7 @@ Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> v
   for (uint32_t part = static_cast<uint32_t>(parts_.size()); part < header_.part_count; ++part) {
     size_max += PartSizeOf(header_, part) + PartOverheadBytes(header_.encrypted);
   }
-  QUARRY_TRY_ASSIGN(PrivateRange range, lane_->ReservePrivate(size_max));
+  QUARRY_TRY_ASSIGN(PrivateRange range, lane_->ReservePrivate(size_max, canceller_));
   Status written = stream->WriteFull(range);
   while (written.ok() && parts_.size() < header_.part_count) {
     written = StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), stream);

@@ -32,7 +32,8 @@ struct AppendedExtent {
 class ExtentWriter {
  public:
   /// `options` are within their limits.
-  ExtentWriter(StoreContext* context, Lane* lane, StoreId store, const AppendOptions& options);
+  ExtentWriter(StoreContext* context, Lane* lane, StoreId store, const AppendOptions& options,
+               const Canceller* canceller);
 
   [[nodiscard]] Result<AppendedExtent> Append(std::span<const uint8_t> value);
 
@@ -58,6 +59,9 @@ class ExtentWriter {
                                       std::span<uint8_t> front);
   [[nodiscard]] Result<AppendedExtent> FinishPrivate(const PrivateRange& range, AppendedExtent extent,
                                                      const Status& written);
+  [[nodiscard]] BufferPool* write_buffers() const {
+    return &context_->paths[lane_->path_number()].staging->write_buffers;
+  }
   [[nodiscard]] bool KeepRecent(uint64_t extent_size_bytes) const {
     return context_->recent.Worthwhile(extent_size_bytes);
   }
@@ -65,6 +69,7 @@ class ExtentWriter {
   StoreContext* const context_;
   Lane* const lane_;
   const AppendOptions options_;
+  const Canceller* const canceller_;
   const uint64_t batch_bytes_;       ///< of one write call; a multiple of a block
   const uint64_t staged_max_bytes_;  ///< a larger extent is private
 

@@ -362,7 +362,7 @@ class InstallationVerifier {
       }
       // Of an active segment only the bytes below the checkpoint were counted, of a poisoned one also what was lost.
       if (listed->state == SegmentState::kSealed) expected.counted_bytes = listed->live_bytes + listed->dead_bytes;
-      expected.has_uncounted = listed->has_uncounted;
+      expected.counted = CountedOf(*listed);
     }
     const uint64_t before = progress_.bytes_done;
     const Result<VerifiedSegment> verified =

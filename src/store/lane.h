@@ -39,11 +39,13 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   // ---- appending (lane.cc) ----
 
   /// A range of the open chunk. The caller fills range.memory and then calls FinishStaged, whatever happens.
-  [[nodiscard]] Result<StagedRange> ReserveStaged(uint64_t size_bytes) QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] Result<StagedRange> ReserveStaged(uint64_t size_bytes, const Canceller* canceller)
+      QUARRY_EXCLUDES(mutex_);
   void FinishStaged(const StagedRange& range) QUARRY_EXCLUDES(mutex_);
 
   /// A range of the file. The caller writes to range.file and then calls FinishPrivate, whatever happens.
-  [[nodiscard]] Result<PrivateRange> ReservePrivate(uint64_t size_max_bytes) QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] Result<PrivateRange> ReservePrivate(uint64_t size_max_bytes, const Canceller* canceller)
+      QUARRY_EXCLUDES(mutex_);
   /// Only `used_bytes` of the range are needed: gives the rest back when nobody reserved behind it.
   void ShrinkPrivate(PrivateRange* range, uint64_t used_bytes) QUARRY_EXCLUDES(mutex_);
   /// `written` says how the writing went. Returns the ticket, or why the extent is lost.
@@ -59,7 +61,10 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   [[nodiscard]] bool StartFlush(uint64_t ticket) QUARRY_EXCLUDES(mutex_);
   /// Group commit: returns when the flush `ticket` has completed. Errors: the segment failed at or before it.
   /// `counted`: what StartFlush said.
-  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t ticket, bool counted = false) QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t ticket, bool counted = false,
+                            const Canceller* canceller = nullptr) QUARRY_EXCLUDES(mutex_);
+  /// So that those who wait for others ask their cancellers.
+  void WakeWaiters() QUARRY_EXCLUDES(mutex_);
   /// Everything whose append returned. Also reports, once, bytes lost since the last call.
   [[nodiscard]] Status SyncAll() QUARRY_EXCLUDES(mutex_);
 
@@ -95,9 +100,12 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
 
   [[nodiscard]] bool RoomInChunk(uint64_t size_bytes) const QUARRY_REQUIRES(mutex_);
   [[nodiscard]] bool RoomInFile(uint64_t size_bytes) const QUARRY_REQUIRES(mutex_);
-  [[nodiscard]] bool MeetsZeroing(uint64_t size_bytes) const QUARRY_REQUIRES(mutex_);
+  /// Moves behind the zeros that are being written, when `size_bytes` would meet them: nobody waits for zeros. False:
+  /// they would not.
+  [[nodiscard]] bool StepOverZeros(uint64_t size_bytes) QUARRY_REQUIRES(mutex_);
   /// Rolls when there is no active segment or no room in it; may release the mutex meanwhile.
-  [[nodiscard]] Status EnsureActive(uint64_t size_bytes, bool staged) QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] Status EnsureActive(uint64_t size_bytes, bool staged, const Canceller* canceller)
+      QUARRY_REQUIRES(mutex_);
   [[nodiscard]] StagedRange TakeFromChunk(uint64_t size_bytes) QUARRY_REQUIRES(mutex_);
   void OpenChunk(PooledBuffer buffer, uint64_t size_min_bytes) QUARRY_REQUIRES(mutex_);
   void CloseRun(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
@@ -108,8 +116,10 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   void CountAppended(SegmentFile* file, uint64_t offset_bytes, uint64_t stored_bytes) QUARRY_REQUIRES(mutex_);
 
   [[nodiscard]] uint64_t LastTicket() QUARRY_EXCLUDES(mutex_);
-  /// Returns when the flush `ticket`, or the next one if there is no such ticket yet, has completed: its number.
-  uint64_t AwaitFlush(uint64_t ticket, bool counted = false) QUARRY_EXCLUDES(mutex_);
+  /// Returns when the flush `ticket`, or the next one if there is no such ticket yet, has completed: its number. 0:
+  /// `canceller` gave up.
+  uint64_t AwaitFlush(uint64_t ticket, bool counted = false, const Canceller* canceller = nullptr)
+      QUARRY_EXCLUDES(mutex_);
   /// One flush. Called with the mutex, returns without it. True: somebody who does not lead wants the next one, so the
   /// caller must see to it (flush_active_ stays).
   [[nodiscard]] bool LeadFlush() QUARRY_RELEASE(mutex_);
@@ -130,31 +140,36 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
     uint64_t end_bytes = 0;
   };
   [[nodiscard]] ByteRange ClaimAllocation() QUARRY_REQUIRES(mutex_);
-  /// A flush that is over.
-  struct Flushed {
-    uint64_t size_bytes = 0;
-    uint64_t took_micros = 0;
-    bool alone = false;   ///< of one committer
-    bool zeroed = false;  ///< all of it lay in zeroed space
-    bool tells = false;   ///< what one flush of one file takes
-  };
-  /// Adds to what is known of the device, and to the budget of zeros. The advice is for flushes like this one.
-  ZeroingPolicy::Advice LearnZeroing(const Flushed& flushed) QUARRY_REQUIRES(mutex_);
-  [[nodiscard]] std::shared_ptr<SegmentFile> ClaimZeroing(ZeroingPolicy::Advice advice) QUARRY_REQUIRES(mutex_);
-  /// Of what ClaimZeroing gave: by a background thread.
-  void SubmitZeroing(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
-  void ZeroAhead(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
-  [[nodiscard]] Status WriteZeros(const SegmentFile& file, uint64_t begin_bytes, uint64_t end_bytes);
-  [[nodiscard]] Status FinishSealed(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
+  // ---- zeros ahead (lane_zeros.cc) ----
+
+  /// Whether zeros are to be written ahead, after a flush of `flushed_bytes`: whoever is told so calls RequestZeros.
+  [[nodiscard]] bool WantsZeros(uint64_t flushed_bytes) QUARRY_REQUIRES(mutex_);
+  void RequestZeros() QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] ByteRange ZerosWanted() const QUARRY_REQUIRES(mutex_);
+  /// The next step of the zeros of `range`, from `at_bytes` on, which nobody else may write to until it is ended.
+  [[nodiscard]] ByteRange BeginZeros(const std::shared_ptr<SegmentFile>& file, const ByteRange& range,
+                                     uint64_t at_bytes) QUARRY_EXCLUDES(mutex_);
+  /// Writes zeros ahead: a task of the background thread.
+  void ZeroAhead() QUARRY_EXCLUDES(mutex_);
+  /// What of `range` was zeroed, durably.
+  [[nodiscard]] Result<ByteRange> WriteZeros(const std::shared_ptr<SegmentFile>& file, const ByteRange& range)
+      QUARRY_EXCLUDES(mutex_);
+  /// Nothing is written any more to what is reserved in `file`, and all of it is durable. True: it has a tail.
+  [[nodiscard]] bool FinishSealed(SegmentFile* file) QUARRY_REQUIRES(mutex_);
+  /// Cuts off what was allocated or zeroed ahead in a file that is finished. While zeros are written there, whoever
+  /// writes them does it.
+  [[nodiscard]] Status CutTail(const std::shared_ptr<SegmentFile>& file) QUARRY_EXCLUDES(mutex_);
 
   const std::shared_ptr<StoreContext> context_;
   const std::weak_ptr<SegmentFactory> factory_;
   const uint32_t path_number_;
 
   Mutex mutex_;
-  CondVar rolled_;   ///< a new segment is there, or making it failed
-  CondVar written_;  ///< a run left unwritten_
-  CondVar zeroed_;   ///< zeroing ended
+  CondVar rolled_;                        ///< a new segment is there, or making it failed
+  CondVar written_;                       ///< a run left unwritten_
+#ifdef QUARRY_PLANTED_BUG_WAIT_FOR_ZEROS  // a bug on purpose, never in a normal build
+  CondVar zeroed_;
+#endif
 
   // Internally synchronised.
   std::array<EventCount, 2> turn_;                ///< by parity of the flush waited for
@@ -180,8 +195,8 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   uint64_t committers_current_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t committers_next_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t unflushed_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< written, for the next flush
-  uint32_t served_flushes_ QUARRY_GUARDED_BY(mutex_) = 0;   ///< in a row, for which zeros pay
-  uint64_t zeros_budget_bytes_ QUARRY_GUARDED_BY(mutex_) = context_->options.zeroed_pool_bytes;  ///< and at most that
+  uint32_t small_flushes_ QUARRY_GUARDED_BY(mutex_) = 0;    ///< in a row, in which zeros ahead pay
+  bool zeros_requested_ QUARRY_GUARDED_BY(mutex_) = false;  ///< a task that will write them is queued or running
 };
 
 }  // namespace quarry

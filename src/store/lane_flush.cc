@@ -33,8 +33,11 @@ bool Lane::HandOver() {
 
 void Lane::CountCommitter(uint64_t ticket) { ++(ticket > flush_started_ ? committers_next_ : committers_current_); }
 
-Status Lane::Sync(SegmentNumber segment, uint64_t ticket, bool counted) {
-  ticket = AwaitFlush(ticket == 0 ? LastTicket() : ticket, counted);
+Status Lane::Sync(SegmentNumber segment, uint64_t ticket, bool counted, const Canceller* canceller) {
+  if (ticket == 0) ticket = LastTicket();
+  if (ticket == 0) return Status::Ok();  // nothing was ever appended here
+  ticket = AwaitFlush(ticket, counted, canceller);
+  if (ticket == 0) return Status::Cancelled("a flush");
   // A failure that concerns this ticket was there when its flush completed; a later one concerns later tickets only.
   if (!has_failures_.load(std::memory_order_relaxed)) return Status::Ok();
   MutexLock lock(mutex_);
@@ -52,7 +55,14 @@ uint64_t Lane::LastTicket() {
   return last_ticket_;
 }
 
-uint64_t Lane::AwaitFlush(uint64_t ticket, bool counted) {
+void Lane::WakeWaiters() {
+  // Whoever looked at its canceller under the mutex, and found nothing, waits by now.
+  { const MutexLock lock(mutex_); }
+  rolled_.NotifyAll();
+  for (EventCount& turn : turn_) turn.NotifyAll();
+}
+
+uint64_t Lane::AwaitFlush(uint64_t ticket, bool counted, const Canceller* canceller) {
   // Who was served leaves without the mutex: all of a group would else wake only to wait for it, one after the other.
   while (flush_completed_.load(std::memory_order_acquire) < ticket) {
     mutex_.Lock();
@@ -63,6 +73,11 @@ uint64_t Lane::AwaitFlush(uint64_t ticket, bool counted) {
     }
     if (!std::exchange(counted, true)) CountCommitter(ticket);
     if (flush_active_) {
+      // Who was woken to lead finds that nobody does, and leads: only followers give up.
+      if (canceller != nullptr && canceller->IsCancelled()) {
+        mutex_.Unlock();
+        return 0;
+      }
       EventCount& turn = turn_[ticket & 1U];
       const uint32_t seen = turn.Current();
       mutex_.Unlock();
@@ -109,35 +124,28 @@ bool Lane::LeadFlush() {
   files.erase(std::remove_if(files.begin(), files.end(), [](const auto& file) { return file->failed; }), files.end());
   std::vector<Status> statuses(files.size());
   mutex_.Unlock();
-  const uint64_t began_micros = context_->env->NowMicros();
   for (size_t i = 0; i < files.size(); ++i) statuses[i] = files[i]->file->Sync();
-  const uint64_t took_micros = context_->env->NowMicros() - began_micros;
   mutex_.Lock();
 
   Aftermath losses;
-  std::vector<std::shared_ptr<SegmentFile>> finished;
+  std::vector<std::shared_ptr<SegmentFile>> with_tail;
   for (size_t i = 0; i < files.size(); ++i) {
     if (!statuses[i].ok()) {
       context_->counters.Add(Counter::kFlushErrors);
       // Whatever was written since the flush before this one may be gone, and later flushes would not say so.
       Fail(files[i], number, statuses[i], &losses);
     } else if (files[i]->sealed && !files[i]->dirty && files[i]->private_in_flight == 0) {
-      finished.push_back(files[i]);
+      if (FinishSealed(files[i].get())) with_tail.push_back(files[i]);
     }
   }
   context_->counters.Add(Counter::kFlushes, files.size());
   if (zeroed_only && !files.empty()) context_->counters.Add(Counter::kFlushesZeroed, files.size());
   context_->counters.Add(Counter::kCommittersFlushed, committers_current_);
-  // Alone means that nobody else is on the way either: large values spend their time in writes, not in flushes.
-  const bool alone =
-      committers_current_ <= 1 && committers_next_ == 0 && (active_ == nullptr || active_->private_in_flight == 0);
-  const bool tells = files.size() == 1 && statuses[0].ok();
-  const ZeroingPolicy::Advice advice = LearnZeroing({flushed_bytes, took_micros, alone, zeroed_only, tells});
   committers_current_ = 0;
   flush_completed_.store(number, std::memory_order_release);
   const bool next_is_wanted = flush_wanted_ > number;
   flush_active_ = next_is_wanted;
-  const std::shared_ptr<SegmentFile> to_zero = ClaimZeroing(advice);
+  const bool wants_zeros = WantsZeros(flushed_bytes);
   mutex_.Unlock();
 
   // Without the mutex, which those who are woken may want. First one of those who came meanwhile, to lead: the next
@@ -145,11 +153,11 @@ bool Lane::LeadFlush() {
   if (!next_is_wanted) turn_[(number + 1) & 1U].NotifyOne();
   turn_[number & 1U].NotifyAll();
   Settle(std::move(losses));
-  for (const std::shared_ptr<SegmentFile>& file : finished) {
-    // A tail that stays only costs space until the next start cuts it off.
-    context_->maintenance.Submit([lane = shared_from_this(), file] { (void)lane->FinishSealed(file); });
+  for (const std::shared_ptr<SegmentFile>& file : with_tail) {
+    // A tail that stays, because that fails or is refused, only costs space until a GC pass gives it back.
+    context_->maintenance.Submit([lane = shared_from_this(), file] { (void)lane->CutTail(file); });
   }
-  if (to_zero != nullptr) SubmitZeroing(to_zero);
+  if (wants_zeros) RequestZeros();
   return next_is_wanted;
 }
 

@@ -5,16 +5,17 @@
 namespace quarry {
 
 bool Maintenance::Submit(std::function<void()> task) {
-  bool queued = true;
   {
     MutexLock lock(mutex_);
-    if (stopped_) return false;
-    queued = with_thread_ || pauses_ > 0;
-    if (queued) tasks_.push_back(std::move(task));
+    if (stopped_ || pauses_ > 0) return false;
+    if (with_thread_) tasks_.push_back(std::move(task));
     if (with_thread_ && !thread_.joinable()) thread_ = Thread("quarry_store", [this] { Run(); });
   }
-  changed_.NotifyAll();
-  if (!queued) task();
+  if (with_thread_) {
+    changed_.NotifyAll();
+  } else {
+    task();
+  }
   return true;
 }
 
@@ -30,14 +31,11 @@ void Maintenance::Pause() {
 }
 
 void Maintenance::Resume() {
-  std::deque<std::function<void()>> waiting;
   {
     MutexLock lock(mutex_);
     if (--pauses_ > 0) return;
-    if (!with_thread_) waiting.swap(tasks_);
   }
   changed_.NotifyAll();
-  for (const std::function<void()>& task : waiting) task();
 }
 
 void Maintenance::Stop() {

@@ -1,6 +1,8 @@
 // Maintenance: the directory's one background thread. Zeroes ahead, trims sealed segments, writes due manifests.
 //
-// Invariants: tasks run one at a time, in order; while paused none runs; after Stop none runs and none is accepted.
+// Invariants: tasks run one at a time, in order; while paused none runs and none is accepted, after Stop neither. So no
+// task may be the only thing that somebody waits for, or that knows of something to do: what was refused is asked for
+// again by whoever sees that it is still wanted, or GC gives the space back.
 // Without a thread (deterministic tests) a task runs inside Submit, which is why no lock may be held there.
 // Thread-safety: internally synchronised.
 #pragma once
@@ -18,11 +20,11 @@ class Maintenance {
   explicit Maintenance(bool with_thread) : with_thread_(with_thread) {}
   ~Maintenance() { Stop(); }
 
-  /// False after Stop: the task is not run.
+  /// False while paused and after Stop: the task is not run.
   bool Submit(std::function<void()> task) QUARRY_EXCLUDES(mutex_);
-  /// Waits until nothing is queued or running; while paused, for nothing.
+  /// Waits until nothing is queued or running; while paused, until nothing is running.
   void Drain() QUARRY_EXCLUDES(mutex_);
-  /// Waits for the running task; none starts, what is submitted waits, until as many calls of Resume.
+  /// Waits for the running task; none starts, and none is accepted, until as many calls of Resume.
   void Pause() QUARRY_EXCLUDES(mutex_);
   void Resume() QUARRY_EXCLUDES(mutex_);
   /// Drops what is queued, waits for the running task and ends the thread.

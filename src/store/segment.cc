@@ -66,7 +66,7 @@ void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
   set_state(old.state());
   if (old.is_sealed_on_disk()) set_sealed_on_disk();
   const uint64_t dead_bytes = std::min(old.dead_bytes(), old.counted_bytes());
-  RestoreCounters(old.extents(), old.counted_bytes() - dead_bytes, dead_bytes, size_bytes, old.has_uncounted());
+  RestoreCounters(old.extents(), old.counted_bytes() - dead_bytes, dead_bytes, size_bytes, old.counted());
 }
 
 void Segment::CountAppended(uint64_t stored_bytes) {
@@ -83,16 +83,18 @@ void Segment::CountMarked(uint64_t extents, uint64_t bytes, const Released& befo
   // Nothing is appended to a segment that a pass looks at, so only releases can come between; they are hints anyway.
   const uint64_t released_since = Minus(released_extents(), before.extents);
   const uint64_t dead_since = Minus(dead_bytes(), before.bytes);
-  if (bytes != appended_bytes_.load(std::memory_order_relaxed)) has_uncounted_.store(true, std::memory_order_relaxed);
+  if (counted() == CountedExtents::kEstimated || bytes != appended_bytes_.load(std::memory_order_relaxed)) {
+    counted_.store(CountedExtents::kNeeded, std::memory_order_relaxed);
+  }
   appended_extents_.store(extents, std::memory_order_relaxed);
-  appended_bytes_.store(bytes, std::memory_order_release);  // who sees it sees the flag
+  appended_bytes_.store(bytes, std::memory_order_release);  // who sees it sees what is counted
   released_extents_.store(released_since, std::memory_order_relaxed);
   dead_bytes_.store(dead_since, std::memory_order_relaxed);
 }
 
 void Segment::RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes,
-                              bool has_uncounted) {
-  has_uncounted_.store(has_uncounted, std::memory_order_relaxed);
+                              CountedExtents counted) {
+  counted_.store(counted, std::memory_order_relaxed);
   appended_extents_.store(extents, std::memory_order_relaxed);
   appended_bytes_.store(live_bytes + dead_bytes, std::memory_order_relaxed);
   released_extents_.store(0, std::memory_order_relaxed);

@@ -36,6 +36,18 @@ class SegmentLocator {
                                                                                  uint32_t path_number) = 0;
 };
 
+/// Which extents the counters of a segment count.
+enum class CountedExtents : uint8_t {
+  kAll,        ///< every one that was ever appended
+  kNeeded,     ///< at least those that a mark pass found needed
+  kEstimated,  ///< what a scan took for extents: it may have missed some, and counted bytes of a value as some
+};
+
+[[nodiscard]] inline CountedExtents CountedOf(const ManifestSegment& described) {
+  if (!described.has_uncounted) return CountedExtents::kAll;
+  return described.is_estimated() ? CountedExtents::kEstimated : CountedExtents::kNeeded;
+}
+
 class Segment {
  public:
   Segment(std::shared_ptr<StoreContext> context, StoreId store, SegmentNumber number, uint32_t path_number)
@@ -84,14 +96,13 @@ class Segment {
   /// A mark pass found these needed in its view, and gave back the rest. `before`: what had been released when the view
   /// was opened; what came after that is among the marked, and dead.
   void CountMarked(uint64_t extents, uint64_t bytes, const Released& before);
-  /// It may hold extents that the counters leave out: what is here cannot be compared with what was counted. To be
-  /// asked after the counters.
-  [[nodiscard]] bool has_uncounted() const { return has_uncounted_.load(std::memory_order_relaxed); }
+  /// What the counters stand for. To be asked after them.
+  [[nodiscard]] CountedExtents counted() const { return counted_.load(std::memory_order_relaxed); }
   /// State and counters of the one that this one was rewritten from.
   void TakeOver(const Segment& old, uint64_t size_bytes);
   /// Counters as a manifest (and what a scan found beyond it) left them.
   void RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes,
-                       bool has_uncounted);
+                       CountedExtents counted);
 
   [[nodiscard]] uint64_t extents() const;
   [[nodiscard]] uint64_t live_bytes() const;
@@ -113,7 +124,7 @@ class Segment {
   PublishedAtomic<SegmentState> state_{SegmentState::kActive};
   PublishedAtomic<bool> is_sealed_on_disk_{false};
   PublishedAtomic<bool> is_being_rewritten_{false};
-  PublishedAtomic<bool> has_uncounted_{false};
+  PublishedAtomic<CountedExtents> counted_{CountedExtents::kAll};
   std::atomic<uint64_t> appended_extents_{0};
   PublishedAtomic<uint64_t> appended_bytes_{0};
   std::atomic<uint64_t> released_extents_{0};

@@ -31,16 +31,15 @@ struct SegmentFile {
   uint64_t allocated_end_bytes = 0;  ///< blocks were allocated ahead up to here
   uint64_t zeroed_begin_bytes = 0;   ///< zeros are durable from here ...
   uint64_t zeroed_end_bytes = 0;     ///< ... to here: writing there needs no journal commit
-  uint64_t zeroing_begin_bytes = 0;  ///< the background thread writes zeros here now: nobody else may
+  uint64_t zeroing_begin_bytes = 0;  ///< while `zeroing`: the background thread writes zeros here, nobody else may
   uint64_t zeroing_end_bytes = 0;
   uint32_t private_in_flight = 0;
   bool zeroing = false;
   bool zeroing_failed = false;
-  bool finish_wanted = false;  ///< the end of zeroing must also cut off the tail
-  bool dirty = false;          ///< stands in the lane's list for the next flush
-  bool grew = false;           ///< something since the last flush lies outside the zeroed space
-  bool sealed = false;         ///< nothing is reserved in it any more
-  bool failed = false;         ///< poisoned: what is not written yet never will be
+  bool dirty = false;   ///< stands in the lane's list for the next flush
+  bool grew = false;    ///< something since the last flush lies outside the zeroed space
+  bool sealed = false;  ///< nothing is reserved in it any more
+  bool failed = false;  ///< poisoned: what is not written yet never will be
 
   // Counters for checkpoints. Everything reserved below the cut counts as below, once its appender is done.
   struct Tally {

@@ -11,8 +11,7 @@ namespace {
 
 constexpr uint64_t kWindowBytes = 256ULL << 10;
 
-/// Where in a block, behind its start, something starts like an extent: damage to one must not hide its neighbours, for
-/// one that ends in zeros would be taken for unused space and cut off.
+/// Where in a block, behind its start, something starts like an extent: damage to one must not hide its neighbours.
 size_t NextCandidate(std::span<const uint8_t> in_block) {
   size_t at = kExtentAlignmentBytes;
   while (at < in_block.size() && !StartsLikeExtent(in_block.subspan(at))) at += kExtentAlignmentBytes;
@@ -46,14 +45,16 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
   SegmentWindow window(file, file_size, kWindowBytes);
   SegmentScan scan;
   uint64_t at = std::max<uint64_t>(from_bytes, kSegmentHeaderSizeBytes);
-  scan.end_bytes = std::min(at, file_size);
   while (at < file_size) {
     QUARRY_TRY_ASSIGN(const std::optional<ExtentHeader> extent, ExtentAt(&window, store, segment, at, at));
     if (extent) {
       ++scan.extents;
       scan.bytes += ExtentSizeBytes(*extent);
-      scan.end_bytes = std::min(file_size, std::max(scan.end_bytes, at + ExtentSizeBytes(*extent)));
       at = NextExtentOffsetBytes(*extent);
+#ifdef QUARRY_PLANTED_BUG_RECOVERY_CUTS
+      scan.end_bytes = std::min(file_size, at);
+      at = std::max(at, extent->offset_bytes + extent->reserved_size_bytes);
+#endif
       continue;
     }
     QUARRY_TRY_ASSIGN(const std::span<const uint8_t> in_block,
@@ -62,8 +63,10 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
     if (rest.empty()) break;  // the file is shorter than it said
     const uint64_t next = at + rest.size();
     if (!IsZero(rest)) {
-      scan.end_bytes = std::max(scan.end_bytes, std::min(next, file_size));
       scan.passed_over = true;
+#ifdef QUARRY_PLANTED_BUG_RECOVERY_CUTS
+      scan.end_bytes = std::min(next, file_size);
+#endif
     }
     at = next;
   }
@@ -75,7 +78,6 @@ Result<SegmentScan> ScanRewrittenSegment(ReadableFile* file, StoreId store, Segm
   QUARRY_TRY_ASSIGN(const uint64_t file_size, file->SizeBytes());
   SegmentWindow window(file, file_size, kWindowBytes);
   SegmentScan scan;
-  scan.end_bytes = map.data_end_bytes();
   for (size_t run = 0; run < map.runs().size(); ++run) {
     const SegmentRun& begin = map.runs()[run];
     const uint64_t end = run + 1 < map.runs().size() ? map.runs()[run + 1].place_bytes : map.data_end_bytes();

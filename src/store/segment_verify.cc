@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "base/zeros.h"
 #include "format/extent.h"
@@ -103,14 +104,12 @@ class SegmentVerifier {
       const bool is_marked = StartsLikeExtent(copy);
       StoreLittleEndian(std::span<uint8_t>(header_bytes), 0, kExtentMagic);
       const auto header = DecodeExtentHeader(header_bytes, expected_.store, expected_.segment, at);
+      const bool is_inside = stray_.has_value() || at < inside_until_;
       if (header.ok() && copy.size() == header_bytes.size()) {
         CloseStray();
-        return Extent(*header, is_marked);
+        return Extent(*header, is_marked, is_inside);
       }
-      if (is_marked) {
-        CloseStray();
-        QUARRY_TRY(BadHeader(at, copy.size(), header.status()));
-      }
+      if (is_marked && !is_inside) QUARRY_TRY(BadHeader(at, copy.size(), header.status()));
     }
     return Between(at, block_end);
   }
@@ -128,30 +127,79 @@ class SegmentVerifier {
     return Status::Ok();
   }
 
-  Result<uint64_t> Extent(const ExtentHeader& header, bool is_marked) {
+  /// `is_inside`: what stands here may as well be the content of a value.
+  Result<uint64_t> Extent(const ExtentHeader& header, bool is_marked, bool is_inside) {
     const uint64_t at = header.offset_bytes;
     const uint64_t size = ExtentSizeBytes(header);
     next_extent_bytes_ = NextExtentOffsetBytes(header);
     const uint64_t front_bytes = HeaderAndIndexSizeBytes(header);
     if (!is_marked) {
-      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, kExtentHeaderSizeBytes));
+      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, kExtentHeaderSizeBytes, is_inside));
       Add(kind, at, size, "the mark of an extent (its first 8 bytes) is damaged");
       if (kind == FindingKind::kDamaged) damaged_bytes_ += size;
-      return next_extent_bytes_;
+      return LookInside(at + kExtentHeaderSizeBytes, at + size);
     }
     QUARRY_TRY_ASSIGN(const auto front, Read(at, front_bytes));
     if (!front.has_value()) return next_extent_bytes_;
     const auto index = DecodeExtentIndex(*front, expected_.store, expected_.segment, at);
     if (!index.ok()) {
-      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, front_bytes));
+      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, front_bytes, is_inside));
       Add(kind, at, size, WithoutPlace(index.status()) + ": no part of this extent can be read");
       if (kind == FindingKind::kDamaged) damaged_bytes_ += size;
-      return next_extent_bytes_;
+      return LookInside(at + kExtentHeaderSizeBytes, at + size);
     }
+    QUARRY_TRY(ExplainTail(at));
     ++verified_.extents;
-    QUARRY_TRY(Parts(*index));
+    QUARRY_TRY_ASSIGN(const bool has_mismatch, Parts(*index, is_inside));
+    if (has_mismatch) return LookInside(at + front_bytes, at + size);
     QUARRY_TRY(Unused(at + size, std::min(next_extent_bytes_, end_bytes_)));
     return next_extent_bytes_;
+  }
+
+  // Of an extent that does not verify: it may hide others, if it is not one, but its bytes are explained.
+  uint64_t LookInside(uint64_t begin, uint64_t end) {
+    inside_until_ = std::max(inside_until_, end);
+    return begin / kExtentAlignmentBytes * kExtentAlignmentBytes + kExtentAlignmentBytes;
+  }
+
+  // The stray bytes that ended at `at`, where an extent begins, may be the end of one that was given back.
+  Status ExplainTail(uint64_t at) {
+    if (verified_.pieces.empty() || verified_.pieces.size() - 1 != stray_piece_) return Status::Ok();
+    VerifiedSegment::Piece& piece = verified_.pieces.back();
+    // Holes and blocks are those of the file, in which the next extent may follow from another place.
+    const std::optional<uint64_t> place = PlaceOf(piece.offset_bytes, piece.size_bytes);
+    const std::optional<uint64_t> next = PlaceOf(at, kExtentHeaderSizeBytes);
+    if (!place.has_value() || !next.has_value()) return Status::Ok();
+    const uint64_t block = *place / kBlockSizeBytes * kBlockSizeBytes;
+    // A sector of zeros in front may be one that was lost, with a header in it.
+    if (*place - block >= kSectorBytes || *next <= *place || *next >= block + kBlockSizeBytes) return Status::Ok();
+    if (block < 2 * kBlockSizeBytes) return Status::Ok();
+    ReadableFile* const file = view_ == nullptr ? file_ : view_->file();
+    QUARRY_TRY_ASSIGN(const bool is_behind_hole, file->HasHole(block - kBlockSizeBytes, kBlockSizeBytes));
+    if (!is_behind_hole) return Status::Ok();
+    QUARRY_TRY_ASSIGN(const auto bytes, Read(piece.offset_bytes, piece.size_bytes));
+    if (!bytes.has_value() || HoldsPart(*bytes)) return Status::Ok();
+    piece.kind = FindingKind::kLeftover;
+    piece.what = "the end of an extent whose beginning GC gave back";
+    return Status::Ok();
+  }
+
+  [[nodiscard]] std::optional<uint64_t> PlaceOf(uint64_t offset, uint64_t size) const {
+    return view_ == nullptr ? offset : view_->PlaceOf(offset, size);
+  }
+
+  // Whether `bytes` may be an extent with a damaged header: a part behind it is what an index entry says.
+  static bool HoldsPart(std::span<const uint8_t> bytes) {
+    for (const bool encrypted : {false, true}) {
+      const size_t entry = kExtentHeaderSizeBytes + (encrypted ? kCipherBlockSizeBytes : 0);
+      for (uint32_t parts = 1; HeaderAndIndexSizeBytes(parts, encrypted) < bytes.size(); ++parts) {
+        const auto front = static_cast<size_t>(HeaderAndIndexSizeBytes(parts, encrypted));
+        const size_t size = LoadLittleEndian<uint32_t>(bytes, entry) & ~kRawBit;
+        if (size == 0 || size > bytes.size() - front) continue;
+        if (Checksum64(bytes.subspan(front, size)) == LoadLittleEndian<uint64_t>(bytes, entry + 4)) return true;
+      }
+    }
+    return false;
   }
 
   // What belongs to an extent and was never written: up to the next multiple of 8, or the end of its reserved range.
@@ -166,8 +214,10 @@ class SegmentVerifier {
     return Status::Ok();
   }
 
-  Status Parts(const ExtentIndex& index) {
+  // True: one does not verify.
+  Result<bool> Parts(const ExtentIndex& index, bool is_inside) {
     bool is_sound = true;
+    bool has_mismatch = false;
     bool is_damaged = false;
     for (uint32_t part = 0; part < index.header.part_count && !verified_.stopped; ++part) {
       const PartEntry& entry = index.parts[part];
@@ -180,21 +230,22 @@ class SegmentVerifier {
       }
       is_sound = false;
       if (!stored.has_value()) continue;
-      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(offset, entry.stored_size_bytes));
+      has_mismatch = true;
+      QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(offset, entry.stored_size_bytes, is_inside));
       is_damaged |= kind == FindingKind::kDamaged;
       AddPart(kind, offset, entry.stored_size_bytes, WithoutPlace(status));
     }
     const uint64_t size = ExtentSizeBytes(index.header);
     if (is_sound) sound_bytes_ += size;
     if (is_damaged) damaged_bytes_ += size;
-    return Status::Ok();
+    return has_mismatch;
   }
 
   // Damage, or what GC and torn writes leave: see the head of segment_verify.h.
-  Result<FindingKind> KindOf(uint64_t offset, uint64_t size) {
+  Result<FindingKind> KindOf(uint64_t offset, uint64_t size, bool is_inside = false) {
     if (offset + size > window_.file_size_bytes()) return FindingKind::kDoubtful;
     // Sectors and holes are those of the file, wherever it keeps these bytes now.
-    const std::optional<uint64_t> place = view_ == nullptr ? offset : view_->PlaceOf(offset, size);
+    const std::optional<uint64_t> place = PlaceOf(offset, size);
     if (!place.has_value()) return FindingKind::kDoubtful;
     const uint64_t file_end = view_ == nullptr ? end_bytes_ : view_->file_size_bytes();
     const uint64_t begin = *place / kSectorBytes * kSectorBytes;
@@ -207,7 +258,7 @@ class SegmentVerifier {
         has_zeros = IsZero(bytes->subspan(sector, std::min<size_t>(kSectorBytes, bytes->size() - sector)));
       }
     }
-    if (!has_zeros) return FindingKind::kDamaged;
+    if (!has_zeros) return is_inside ? FindingKind::kDoubtful : FindingKind::kDamaged;
     ReadableFile* const file = view_ == nullptr ? file_ : view_->file();
     QUARRY_TRY_ASSIGN(const bool has_hole, file->HasHole(begin, end - begin));
     return has_hole ? FindingKind::kLeftover : FindingKind::kDoubtful;
@@ -239,6 +290,11 @@ class SegmentVerifier {
   }
 
   void NoteStray(uint64_t at, std::span<const uint8_t> bytes) {
+    if (at < inside_until_) {
+      const uint64_t explained = std::min<uint64_t>(inside_until_ - at, bytes.size());
+      bytes = bytes.subspan(static_cast<size_t>(explained));
+      at += explained;
+    }
     const auto is_set = [](uint8_t byte) { return byte != 0; };
     const auto first = std::find_if(bytes.begin(), bytes.end(), is_set);
     if (first == bytes.end()) return;
@@ -263,6 +319,7 @@ class SegmentVerifier {
           "bytes that belong to no extent: left by a crash, by a failed write or by GC, stray bytes in unused space, "
           "or "
           "an extent whose header is lost");
+      stray_piece_ = verified_.pieces.size() - 1;
     }
     stray_.reset();
   }
@@ -299,8 +356,10 @@ class SegmentVerifier {
     if (verified_.stopped || !expected_.counted_bytes.has_value()) return;
     const uint64_t known_bytes = sound_bytes_ + damaged_bytes_;
     // Else the dead that nobody counted might make up for a live extent that is lost.
-    const bool is_exact = known_bytes == *expected_.counted_bytes && !expected_.has_uncounted;
-    const bool is_enough = known_bytes >= *expected_.counted_bytes;
+    const bool is_exact = known_bytes == *expected_.counted_bytes && expected_.counted == CountedExtents::kAll;
+    // A scan may have counted what is none, and missed what is one.
+    const bool is_estimated = expected_.counted == CountedExtents::kEstimated;
+    const bool is_enough = known_bytes >= *expected_.counted_bytes && !is_estimated;
     for (VerifiedSegment::Piece& piece : verified_.pieces) {
       if (is_exact && !piece.is_part && piece.kind == FindingKind::kDoubtful) piece.kind = FindingKind::kLeftover;
       if (!is_enough && !expected_.gc_may_run && piece.kind == FindingKind::kLeftover) {
@@ -309,7 +368,7 @@ class SegmentVerifier {
     }
     const bool is_named = std::any_of(verified_.pieces.begin(), verified_.pieces.end(),
                                       [](const auto& piece) { return piece.kind != FindingKind::kForeign; });
-    if (is_enough || is_named) return;
+    if (is_enough || is_estimated || is_named) return;
     Add(FindingKind::kDoubtful, kSegmentHeaderSizeBytes,
         end_bytes_ - std::min<uint64_t>(end_bytes_, kSegmentHeaderSizeBytes),
         "the store counted " + std::to_string(*expected_.counted_bytes) + " bytes of extents here, " +
@@ -327,6 +386,8 @@ class SegmentVerifier {
   uint64_t next_extent_bytes_ = kSegmentHeaderSizeBytes;  ///< behind the last extent
   uint64_t behind_zeros_bytes_ = 0;                       ///< where bytes begin again
   uint64_t explained_until_ = 0;                          ///< a piece covers what lies before
+  uint64_t inside_until_ = 0;                             ///< so does that of an extent that does not verify
+  size_t stray_piece_ = SIZE_MAX;                         ///< the last one of bytes that belong to no extent
   uint64_t sound_bytes_ = 0;
   uint64_t damaged_bytes_ = 0;
   uint64_t unreadable_ = 0;

@@ -4,11 +4,16 @@
 //  - Of a torn or failed write a whole sector, at least, was never written; of a punched extent a whole block is gone.
 //    Both read as zeros. So a header or part that does not verify, and that holds no sector of zeros, is damage.
 //  - Zeros that the file system keeps no block for were punched by GC or never written: leftover.
+//  - Bytes behind such a hole that end, within their block, where a sound extent begins: leftover. They are the end of
+//    an extent whose beginning was given back, for only blocks without a needed byte are. One that begins at a block
+//    and has lost its header looks nearly like that; its part, which the index describes, tells.
 //  - Everything else may be either. It is leftover when the store counted every extent that it ever appended here,
-//  those
-//    that verify are exactly as many bytes, and no header that verifies says that it is a part. Else it is doubtful:
-//    after a mark pass the dead are not counted, and one of them may be as long as a live one that is lost.
-// Thread-safety: a pure function of the file, which may be appended to and punched meanwhile.
+//    those that verify are exactly as many bytes, and no header that verifies says that it is a part. Else it is
+//    doubtful: after a mark pass the dead are not counted, and one of them may be as long as a live one that is lost.
+//  - Nothing is leftover where fewer bytes verify than were counted, or where a scan did the counting.
+// What stands inside bytes that belong to no extent, or inside an extent that does not verify, may be a value that
+// looks like extents: that is never called damaged, and hides nothing behind it. Thread-safety: a pure function of the
+// file, which may be appended to and punched meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +27,7 @@
 #include "quarry/status.h"
 #include "quarry/types.h"
 #include "quarry/verify.h"
+#include "store/segment.h"
 
 namespace quarry {
 
@@ -33,8 +39,8 @@ struct ExpectedSegment {
   uint64_t end_bytes = UINT64_MAX;             ///< not looked at from here on; the file may end before
   /// Bytes of extents (header, index, parts) that the store counted in it, those released included. None: not known.
   std::optional<uint64_t> counted_bytes;
-  bool has_uncounted = false;  ///< it may hold extents that were not counted
-  bool gc_may_run = false;     ///< holes may come between the counting and the reading
+  CountedExtents counted = CountedExtents::kAll;
+  bool gc_may_run = false;  ///< holes may come between the counting and the reading
 };
 
 struct VerifiedSegment {

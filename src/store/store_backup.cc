@@ -19,7 +19,7 @@ std::string PlaceToBeNamed(const std::string& path) {
 
 Status StoreImpl::AddToBackup(BackupSnapshot* snapshot) {
   MutexLock lock(manifest_mutex_);
-  if (unlinked_) return Status::Ok();
+  if (is_going()) return Status::Ok();
   const Manifest manifest = BuildManifest(GetBinding());
   SharedLock location_lock(location_mutex_);
   const std::string directory =

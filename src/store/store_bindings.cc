@@ -161,28 +161,41 @@ Status StoreDirectoryImpl::DiscardStore(StoreImpl* store, uint64_t lsn) {
 Status StoreDirectoryImpl::Discard(TableId table, uint64_t lsn) {
   MutexLock lock(admin_mutex_);
   for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
-    if (!store->GetBinding().rebinding) QUARRY_TRY(DiscardStore(store.get(), lsn));
+    if (!store->GetBinding().rebinding && !store->is_going()) QUARRY_TRY(DiscardStore(store.get(), lsn));
   }
   return Status::Ok();
 }
 
 Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
-  MutexLock lock(admin_mutex_);
+  std::vector<std::shared_ptr<StoreImpl>> going;
+  {
+    MutexLock lock(admin_mutex_);
+    for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
+      const StoreImpl::Binding binding = store->GetBinding();
+      if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
+      if (store->BeginUnlink()) going.push_back(store);
+    }
+  }
+  // Unlinking takes as long as the files are many and the device is slow: without the mutex, which a table's first
+  // value, a rebuild or a drop wants.
   uint64_t given_back = 0;
-  for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
-    const StoreImpl::Binding binding = store->GetBinding();
-    if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
+  Status first;
+  for (const std::shared_ptr<StoreImpl>& store : going) {
     const uint64_t real_bytes = store->GetStats().real_bytes;
-    QUARRY_TRY(store->Unlink());
+    if (Status status = store->Unlink(); !status.ok()) {
+      if (first.ok()) first = status;
+      continue;
+    }
     {
       ExclusiveLock stores_lock(stores_mutex_);
-      for (const TableId table : binding.tables) std::erase(by_table_[table], store->id());
+      for (const TableId table : store->GetBinding().tables) std::erase(by_table_[table], store->id());
       stores_.erase(store->id());
       binding_generation_.fetch_add(1, std::memory_order_release);
     }
     context_->values.ForgetStore(store->id());
     given_back += real_bytes;
   }
+  QUARRY_TRY(first);
   return given_back;
 }
 

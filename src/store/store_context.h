@@ -20,20 +20,9 @@
 #include "store/page_cache_share.h"
 #include "store/recent_cache.h"
 #include "store/value_cache.h"
-#include "store/zeroing_policy.h"
 
 namespace quarry {
 
-/// One place for segments. Number 0 is the home, whose store directories move between stores/ and trash/.
-struct SegmentPath {
-  uint32_t number = 0;
-  std::string directory;    ///< holds one directory per store; empty for number 0
-  std::string unavailable;  ///< why it cannot be used now; empty: it can
-  std::shared_ptr<ZeroingPolicy> zeroing = std::make_shared<ZeroingPolicy>();  ///< of its device
-};
-
-/// Staging memory: chunks, and buffers of private writers. Apart, because a staged appender may hold a buffer of the
-/// second kind while it waits for one of the first.
 #ifdef QUARRY_SIMULATED_THREADS
 // Little, so that threads wait for it.
 inline uint64_t kChunkBudgetBytes = 16ULL << 20;
@@ -45,6 +34,25 @@ inline constexpr uint64_t kWriteBufferBudgetBytes = 16ULL << 20;
 /// An extent of at most this size, and of at most the write batch, is staged.
 inline constexpr uint64_t kChunkSizeBytes = 1ULL << 20;
 #endif
+
+/// What appends to one data path stage their bytes in: chunks, and buffers of private writers. Apart, because a staged
+/// appender may hold a buffer of the second kind while it waits for one of the first. Each path has its own, so that
+/// nobody waits for memory that is held until a slower path was written to.
+struct StagingMemory {
+  BufferPool chunk_buffers{kChunkBudgetBytes};
+  BufferPool write_buffers{kWriteBufferBudgetBytes};
+  ChunkSupply chunk_supply{&chunk_buffers};
+};
+
+/// One place for segments. Number 0 is the home, whose store directories move between stores/ and trash/.
+struct SegmentPath {
+  uint32_t number = 0;
+  std::string directory;     ///< holds one directory per store; empty for number 0
+  std::string unavailable;   ///< why it cannot be used now; empty: it can
+  bool has_journal = false;  ///< of its file system: zeros are written ahead of small flushes
+  std::shared_ptr<StagingMemory> staging = std::make_shared<StagingMemory>();
+};
+
 inline constexpr uint64_t kReadBufferKeptBytes = 16ULL << 20;
 /// Buffers of reads around the page cache, 32 MiB if all are in use.
 inline constexpr size_t kDirectSlots = 64;
@@ -60,11 +68,8 @@ struct StoreContext {
   StoreContext(Env* env_in, const DirectoryOptions& options_in, bool background_thread)
       : env(env_in),
         options(options_in),
-        chunk_buffers(kChunkBudgetBytes),
-        write_buffers(kWriteBufferBudgetBytes),
         read_buffers(kReadBufferKeptBytes),
         direct_buffers(kDirectSlots),
-        chunk_supply(&chunk_buffers),
         recent(options_in.recent_cache_bytes),
         values(&counters),
         maps(kMapBudgetBytes),
@@ -87,12 +92,9 @@ struct StoreContext {
 
   // Internally synchronised. The pools come first: buffers of the others go back to them.
   CounterSet counters;
-  BufferPool chunk_buffers;
-  BufferPool write_buffers;
   BufferPool read_buffers;
   DirectBuffers direct_buffers;
   PageCacheShare page_cache_share;
-  ChunkSupply chunk_supply;
   RecentCache recent;
   ValueCache values;
   MapCache maps;

@@ -118,7 +118,7 @@ std::shared_ptr<StoreImpl> StoreDirectoryImpl::FindLive(TableId table) const {
 Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::Restore(TableId table) {
   std::shared_ptr<StoreImpl> newest;
   for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
-    if (store->unlinked()) continue;  // listed until that is durable
+    if (store->is_going()) continue;  // listed until that is durable
     StoreImpl::Binding binding = store->GetBinding();
     binding.discarded = false;
     binding.discarded_at_lsn = 0;
@@ -262,9 +262,14 @@ Status StoreDirectoryImpl::Sync(const UnsyncedExtents& unsynced) {
   for (const UnsyncedExtents::Entry& entry : unsynced.entries()) {
     const std::shared_ptr<StoreImpl> store = FindStore(entry.store);
     if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(entry.store.value));
-    QUARRY_TRY(store->Sync(entry.segment, entry.flush_ticket, entry.is_counted));
+    QUARRY_TRY(store->Sync(entry.segment, entry.flush_ticket, entry.is_counted, unsynced.canceller()));
   }
   return Status::Ok();
+}
+
+void StoreDirectoryImpl::WakeWaiters() {
+  for (const SegmentPath& path : context_->paths) path.staging->write_buffers.WakeWaiters();
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) store->WakeWaiters();
 }
 
 void StoreDirectoryImpl::StartSync(UnsyncedExtents* unsynced) {
@@ -304,9 +309,13 @@ Counters StoreDirectoryImpl::GetCounters() const {
   counters.recent_cache_bytes = context_->recent.kept_bytes();
   counters.cache_bytes = context_->values.used_bytes();
   counters.segment_map_bytes = context_->maps.kept_bytes();
-  counters.staging_bytes = context_->chunk_buffers.counted_bytes() + context_->write_buffers.counted_bytes();
-  counters.buffer_bytes = context_->chunk_buffers.held_bytes() + context_->write_buffers.held_bytes() +
-                          context_->read_buffers.held_bytes() + context_->direct_buffers.held_bytes();
+  counters.buffer_bytes = context_->read_buffers.held_bytes() + context_->direct_buffers.held_bytes();
+  for (const SegmentPath& path : context_->paths) {
+    for (const BufferPool* const pool : {&path.staging->chunk_buffers, &path.staging->write_buffers}) {
+      counters.staging_bytes += pool->counted_bytes();
+      counters.buffer_bytes += pool->held_bytes();
+    }
+  }
   return counters;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -58,6 +59,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
                                  std::span<uint8_t> out) override;
   [[nodiscard]] Status SetValueCacheBytes(uint64_t bytes) override;
   [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;
+  void WakeWaiters() override;
   void StartSync(UnsyncedExtents* unsynced) override;
   [[nodiscard]] Result<bool> HoldsDurably(const CommitRecord& record) override;
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) override;
@@ -77,6 +79,8 @@ class StoreDirectoryImpl final : public StoreDirectory {
 
   /// Waits for the background thread to have nothing left to do.
   void DrainMaintenance() { context_->maintenance.Drain(); }
+  /// For tests: a task of the background thread that takes as long as it likes.
+  void RunMaintenance(std::function<void()> task) { (void)context_->maintenance.Submit(std::move(task)); }
 
  private:
   StoreDirectoryImpl(std::shared_ptr<StoreContext> context, DirectoryFile directory)

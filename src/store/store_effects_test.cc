@@ -259,19 +259,20 @@ TEST_F(StoreEffectsTest, PrivateExtentsAreRecentToo) {
   EXPECT_EQ(env_.CountOf(CallKind::kRead), before);
 }
 
-TEST_F(StoreEffectsTest, LoneCommittersHitZeroedSpaceAndItsTailIsCutOff) {
+TEST_F(StoreEffectsTest, SmallFlushesHitZeroedSpaceAndItsTailIsCutOff) {
   options_.zeroed_pool_bytes = 4 << 20;
   Open();
-  for (uint64_t i = 0; i < 100; ++i) Append(RandomValue(60000, i));
+  for (uint64_t i = 0; i < 400; ++i) Append(RandomValue(60000, i));
   const Counters counters = directory_->GetCounters();
-  EXPECT_GT(counters.zero_bytes_written, 4U << 20);
-  EXPECT_GT(counters.flushes_zeroed, 70U);
-  EXPECT_GT(FileSize("00000001.qseg"), 7U << 20);
+  EXPECT_GT(counters.zero_bytes_written, 20U << 20);
+  EXPECT_LT(counters.zero_bytes_written, 32U << 20);
+  EXPECT_GT(counters.flushes_zeroed, 350U);
+  EXPECT_GT(FileSize("00000001.qseg"), 400U * 60000 + (1 << 20));
   directory_.reset();
-  EXPECT_LT(FileSize("00000001.qseg"), 100U * 62000 + (2 << 20));
+  EXPECT_LT(FileSize("00000001.qseg"), 400U * 62000);
 }
 
-TEST_F(StoreEffectsTest, LargeLoneCommitsGetNoZeros) {
+TEST_F(StoreEffectsTest, LargeFlushesGetNoZeros) {
   options_.zeroed_pool_bytes = 4 << 20;
   Open();
   for (uint64_t i = 0; i < 20; ++i) Append(RandomValue(300 << 10, i));
@@ -283,118 +284,40 @@ TEST_F(StoreEffectsTest, LargeLoneCommitsGetNoZeros) {
   EXPECT_GT(directory_->GetCounters().zero_bytes_written, 0U);
 }
 
-/// A device whose flush takes 100 microseconds and a byte a nanosecond, and a file system that needs `grown_micros`
-/// more to make a file's new size durable.
-class StoreOnADeviceTest : public StoreEffectsTest {
- protected:
-  void Open(uint64_t grown_micros) {
-    options_.zeroed_pool_bytes = 4 << 20;
-    StoreEffectsTest::Open();
-    env_.SetHook([this, grown_micros](const Call& call) {
-      if (call.kind == CallKind::kWrite) {
-        memory_.AdvanceMicros(call.size_bytes / 1000);
-        last_write_bytes_ = call.size_bytes;
-      }
-      if (call.kind != CallKind::kSync) return Status::Ok();
-      const uint64_t size = ValueOf(ValueOf(memory_.OpenForRead(call.path))->SizeBytes());
-      memory_.AdvanceMicros(std::exchange(sizes_[call.path], size) == size ? 100 : 100 + grown_micros);
-      if (during_flush_ && last_write_bytes_ < 100'000) during_flush_();  // not while zeros are flushed
-      return Status::Ok();
-    });
+class NoJournalEnv : public FaultEnv {
+ public:
+  using FaultEnv::FaultEnv;
+  bool HasJournal(const std::string& directory) override {
+    (void)directory;
+    return false;
   }
-  void TearDown() override { env_.SetHook({}); }  // what closes the directory comes after this fixture's members
-  Counters CountersAfter(uint64_t commits, size_t value_bytes) {
-    for (uint64_t i = 0; i < commits; ++i) Append(RandomValue(value_bytes, i));
-    return directory_->GetCounters();
-  }
-
-  uint64_t last_write_bytes_ = 0;
-  std::map<std::string, uint64_t> sizes_;
-  std::function<void()> during_flush_;
 };
 
-TEST_F(StoreOnADeviceTest, ZerosStayAheadWhereAJournalHasToBeCommitted) {
-  Open(1000);
-  const Counters counters = CountersAfter(400, 60000);
-  EXPECT_GT(counters.flushes_zeroed, 300U);
-  EXPECT_GT(counters.zero_bytes_written, 16U << 20);
-}
-
-TEST_F(StoreOnADeviceTest, ZerosThatSaveTooLittleAreTriedOnceForAllStores) {
-  Open(100);
-  const Counters tried = CountersAfter(100, 60000);
-  EXPECT_EQ(tried.zero_bytes_written, 4U << 20);
-  EXPECT_GT(tried.flushes_zeroed, 60U);
-  EXPECT_EQ(CountersAfter(300, 60000).zero_bytes_written, 4U << 20);
-  const auto other = ValueOf(directory_->OpenForAppend({2}, "db/other"));
-  for (uint64_t i = 0; i < 50; ++i) {
+TEST(ZerosAheadTest, WithoutAJournalEveryByteIsWrittenOnce) {
+  MemoryEnv memory;
+  NoJournalEnv env(&memory);
+  DirectoryOptions options = TestOptions();
+  options.zeroed_pool_bytes = 4 << 20;
+  const auto directory = ValueOf(OpenDirectory(&env, options));
+  const auto store = ValueOf(directory->OpenForAppend({1}, "db/t"));
+  for (uint64_t i = 0; i < 100; ++i) {
     UnsyncedExtents unsynced;
-    (void)ValueOf(other->Append(RandomValue(60000, i), {}, &unsynced));
-    ASSERT_OK(directory_->Sync(unsynced));
+    (void)ValueOf(store->Append(RandomValue(24000, i), {}, &unsynced));
+    ASSERT_OK(directory->Sync(unsynced));
   }
-  EXPECT_EQ(directory_->GetCounters().zero_bytes_written, 4U << 20);
-  // For 8 KB they save enough.
-  EXPECT_GT(CountersAfter(50, 8000).zero_bytes_written, 4U << 20);
+  EXPECT_EQ(directory->GetCounters().zero_bytes_written, 0U);
 }
 
-// Twice as long without zeros ahead: a lone committer has them for a part of its flushes, one byte for two at most.
-TEST_F(StoreOnADeviceTest, WhereNoJournalHasToBeCommittedZerosKeepToABudget) {
-  Open(100);
-  const Counters counters = CountersAfter(4000, 8000);
-  const uint64_t flushed_bytes = 4000ULL * 2 * kBlockSizeBytes;
-  EXPECT_LE(counters.zero_bytes_written, (4U << 20) + flushed_bytes / 2);
-  EXPECT_GE(counters.zero_bytes_written, flushed_bytes / 2 - (4U << 20));
-  EXPECT_GT(counters.flushes_zeroed, 1600U);
-  EXPECT_LT(counters.flushes_zeroed, 2600U);
-}
-
-/// Every other flush is of a group.
-class StoreWithGroupsTest : public StoreOnADeviceTest {
- protected:
-  Counters AfterGroups(bool zeroed_groups, uint64_t grown_micros) {
-    options_.zeroed_groups = zeroed_groups;
-    Open(grown_micros);
-    Append(RandomValue(10, 1));  // makes the segment
-    // Somebody comes during every other flush and waits for the next one: who leads is not alone then.
-    bool comes = false;
-    during_flush_ = [this, comes]() mutable {
-      comes = !comes;
-      if (!comes) return;
-      UnsyncedExtents unsynced;
-      (void)ValueOf(ValueOf(directory_->OpenForAppend({1}, "db/t"))->Append(RandomValue(9000, 7), {}, &unsynced));
-      directory_->StartSync(&unsynced);
-    };
-    const Counters counters = CountersAfter(400, 24000);
-    during_flush_ = {};
-    return counters;
-  }
-};
-
-TEST_F(StoreWithGroupsTest, TheyHaveZerosAheadWhereAJournalHasToBeCommitted) {
-  const Counters counters = AfterGroups(true, 1000);
-  EXPECT_GE(counters.zero_bytes_written, 12U << 20);
-  EXPECT_GT(counters.flushes_zeroed, 300U);
-}
-
-TEST_F(StoreWithGroupsTest, TheyTryThemOnceWhereNoneHasTo) {
-  EXPECT_EQ(AfterGroups(true, 100).zero_bytes_written, 4U << 20);
-}
-
-TEST_F(StoreWithGroupsTest, TheyHaveNoneWhereThatIsNotWanted) {
-  const Counters counters = AfterGroups(false, 1000);
-  EXPECT_EQ(counters.zero_bytes_written, 0U);
-  EXPECT_EQ(counters.flushes_zeroed, 0U);
-}
-
-TEST_F(StoreEffectsTest, TheZeroedTailOfACrashIsCutOffAtStart) {
+TEST_F(StoreEffectsTest, TheZeroedTailOfACrashStaysUntilGc) {
   options_.zeroed_pool_bytes = 4 << 20;
   Open();
   Locator last;
   for (uint64_t i = 0; i < 20; ++i) last = Append(std::vector<uint8_t>(60000, 0));
   EXPECT_GT(FileSize("00000001.qseg"), 4U << 20);
   CutPower(&memory_, &env_, 0, &directory_);
+  const uint64_t size = FileSize("00000001.qseg");
   Open();
-  EXPECT_LE(FileSize("00000001.qseg"), last.offset_bytes + last.extent_size_bytes + kBlockSizeBytes);
+  EXPECT_EQ(FileSize("00000001.qseg"), size) << "no byte decides what stays";
   EXPECT_EQ(ValueOf(ReadValue(directory_.get(), last)), std::vector<uint8_t>(60000, 0));
 }
 

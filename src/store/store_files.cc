@@ -117,7 +117,8 @@ ManifestSegment StoreImpl::Describe(Segment* segment) const {
     const uint64_t counted_bytes = segment->counted_bytes();
     described.dead_bytes = std::min(counted_bytes, segment->dead_bytes());
     described.live_bytes = counted_bytes - described.dead_bytes;
-    described.has_uncounted = segment->has_uncounted();
+    described.has_uncounted = segment->counted() != CountedExtents::kAll;
+    if (segment->counted() == CountedExtents::kEstimated) snapshot.position_bytes = kSegmentHeaderSizeBytes;
   }
   described.checkpoint_position_bytes = snapshot.position_bytes;
   return described;
@@ -159,16 +160,11 @@ Status StoreImpl::WriteManifest(const Binding& binding) {
 
 Status StoreImpl::Checkpoint() {
   MutexLock lock(manifest_mutex_);
-  if (unlinked_) return Status::Ok();
+  if (is_going()) return Status::Ok();
   appended_since_checkpoint_.store(0, std::memory_order_relaxed);
   QUARRY_TRY(WriteManifest(GetBinding()));
   context_->counters.Add(Counter::kCheckpoints);
   return Status::Ok();
-}
-
-bool StoreImpl::unlinked() const {
-  MutexLock lock(manifest_mutex_);
-  return unlinked_;
 }
 
 Status StoreImpl::SetBinding(const Binding& binding) {
@@ -203,8 +199,10 @@ std::vector<std::shared_ptr<Segment>> StoreImpl::SealedSegments() const {
 }
 
 Status StoreImpl::UnlinkSegment(const std::shared_ptr<Segment>& segment) {
+  MutexLock swap_lock(swap_mutex_);
   {
     MutexLock lock(manifest_mutex_);
+    if (is_going()) return Status::Ok();  // with all the others
     {
       ExclusiveLock segments_lock(segments_mutex_);
       const auto found = segments_.find(segment->number().value);
@@ -247,7 +245,7 @@ std::optional<ExpectedSegment> StoreImpl::ExpectOnDisk(const Segment& segment) {
     expected.counted_bytes = snapshot.tally.bytes;
   } else if (segment.state() == SegmentState::kSealed) {
     expected.counted_bytes = segment.counted_bytes();
-    expected.has_uncounted = segment.has_uncounted();
+    expected.counted = segment.counted();
   }
   return expected;
 }
@@ -274,10 +272,22 @@ Status StoreImpl::MoveToWhereItBelongs() {
   return env->SyncDirectory(ParentPath(from));
 }
 
+bool StoreImpl::BeginUnlink() {
+  return presence_.exchange(Presence::kGoing, std::memory_order_acq_rel) != Presence::kGoing;
+}
+
+// No lock is held that keeps others from their stores: nobody changes the binding or the place of one that is going.
 Status StoreImpl::Unlink() {
+  { const MutexLock lock(manifest_mutex_); }  // whoever was writing the manifest has ended; nobody begins
+  bool is_gone = false;
+  const Status status = UnlinkFiles(&is_gone);
+  if (!status.ok()) presence_.store(is_gone ? Presence::kGone : Presence::kThere, std::memory_order_release);
+  return status;
+}
+
+Status StoreImpl::UnlinkFiles(bool* is_gone) {
   Env* const env = context_->env;
-  MutexLock manifest_lock(manifest_mutex_);
-  ExclusiveLock lock(location_mutex_);
+  SharedLock lock(location_mutex_);
   // The manifest goes last: while it is there, the next try finds the rest.
   for (uint32_t number = static_cast<uint32_t>(context_->paths.size()); number-- > 0;) {
     if (number != 0 && context_->paths[number].directory.empty()) continue;
@@ -298,7 +308,7 @@ Status StoreImpl::Unlink() {
   QUARRY_TRY(IgnoreNotFound(env->RemoveFile(JoinPath(home, kManifestFileName))));
   QUARRY_TRY(IgnoreNotFound(env->RemoveDirectory(home)));
   // Until this is durable too, the store stays listed: a crash may bring it back.
-  unlinked_ = true;
+  *is_gone = true;
   return env->SyncDirectory(ParentPath(home));
 }
 

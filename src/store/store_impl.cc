@@ -70,7 +70,7 @@ Result<Locator> StoreImpl::Append(std::span<const uint8_t> value, const AppendOp
                                   UnsyncedExtents* unsynced) {
   if (unsynced == nullptr) return Status::InvalidArgument("an append needs the transaction's unsynced extents");
   QUARRY_TRY(CheckOptions(value, options));
-  ExtentWriter writer(context_.get(), ChooseLane(*unsynced), id_, options);
+  ExtentWriter writer(context_.get(), ChooseLane(*unsynced), id_, options, unsynced->canceller());
   QUARRY_TRY_ASSIGN(const AppendedExtent extent, writer.Append(value));
   const Locator& locator = extent.locator;
   unsynced->Add({id_, locator.segment, locator.offset_bytes + locator.extent_size_bytes, extent.flush_ticket});
@@ -106,12 +106,16 @@ bool StoreImpl::StartSync(SegmentNumber segment, uint64_t flush_ticket) {
   return lane != nullptr && lane->StartFlush(flush_ticket);  // Sync says what is wrong
 }
 
-Status StoreImpl::Sync(SegmentNumber segment, uint64_t flush_ticket, bool counted) {
+Status StoreImpl::Sync(SegmentNumber segment, uint64_t flush_ticket, bool counted, const Canceller* canceller) {
   const std::shared_ptr<Segment> found = FindSegment(segment);
   if (found == nullptr) return NotFound(segment);
   Lane* const lane = LaneOfPath(found->path_number());
   // Segments of other paths are of an earlier run, sealed and durable.
-  return lane == nullptr ? Status::Ok() : lane->Sync(segment, flush_ticket, counted);
+  return lane == nullptr ? Status::Ok() : lane->Sync(segment, flush_ticket, counted, canceller);
+}
+
+void StoreImpl::WakeWaiters() {
+  for (const std::shared_ptr<Lane>& lane : lanes_) lane->WakeWaiters();
 }
 
 Status StoreImpl::SyncAll() {
@@ -126,10 +130,11 @@ void StoreImpl::CheckpointWhenDue(uint64_t appended_bytes) {
   const uint64_t interval = context_->options.checkpoint_interval_bytes;
   const uint64_t before = appended_since_checkpoint_.fetch_add(appended_bytes, std::memory_order_relaxed);
   if (interval == 0 || before >= interval || before + appended_bytes < interval) return;
-  context_->maintenance.Submit([store = weak_from_this()] {
+  const bool is_accepted = context_->maintenance.Submit([store = weak_from_this()] {
     // A checkpoint that fails is tried again after the next interval; recovery just has more to scan until then.
     if (const auto alive = store.lock(); alive != nullptr) (void)alive->Checkpoint();
   });
+  if (!is_accepted) appended_since_checkpoint_.store(0, std::memory_order_relaxed);  // as if it had failed
 }
 
 // ---- reading ----

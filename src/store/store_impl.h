@@ -56,7 +56,8 @@ class StoreImpl final : public Store,
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
     context_->values.Carry(replaced, by, value, cached_bytes_);
   }
-  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t flush_ticket, bool counted = false);
+  [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t flush_ticket, bool counted, const Canceller* canceller);
+  void WakeWaiters();
   /// Lane::StartFlush; what it said is for Sync.
   [[nodiscard]] bool StartSync(SegmentNumber segment, uint64_t flush_ticket);
   /// StoreDirectory::HoldsDurably (commit_check.cc).
@@ -75,7 +76,8 @@ class StoreImpl final : public Store,
   [[nodiscard]] std::vector<std::shared_ptr<Segment>> SealedSegments() const;
   /// Takes a segment that holds nothing needed out of the manifest, then unlinks its file. On error it is still there,
   /// at the latest after the next start.
-  [[nodiscard]] Status UnlinkSegment(const std::shared_ptr<Segment>& segment) QUARRY_EXCLUDES(manifest_mutex_);
+  [[nodiscard]] Status UnlinkSegment(const std::shared_ptr<Segment>& segment)
+      QUARRY_EXCLUDES(swap_mutex_, manifest_mutex_);
 
   /// Adds the manifest as it would be written now, and where the segments are.
   [[nodiscard]] Status AddToBackup(BackupSnapshot* snapshot) QUARRY_EXCLUDES(manifest_mutex_);
@@ -103,7 +105,7 @@ class StoreImpl final : public Store,
   [[nodiscard]] bool IsCurrent(const std::shared_ptr<Segment>& segment) const;
   /// A handle on the file of `segment`, never on one that took its place: then kNotFound.
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenForHoles(const std::shared_ptr<Segment>& segment)
-      QUARRY_EXCLUDES(location_mutex_);
+      QUARRY_EXCLUDES(swap_mutex_, location_mutex_);
   /// The file beside a segment's own that is to take its place.
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> CreateRewritten(const Segment& segment)
       QUARRY_EXCLUDES(location_mutex_);
@@ -114,7 +116,7 @@ class StoreImpl final : public Store,
   /// segment sealed. Readers of `segment` keep the old file. Errors: kNotFound when another one is in its place, or
   /// none; after kIoError `is_in_place` tells which is, and a crash may leave the one or the other: both are whole.
   [[nodiscard]] Status PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes, bool* is_in_place)
-      QUARRY_EXCLUDES(manifest_mutex_, location_mutex_);
+      QUARRY_EXCLUDES(swap_mutex_, location_mutex_);
 
   /// Recovery found files beyond the manifest's numbers.
   void RaiseNextSegment(SegmentNumber next) { next_segment_.store(next.value); }
@@ -132,8 +134,8 @@ class StoreImpl final : public Store,
     [[nodiscard]] RebindPair pair() const;
   };
   [[nodiscard]] Binding GetBinding() const;
-  /// Its files are gone by name: only a crash could bring it back, as one that is discarded.
-  [[nodiscard]] bool unlinked() const QUARRY_EXCLUDES(manifest_mutex_);
+  /// Its files are being unlinked, or are gone by name: only a crash could bring it back, as one that is discarded.
+  [[nodiscard]] bool is_going() const { return presence_.load(std::memory_order_acquire) != Presence::kThere; }
   /// A rebuild of its table is under way in this process: only who began it may decide it.
   [[nodiscard]] bool rebuilding() const { return rebuilding_.load(std::memory_order_acquire); }
   void set_rebuilding(bool rebuilding) { rebuilding_.store(rebuilding, std::memory_order_release); }
@@ -142,7 +144,11 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(manifest_mutex_);
   /// Moves the home's store directory to where the binding says that it belongs.
   [[nodiscard]] Status MoveToWhereItBelongs();
-  /// Unlinks everything, the manifest last. The caller took the store out of the directory before.
+  /// From now on it is_going. False: another call unlinks it already. One call at a time; no binding may be changed
+  /// meanwhile.
+  [[nodiscard]] bool BeginUnlink();
+  /// Unlinks everything, the manifest last. On error it is there again, or gone by name alone: to be repeated, from
+  /// BeginUnlink on.
   [[nodiscard]] Status Unlink();
 
   // SegmentFactory, SegmentLocator
@@ -165,6 +171,7 @@ class StoreImpl final : public Store,
   [[nodiscard]] Lane* LaneOfPath(uint32_t path_number) const;
   [[nodiscard]] Manifest BuildManifest(const Binding& binding) const QUARRY_REQUIRES(manifest_mutex_);
   [[nodiscard]] Status WriteManifest(const Binding& binding) QUARRY_REQUIRES(manifest_mutex_);
+  [[nodiscard]] Status UnlinkFiles(bool* is_gone) QUARRY_EXCLUDES(location_mutex_);
   [[nodiscard]] ManifestSegment Describe(Segment* segment) const;
   void CheckpointWhenDue(uint64_t appended_bytes);
   /// Who asks for pieces would have a whole value read for it: so only what is asked for again.
@@ -187,10 +194,13 @@ class StoreImpl final : public Store,
   PublishedAtomic<uint32_t> next_segment_;
   PublishedAtomic<uint64_t> appended_since_checkpoint_{0};
 
-  mutable Mutex manifest_mutex_;  ///< held while the manifest is written
+  enum class Presence : uint8_t { kThere, kGoing, kGone };
+  std::atomic<Presence> presence_{Presence::kThere};
+
+  mutable Mutex swap_mutex_;  ///< GC's alone: which file has a segment's name; held while that changes
+  mutable Mutex manifest_mutex_ QUARRY_ACQUIRED_AFTER(swap_mutex_);  ///< held while the manifest is written
   uint64_t sequence_ QUARRY_GUARDED_BY(manifest_mutex_);
   bool manifest_in_doubt_ QUARRY_GUARDED_BY(manifest_mutex_);  ///< none was ever written, or the last writing failed
-  bool unlinked_ QUARRY_GUARDED_BY(manifest_mutex_) = false;   ///< by name, though perhaps not durably
 
   mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(manifest_mutex_);
   Binding binding_ QUARRY_GUARDED_BY(binding_mutex_);

@@ -32,8 +32,8 @@ Result<std::map<uint32_t, uint32_t>> FindSegmentFiles(StoreContext* context, Sto
   return found;
 }
 
-/// Scans what may have grown since the manifest, and cuts off what was zeroed or allocated ahead. False: there is
-/// nothing in the file.
+/// Seals a segment that may have grown since the manifest, as long as its file is: no byte of a value may decide what
+/// stays. The scan is for the counters. False: there is nothing in the file.
 Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSegment& known) {
   QUARRY_TRY_ASSIGN(ReadableFile* const file, segment->FileForRead(store));
   QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
@@ -45,28 +45,30 @@ Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSeg
   const StatusCode code = map.status().code();
   if (!map.ok() && code != StatusCode::kCorruption && code != StatusCode::kNotSupported) return map.status();
   if (!map.ok() || *map != nullptr) {
-    // Rewritten after the manifest that is here was written (it came from a copy, or is lost). Nothing of it is a tail
-    // that was never used, and the manifest's position means nothing.
+    // Rewritten after the manifest that is here was written (it came from a copy, or is lost): the manifest's position
+    // means nothing.
     SegmentScan scan;
     if (map.ok()) {
       QUARRY_TRY_ASSIGN(scan, ScanRewrittenSegment(file, store->id(), segment->number(), **map));
     }
-    segment->RestoreCounters(scan.extents, scan.bytes, 0, size, !map.ok() || scan.passed_over);
+    const bool is_all = map.ok() && !scan.passed_over;
+    segment->RestoreCounters(scan.extents, scan.bytes, 0, size,
+                             is_all ? CountedExtents::kAll : CountedExtents::kEstimated);
     segment->set_state(SegmentState::kSealed);
     return true;
   }
   QUARRY_TRY_ASSIGN(const SegmentScan scan,
                     ScanSegment(file, store->id(), segment->number(), known.checkpoint_position_bytes));
-  const uint64_t end = std::max<uint64_t>(RoundUpToBlock(scan.end_bytes), kSegmentHeaderSizeBytes);
-  // For a store that lost its manifest nothing is written, and nobody knows whether GC left holes.
-  if (end < size && store->has_manifest()) {
+#ifdef QUARRY_PLANTED_BUG_RECOVERY_CUTS
+  if (const uint64_t end = RoundUpToBlock(scan.end_bytes); end < size && end > kSegmentHeaderSizeBytes) {
     QUARRY_TRY_ASSIGN(const std::unique_ptr<WritableFile> writable,
                       store->OpenSegmentForWrite(segment->number(), segment->path_number()));
     QUARRY_TRY(writable->Truncate(end));
     QUARRY_TRY(writable->Sync());
   }
-  segment->RestoreCounters(known.extents + scan.extents, known.live_bytes + scan.bytes, known.dead_bytes,
-                           store->has_manifest() ? std::min(end, size) : size, scan.passed_over);
+#endif
+  segment->RestoreCounters(known.extents + scan.extents, known.live_bytes + scan.bytes, known.dead_bytes, size,
+                           CountedExtents::kEstimated);
   segment->set_state(SegmentState::kSealed);
   return true;
 }
@@ -122,7 +124,7 @@ Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreConte
     // when it comes back, and counts for nothing until then.
     if (described.state != SegmentState::kActive) {
       segment->RestoreCounters(described.extents, described.live_bytes, described.dead_bytes, described.size_bytes,
-                               described.has_uncounted);
+                               CountedOf(described));
     }
     bool keep = true;
     if (described.state == SegmentState::kActive && files.contains(number)) {

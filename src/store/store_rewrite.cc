@@ -28,6 +28,7 @@ Result<StoreImpl::FileSpace> StoreImpl::SpaceOf(const Segment& segment) {
 }
 
 Result<std::unique_ptr<WritableFile>> StoreImpl::OpenForHoles(const std::shared_ptr<Segment>& segment) {
+  MutexLock swap_lock(swap_mutex_);
   SharedLock lock(location_mutex_);
   if (!IsCurrent(segment)) return NotFound(segment->number());
   QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment->path_number()));
@@ -67,9 +68,10 @@ Status StoreImpl::PublishRewritten(const std::shared_ptr<Segment>& segment, uint
   QUARRY_TRY(segment->FileForRead(this).status());
   auto rewritten = std::make_shared<Segment>(context_, id_, segment->number(), segment->path_number());
   rewritten->TakeOver(*segment, size_bytes);
-  MutexLock manifest_lock(manifest_mutex_);
-  ExclusiveLock lock(location_mutex_);
-  if (unlinked_ || !IsCurrent(segment)) return NotFound(segment->number());
+  // Appenders and readers go on meanwhile, on whatever path this file lies.
+  MutexLock swap_lock(swap_mutex_);
+  SharedLock lock(location_mutex_);
+  if (is_going() || !IsCurrent(segment)) return NotFound(segment->number());
   QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment->path_number()));
   QUARRY_TRY(context_->env->Rename(JoinPath(directory, RewrittenSegmentFileName(segment->number())),
                                    JoinPath(directory, SegmentFileName(segment->number()))));

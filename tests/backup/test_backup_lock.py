@@ -1,11 +1,14 @@
 """quarry_backup_lock and INFORMATION_SCHEMA.QUARRY_BACKUP: what a backup holds on to in the server, and for how long."""
 
+import threading
 import time
 
 import pymysql
 import pytest
 
-from harness.waiting import wait_for
+from harness import io_layer
+from harness.values import payload
+from harness.waiting import WAIT_S, wait_for
 
 LOCK = "SET SESSION quarry_backup_lock = 1"
 STAGES = ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT", "END")
@@ -159,3 +162,136 @@ def test_a_backup_without_the_tool_is_warned_of(clean):
     run_stages(clean, *STAGES)
     holder.close()
     assert "without quarry-backup" not in clean.error_log()[before:]
+
+
+# --- nobody waits for it --------------------------------------------------------------------------------------------
+SIZE, COMMITS = 20_000, 1600
+
+
+class Writers:
+    """Clients that commit one value of 20 KB after the other; `seconds` and `longest` are for people."""
+
+    def __init__(self, server, clients, commits=None):
+        self.longest, self.failures, self.done, self.ids = 0.0, [], 0, []
+        connections = [server.connect("d") for _ in range(clients)]
+        self.ids = [connection.thread_id() for connection in connections]
+        self.began = time.monotonic()
+        self.threads = [
+            threading.Thread(target=self._write, args=(connection, commits // clients if commits else None), daemon=True)
+            for connection in connections
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def _write(self, connection, commits):
+        value = payload(connection.thread_id(), SIZE)
+        try:
+            while commits is None or commits > 0:
+                began = time.monotonic()
+                run(connection, f"INSERT INTO w (b) VALUES (X'{value.hex()}')")
+                self.longest = max(self.longest, time.monotonic() - began)
+                self.done += 1
+                commits = None if commits is None else commits - 1
+        except pymysql.err.Error as failure:
+            self.failures.append(failure.args[0])
+        finally:
+            connection.close() if connection.open else None
+
+    def join(self):
+        for thread in self.threads:
+            thread.join(WAIT_S)
+            assert not thread.is_alive(), f"a client stands still after {self.done} commits"
+        seconds = time.monotonic() - self.began
+        return f"{self.done / seconds:.0f} commits a second, the longest {1000 * self.longest:.0f} ms"
+
+
+@pytest.mark.parametrize("clients", [1, 8, 32])
+def test_commits_go_on_meanwhile(clean, clients, capsys):
+    clean.query("CREATE DATABASE d")
+    clean.query("CREATE TABLE d.w (id INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    before = Writers(clean, clients, COMMITS).join()
+    holder = clean.connect()
+    run(holder, LOCK)
+    during = Writers(clean, clients, COMMITS)
+    text = during.join()
+    assert not during.failures
+    assert clean.query("SELECT COUNT(*) FROM d.w") == ((2 * COMMITS,),)
+    with capsys.disabled():
+        print(f"\n{clients} clients: {before}; under the lock {text}")
+    holder.close()
+
+
+@pytest.mark.parametrize("clients", [1, 8])
+def test_kill_ends_who_commits_meanwhile(clean, clients):
+    clean.query("CREATE DATABASE d")
+    clean.query("CREATE TABLE d.w (id INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    holder = clean.connect()
+    run(holder, LOCK)
+    writers = Writers(clean, clients)
+    wait_for("the clients to have committed for a while", lambda: writers.done >= 200 * clients)
+    for identity in writers.ids:
+        clean.query(f"KILL {identity}")
+    writers.join()
+    assert len(writers.failures) == clients
+    assert clean.query("SELECT COUNT(*) FROM d.w")[0][0] >= writers.done
+    holder.close()
+
+
+def test_kill_ends_who_waits_for_the_flush_of_another(own_server):
+    directory = io_layer.SCRATCH / "held-flush"
+    try:
+        layer = io_layer.IoLayer(directory)
+    except io_layer.CannotBuild as reason:
+        pytest.skip(str(reason))
+    # In order: the client that leads is in the operating system, and InnoDB has not been asked for anything yet.
+    options = [*io_layer.OPTIONS, "--quarry-parallel-flush=OFF"]
+    server = own_server("held-flush", *options, environment=layer.environment)
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.w (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO d.w VALUES (0, REPEAT('x', 20000))")
+    outcomes = {}
+
+    def value_bytes(of):
+        return int(of.status("quarry_value_bytes_appended")["quarry_value_bytes_appended"])
+
+    def insert(number, connection):
+        try:
+            run(connection, f"INSERT INTO d.w VALUES ({number}, REPEAT('x', 20000))")
+            outcomes[number] = None
+        except pymysql.err.Error as failure:
+            outcomes[number] = failure.args[0]
+
+    connections = {number: server.connect() for number in (1, 2, 3)}
+    threads = {n: threading.Thread(target=insert, args=(n, c), daemon=True) for n, c in connections.items()}
+    layer.arm(io_layer.WAIT, call="fdatasync", kind="segment")
+    try:
+        threads[1].start()
+        wait_for("the first client to flush", lambda: layer.fired == 1)
+        for number in (2, 3):
+            threads[number].start()
+            appended = 20_000 * (number + 1)
+            wait_for("the next to have appended", lambda appended=appended: value_bytes(server) >= appended)
+        server.query(f"KILL QUERY {connections[2].thread_id()}")
+        wait_for("the killed client to give up", lambda: 2 in outcomes)
+        assert outcomes == {2: 1317}
+    finally:
+        layer.disarm()
+    for thread in threads.values():
+        thread.join(WAIT_S)
+    assert outcomes == {1: None, 2: 1317, 3: None}
+    assert server.query("SELECT id, LENGTH(b) FROM d.w ORDER BY id") == ((0, 20000), (1, 20000), (3, 20000))
+    layer.remove()
+
+
+def test_a_long_pause_is_warned_of_once(own_server):
+    server = own_server("long-pause", environment={"QUARRY_TEST_LONG_PAUSE_S": "1"})
+    make_table(server)
+    warning = "no space has been given back (quarry_backup_lock)"
+    for pauses, look_again_s in ((1, 11), (2, 0)):
+        holder = server.connect()
+        run(holder, LOCK)
+        wait_for("the warning", lambda: server.error_log().count(warning) == pauses)
+        time.sleep(look_again_s)
+        holder.close()
+        assert server.error_log().count(warning) == pauses
+        wait_for("the lock to be free", lambda: server.error_log().count("lock was given back") == pauses)

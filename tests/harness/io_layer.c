@@ -9,7 +9,8 @@
 // Invariants:
 //  - A call is counted, and met by a kill or an error, before it is carried out. A call that was made to fail, or at
 //    which the process died, changed nothing (in mode kTornKill: the first half of its bytes was written). In mode
-//    kLateKill the process dies when the call has been carried out, before its caller hears of it.
+//    kLateKill the process dies when the call has been carried out, before its caller hears of it. In mode kWait it
+//    waits until the mode is another.
 //  - `sequence` counts up at the begin and at the end of each call, so 'A had ended before B began' can be told.
 //    Changes of names happen one at a time, in the order of the log.
 //  - While the test holds the layer no call begins; once none is under way, each that was carried out is in the log.
@@ -36,7 +37,7 @@
 #include <unistd.h>
 
 enum call { kCreate, kWrite, kFsync, kFdatasync, kTruncate, kAllocate, kPunch, kRename, kUnlink, kMkdir, kRmdir };
-enum mode { kOff, kKill, kTornKill, kFailOnce, kFailFromThenOn, kLateKill };
+enum mode { kOff, kKill, kTornKill, kFailOnce, kFailFromThenOn, kLateKill, kWait };
 enum {
   kMagic = 0x31594c4f49 /* "IOLY1" */,
   kKindsMax = 32,
@@ -213,6 +214,11 @@ static void die(void) {
   while (true) syscall(SYS_pause);
 }
 
+static void nap(void) {
+  const struct timespec pause = {.tv_nsec = 1000000};
+  syscall(SYS_nanosleep, &pause, NULL);
+}
+
 // Counts a call; dies, or gives the errno with which it must fail, or what else it must do.
 static int meet(enum call call, int kind) {
   const uint32_t number = atomic_fetch_add(&control->event_count, 1);
@@ -231,16 +237,17 @@ static int meet(enum call call, int kind) {
   if (mode == kTornKill && call == kWrite && kind < kFirstWholeKind) return kDieHalfWay;
   if (mode == kLateKill) return kDieAfterwards;
   if (mode == kKill || mode == kTornKill) die();
+  if (mode == kWait) {
+    while (atomic_load(&control->mode) == kWait) nap();
+    return kGoOn;
+  }
   return atomic_load(&control->error);
 }
 
 // A call is under way from here until it is written down. While the test holds the layer none begins.
 static int enter(void) {
   while (true) {
-    while (atomic_load(&control->is_held) != 0) {
-      const struct timespec pause = {.tv_nsec = 1000000};
-      syscall(SYS_nanosleep, &pause, NULL);
-    }
+    while (atomic_load(&control->is_held) != 0) nap();
     atomic_fetch_add(&control->under_way, 1);
     if (atomic_load(&control->is_held) == 0) return 1;
     atomic_fetch_sub(&control->under_way, 1);

@@ -25,7 +25,7 @@ CALLS = (
     *("create", "write", "fsync", "fdatasync", "truncate", "allocate", "punch"),
     *("rename", "unlink", "mkdir", "rmdir"),
 )
-OFF, KILL, TORN_KILL, FAIL_ONCE, FAIL_FROM_THEN_ON, LATE_KILL = range(6)
+OFF, KILL, TORN_KILL, FAIL_ONCE, FAIL_FROM_THEN_ON, LATE_KILL, WAIT = range(7)
 
 # Of struct control in io_layer.c.
 MAGIC = 0x31594C4F49

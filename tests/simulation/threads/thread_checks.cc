@@ -102,7 +102,7 @@ void ThreadWorld::CompareCounters() {
   for (const StoreId id : SharedStores()) {
     const std::shared_ptr<StoreImpl> store = directory_->FindStore(id);
     for (const std::shared_ptr<Segment>& segment : store->AllSegments()) {
-      if (segment->has_uncounted()) continue;
+      if (segment->counted() != CountedExtents::kAll) continue;
       uint64_t least = 0;
       uint64_t most = 0;
       for (const ValuePointer& value : values_) {
