@@ -177,8 +177,9 @@ class SegmentVerifier {
     ReadableFile* const file = view_ == nullptr ? file_ : view_->file();
     QUARRY_TRY_ASSIGN(const bool is_behind_hole, file->HasHole(block - kBlockSizeBytes, kBlockSizeBytes));
     if (!is_behind_hole) return Status::Ok();
-    QUARRY_TRY_ASSIGN(const auto bytes, Read(piece.offset_bytes, piece.size_bytes));
-    if (!bytes.has_value() || HoldsPart(*bytes)) return Status::Ok();
+    const uint64_t begin = piece.offset_bytes / kExtentAlignmentBytes * kExtentAlignmentBytes;
+    QUARRY_TRY_ASSIGN(const auto bytes, Read(begin, std::min(at - begin, kBlockSizeBytes)));
+    if (!bytes.has_value() || HoldsExtent(*bytes, begin)) return Status::Ok();
     piece.kind = FindingKind::kLeftover;
     piece.what = "the end of an extent whose beginning GC gave back";
     return Status::Ok();
@@ -188,7 +189,21 @@ class SegmentVerifier {
     return view_ == nullptr ? offset : view_->PlaceOf(offset, size);
   }
 
-  // Whether `bytes` may be an extent with a damaged header: a part behind it is what an index entry says.
+  // Whether something in `bytes` may be an extent that was not recognised as one.
+  [[nodiscard]] bool HoldsExtent(std::span<const uint8_t> bytes, uint64_t offset) const {
+    for (size_t at = 0; at < bytes.size(); at += kExtentAlignmentBytes) {
+      const std::span<const uint8_t> rest = bytes.subspan(at);
+      if (StartsLikeExtent(rest) || HoldsPart(rest)) return true;
+      if (rest.size() < kExtentHeaderSizeBytes) continue;
+      std::array<uint8_t, kExtentHeaderSizeBytes> header{};
+      std::copy_n(rest.begin(), header.size(), header.begin());
+      StoreLittleEndian(std::span<uint8_t>(header), 0, kExtentMagic);
+      if (DecodeExtentHeader(header, expected_.store, expected_.segment, offset + at).ok()) return true;
+    }
+    return false;
+  }
+
+  // Whether a part stands where an index entry says, as in an extent whose header is damaged.
   static bool HoldsPart(std::span<const uint8_t> bytes) {
     for (const bool encrypted : {false, true}) {
       const size_t entry = kExtentHeaderSizeBytes + (encrypted ? kCipherBlockSizeBytes : 0);

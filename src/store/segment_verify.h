@@ -5,8 +5,8 @@
 //    Both read as zeros. So a header or part that does not verify, and that holds no sector of zeros, is damage.
 //  - Zeros that the file system keeps no block for were punched by GC or never written: leftover.
 //  - Bytes behind such a hole that end, within their block, where a sound extent begins: leftover. They are the end of
-//    an extent whose beginning was given back, for only blocks without a needed byte are. One that begins at a block
-//    and has lost its header looks nearly like that; its part, which the index describes, tells.
+//    an extent whose beginning was given back, for only blocks without a needed byte are. A live one that has lost its
+//    header looks nearly like that; its mark, the rest of its header or its part, which the index describes, tells.
 //  - Everything else may be either. It is leftover when the store counted every extent that it ever appended here,
 //    those that verify are exactly as many bytes, and no header that verifies says that it is a part. Else it is
 //    doubtful: after a mark pass the dead are not counted, and one of them may be as long as a live one that is lost.

@@ -384,6 +384,33 @@ TEST_F(OrdinaryHistoryTest, AHeaderThatIsLostBehindAHoleIsNoLeftover) {
   }
 }
 
+// The same in the middle of a block, behind the end of a dead one.
+TEST_F(OrdinaryHistoryTest, ADamagedHeaderBehindTheEndOfADeadOneIsNoLeftover) {
+  const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  for (const size_t size_bytes : {17000, 900, 1200, 700}) {
+    const Locator locator = ValueOf(store->Append(RandomValue(size_bytes, size_bytes), {}, &unsynced_));
+    values_.emplace_back(locator, RandomValue(size_bytes, size_bytes));
+  }
+  Commit();
+  values_.erase(values_.begin());
+  values_.erase(values_.begin() + 1);  // dead, and stays
+  RunGc();
+  directory_.reset();
+  const Locator& lost = values_[0].first;
+  ASSERT_NE(lost.offset_bytes % kBlockSizeBytes, 0U);
+  const Verified whole = VerifyAll(&memory_);
+  ASSERT_EQ(whole.seen.findings.size(), 1U) << whole.seen.Text();
+  EXPECT_EQ(whole.seen.findings[0].kind, FindingKind::kLeftover) << whole.seen.Text();
+  for (uint64_t byte = 0; byte < kExtentHeaderSizeBytes; ++byte) {
+    ASSERT_TRUE(memory_.FlipBit(SegmentPathOf(lost), lost.offset_bytes + byte, 2));
+    const Verified verified = VerifyAll(&memory_);
+    EXPECT_GE(verified.seen.CountOf(FindingKind::kDoubtful) + verified.seen.CountOf(FindingKind::kDamaged), 1U)
+        << byte << ":\n"
+        << verified.seen.Text();
+    ASSERT_TRUE(memory_.FlipBit(SegmentPathOf(lost), lost.offset_bytes + byte, 2));
+  }
+}
+
 TEST_F(ScrubTest, AStoreInTheTrashIsLeftOut) {
   Append(5000, 1);
   ASSERT_OK(directory_->Discard({1}, 5));
