@@ -128,9 +128,9 @@ void OnBackupStart() {
   if (Owner() != 0 || Directory()->ListStores().empty()) return;
   sql_print_warning(
       "QUARRY: a backup starts without quarry-backup. mariadb-backup alone leaves out the values that QUARRY tables "
-      "keep in #quarry: what it makes cannot be used as a backup of them. Use quarry-backup; for the state transfer of "
-      "a "
-      "Galera cluster, wsrep_sst_method=rsync");
+      "keep in %s: what it makes cannot be used as a backup of them. Use quarry-backup; for the state transfer of a "
+      "Galera cluster, wsrep_sst_method=rsync",
+      kHomeName);
 }
 
 void OnBackupEnd() {

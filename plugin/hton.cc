@@ -127,9 +127,9 @@ Status CheckStateTransfer(const DirectoryOptions& options) {
   }
   if (method.compare(0, 5, "rsync") != 0) {
     sql_print_warning(
-        "QUARRY: wsrep_sst_method=%s leaves #quarry out: the values of QUARRY tables would be missing on a node that "
+        "QUARRY: wsrep_sst_method=%s leaves %s out: the values of QUARRY tables would be missing on a node that "
         "it makes; use rsync",
-        method.c_str());
+        method.c_str(), kHomeName);
   }
   return Status::Ok();
 }
@@ -153,17 +153,28 @@ void FillHandlerton(handlerton* hton) {
   SetTransactionHooks(hton);
 }
 
+// Else the folder shows up as a database which no statement may name, and mariadb-dump --all-databases fails of it.
+// From 10.11.19 on the list is read-only once the server runs: a change would kill it.
+void HideHome() {
+  if (mysqld_server_started == 0) {
+    ignore_db_dirs_append(kHomeName);
+  } else if (std::string(opt_ignore_db_dirs).find(kHomeName) == std::string::npos) {
+    sql_print_warning(
+        "QUARRY: until the next start %s shows among the databases, and mariadb-dump --all-databases, mariadb-check "
+        "and "
+        "mariadb-upgrade fail of it with error 1102: put ignore_db_dirs=\"%s\" into the configuration and restart",
+        kHomeName, kHomeName);
+  }
+}
+
 int Init(void* argument) {
   const std::string home = std::string(mysql_real_data_home) + kHomeName;
-  // Else the folder shows up as a database. From 10.11.19 on the list is read-only once the server runs: a change would
-  // kill it, so after INSTALL SONAME the folder shows until the next start.
-  if (mysqld_server_started == 0) ignore_db_dirs_append(kHomeName);
+  HideHome();
   Result<DirectoryOptions> options = DirectoryOptionsFromVariables(home);
   Status status = options.status();
   if (status.ok()) options->cipher_provider = MakeCipherProvider();
   if (status.ok()) status = CheckStateTransfer(*options);
-  if (status.ok()) status = BringHomeBack(mysql_real_data_home, home);
-  if (status.ok()) status = RefuseTablesWithoutHome(mysql_real_data_home, home);
+  if (status.ok()) status = RefuseWithoutHome(mysql_real_data_home, home);
   if (status.ok()) {
     Result<std::unique_ptr<StoreDirectory>> opened = StoreDirectory::Open(*options);
     status = opened.status();
@@ -173,6 +184,7 @@ int Init(void* argument) {
     sql_print_error("QUARRY: the stores under %s cannot be opened: %s", home.c_str(), status.ToString().c_str());
     return 1;
   }
+  ForgetWishToGoOnWithoutValues(home);
   quarry_handlerton = static_cast<handlerton*>(argument);
   innodb_adopted = false;  // UNINSTALL and INSTALL may come without the library being unloaded
   FillHandlerton(quarry_handlerton);

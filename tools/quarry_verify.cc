@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "quarry/options.h"
 #include "quarry/verify.h"
 #include "verify_report.h"
 
@@ -46,7 +47,8 @@ int main(int argc, char** argv) {
   std::string directory;
   quarry::VerifyOptions options;
   ReportOptions report_options;
-  app.add_option("directory", directory, "the data directory, or #quarry in it")->required();
+  app.add_option("directory", directory, std::string("the data directory, or ") + quarry::kHomeName + " in it")
+      ->required();
   app.add_option("--data-path", options.data_paths,
                  "a data path that is mounted elsewhere than when the server ran (may be repeated)");
   app.add_option("--rate", report_options.bytes_per_second,

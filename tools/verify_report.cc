@@ -94,7 +94,7 @@ const char* Verdict(int exit_status) {
 std::string HomeOf(const std::string& directory) {
   const std::filesystem::path path(directory);
   std::error_code error;
-  if (std::filesystem::exists(path / "#quarry", error)) return (path / "#quarry").string();
+  if (std::filesystem::exists(path / kHomeName, error)) return (path / kHomeName).string();
   return directory;
 }
 

@@ -20,7 +20,7 @@ struct ReportOptions {
   uint64_t bytes_per_second = 0;
 };
 
-/// `directory` itself when it is a home, else #quarry in it.
+/// `directory` itself when it is a home, else the home in it.
 [[nodiscard]] std::string HomeOf(const std::string& directory);
 
 /// `text` as a JSON string, with its quotes. Bytes that are no UTF-8 become U+FFFD.

@@ -39,7 +39,7 @@ class VerifyToolTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(data_directory_); }
 
-  [[nodiscard]] std::string Home() const { return data_directory_ + "/#quarry"; }
+  [[nodiscard]] std::string Home() const { return data_directory_ + "/" + kHomeName; }
   [[nodiscard]] std::string Segment() const { return Home() + "/stores/0000000000000001/00000001.qseg"; }
 
   [[nodiscard]] Result<std::unique_ptr<StoreDirectory>> Open() const {

@@ -23,6 +23,7 @@ from .lab_server import LabServer
 from .payload import Payload
 from .plan import FEW_ROWS, OPERATION_LABELS, WITHOUT_DATASET, WITHOUT_PAYLOAD, Block, Point
 from .request import LabError
+from .server import HOME_NAME
 from .target import SCHEMA_PREFIX, TargetServer
 from .variants import ALL, Variant, column_names, create_table
 
@@ -338,7 +339,7 @@ def cached_bytes(server: LabServer, variant: Variant, schema: str) -> dict[str, 
     if variant.engine == "QUARRY":
         stores = server.rows(f"SELECT CACHED_BYTES, STORE_PATH FROM information_schema.QUARRY_TABLES WHERE TABLE_SCHEMA = '{schema}'")
         found["quarry_cache"] = sum(int(cached) for cached, _path in stores)
-        found["page_cache"] = sum(device.page_cache_bytes(server.directory / "data" / "#quarry" / path) for _cached, path in stores)
+        found["page_cache"] = sum(device.page_cache_bytes(server.directory / "data" / HOME_NAME / path) for _cached, path in stores)
     return found
 
 

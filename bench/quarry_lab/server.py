@@ -24,12 +24,16 @@ import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.append(str(REPOSITORY / "tools"))
+from quarry_backup import HOME_NAME  # noqa: E402
+
 BUILD = REPOSITORY / "build"
 MARIADB = Path(os.environ.get("QUARRY_MARIADB_SERVER", BUILD / "mariadb" / "server"))
 PLUGIN = Path(os.environ.get("QUARRY_PLUGIN") or BUILD / "release" / "plugin" / "ha_quarry.so")
 if PLUGIN.name == "none":
     PLUGIN = None  # QUARRY_PLUGIN=none: plain servers, for control runs
 
+FORMER_HOME_NAMES = ("#quarry", "@0023quarry")  # of builds before the first release: the plugin refuses them
 SOCKET_PATH_BYTES_MAX = 107  # sun_path of struct sockaddr_un, less the final zero
 READY_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 300

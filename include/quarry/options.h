@@ -42,6 +42,10 @@ inline constexpr uint32_t kPageCacheDefaultPct = 10;
 inline constexpr uint64_t kValueCacheDefaultBytes = 16ULL << 20;
 inline constexpr uint64_t kValueCacheMaxBytes = 1ULL << 44;
 
+/// The home's name in a server's data directory. The dot keeps SQL out: behind `#mysql50#` the server takes every name
+/// of a folder for a database's, but for those with a dot in them (docs/operations.md, 'The home').
+inline constexpr char kHomeName[] = "#quarry.d";
+
 /// How one value is written.
 struct AppendOptions {
   uint32_t part_size_bytes = kPartSizeDefaultBytes;  ///< PART_SIZE
@@ -64,7 +68,7 @@ struct ReadOptions {
 
 /// How a StoreDirectory is opened. Constant after Open.
 struct DirectoryOptions {
-  std::string home_path;  ///< holds the manifests and the trash; e.g. <datadir>/#quarry. Created when missing
+  std::string home_path;  ///< holds the manifests and the trash; <datadir>/kHomeName. Created when missing
   std::vector<std::string> data_paths;         ///< quarry_data_paths; empty: segments live under home_path
   uint64_t segment_size_bytes = 256ULL << 20;  ///< a segment is sealed when it would grow beyond (one larger value may)
   uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space ahead of small flushes, where a journal is; 0: never

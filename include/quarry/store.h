@@ -117,10 +117,9 @@ class StoreDirectory {
   /// does not verify; kIoError an unwritable path. On error nothing is left half created.
   [[nodiscard]] static Result<std::unique_ptr<StoreDirectory>> Open(const DirectoryOptions& options);
 
-  /// A folder of stores that something else renamed from `home_path` to `moved_path` gets its name back, durably, and
-  /// loses what made it look like a database. To be called before Open. True: it was moved. False: nothing to do, also
-  /// when there are stores in neither place. Errors: kInvalidArgument when there are stores in both, kIoError.
-  [[nodiscard]] static Result<bool> MoveHomeBack(const std::string& moved_path, const std::string& home_path);
+  /// Whether `path` is a home that Open made, some time. An empty folder, as that of a drive that is not mounted, is
+  /// none. Error: kIoError.
+  [[nodiscard]] static Result<bool> IsHome(const std::string& path);
 
   /// The store that appends for InnoDB table `table` go to; created and bound, durably, when there is none.
   /// `table_name` ("db/t") is for people only.

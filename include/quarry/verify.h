@@ -80,7 +80,7 @@ struct VerifyTotals {
 };
 
 struct VerifyOptions {
-  std::string home_path;  ///< <datadir>/#quarry
+  std::string home_path;  ///< <datadir>/kHomeName
   /// Data paths that are mounted elsewhere than DIRECTORY says. Each tells its number by its marker.
   std::vector<std::string> data_paths;
 };

@@ -11,6 +11,7 @@
 #include "format/manifest.h"
 #include "format/small_file.h"
 #include "io/path.h"
+#include "quarry/options.h"
 #include "store/installation_verify.h"
 #include "store/layout.h"
 #include "store/segment_verify.h"
@@ -123,8 +124,8 @@ class InstallationVerifier {
     const bool has_stores = std::find(names.begin(), names.end(), kStoresDirectoryName) != names.end();
     const Result<std::vector<uint8_t>> bytes = ReadSmall(path);
     if (bytes.status().code() == StatusCode::kNotFound && !has_stores) {
-      return Status::NotFound("there is no Quarry in '" + options_.home_path +
-                              "' (wanted: the folder #quarry of a data directory, with DIRECTORY and stores/ in it)");
+      return Status::NotFound("there is no Quarry in '" + options_.home_path + "' (wanted: the folder " + kHomeName +
+                              " of a data directory, with DIRECTORY and stores/ in it)");
     }
     for (const std::string& name : names) {
       if (name == kDirectoryFileName || name == kStoresDirectoryName || name == kTrashDirectoryName) continue;

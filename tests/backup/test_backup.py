@@ -9,7 +9,7 @@ import pymysql
 import pytest
 from drill import allocated, check_all, checksums
 from harness.heads import make_trailer
-from quarry_lab.server import tool
+from quarry_lab.server import HOME_NAME, tool
 
 
 def fill(server, schema="d", rows=40):
@@ -189,7 +189,7 @@ def test_refusals(own_server, drill):
             stream.write(bytes([byte[0] ^ 1]))
         assert f"{victim}: the checksum is wrong" in drill.verify(damaged, fails=True)
     assert f"{victim.name} is damaged" in drill.restore_to(copy, "full", fails=True)
-    assert not (copy.datadir / "#quarry").exists()
+    assert not (copy.datadir / HOME_NAME).exists()
     # So is a damaged catalog.
     catalog = json.loads((drill.path("again") / "backup.json").read_text())
     catalog["kind"] = "incremental"
@@ -214,7 +214,7 @@ def test_holes_stay_holes(own_server, drill):
     drill.prepare("full")
     copy = own_server("backup-holes-copy", start=False)
     drill.restore_to(copy, "full")
-    assert allocated(copy.datadir / "#quarry") < 32 * 1024 * 1024
+    assert allocated(copy.datadir / HOME_NAME) < 32 * 1024 * 1024
     copy.start()
     assert checksums(copy) == before
 
@@ -245,7 +245,7 @@ def test_mariadb_backup_alone_is_found_out(own_server, drill):
         ["--prepare", f"--target-dir={target}"],
     ):
         subprocess.run([*program, *arguments], check=True, capture_output=True)
-    assert not (target / "#quarry").exists(), "mariadb-backup has learned something"
+    assert not (target / HOME_NAME).exists(), "mariadb-backup has learned something"
     assert "a backup starts without quarry-backup" in server.error_log()
     copy = own_server("backup-alone-copy", start=False)
     subprocess.run(
@@ -254,13 +254,14 @@ def test_mariadb_backup_alone_is_found_out(own_server, drill):
     copy.start()
     log = copy.error_log()
     assert "2 QUARRY tables are here (the first: d/p)" in log and "quarry-backup" in log, log[-3000:]
-    assert not (copy.datadir / "#quarry").exists()
+    assert not (copy.datadir / HOME_NAME).exists()
     with pytest.raises(pymysql.err.MySQLError, match="Unknown storage engine 'QUARRY'"):
         copy.query("SELECT MD5(b) FROM d.t")
     assert copy.query("SELECT COUNT(*) FROM d.plain")[0][0] == 10
     # Somebody who wants to go on without the values says so.
     copy.stop()
-    (copy.datadir / "#quarry").mkdir()
+    (copy.datadir / HOME_NAME).mkdir()
+    (copy.datadir / HOME_NAME / "WITHOUT_VALUES").touch()
     copy.start()
     assert copy.query("SELECT COUNT(*) FROM d.t")[0][0] == 10
     with pytest.raises(pymysql.err.MySQLError, match="is lost, or never was this table's"):

@@ -9,6 +9,7 @@ import pytest
 from harness import io_layer
 from harness.values import payload
 from harness.waiting import WAIT_S, wait_for
+from quarry_lab.server import HOME_NAME
 
 LOCK = "SET SESSION quarry_backup_lock = 1"
 STAGES = ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT", "END")
@@ -114,7 +115,7 @@ def test_snapshot_of_the_moment_when_commits_are_blocked(clean):
     assert manifest.startswith(b"QXManf\r\n") and b"d/t" in manifest
     segments = {name: path for name, path, _, _ in seen["segment"]}
     listed = {str(path) for path in clean.segments()}
-    in_use = {path for path in segments.values() if "/#quarry/trash/" not in path}
+    in_use = {path for path in segments.values() if f"/{HOME_NAME}/trash/" not in path}
     assert in_use <= listed and any(store in path for path in in_use)
     assert not kinds(clean.connect()), "only the session with the lock may see it"
     make_table(clean, "later")

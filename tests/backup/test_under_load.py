@@ -14,6 +14,7 @@ import pymysql
 from drill import binlogs_after, check_all, checksums, increments_under_ddl, replay
 from harness.values import SEED
 from harness.waiting import wait_for
+from quarry_lab.server import HOME_NAME
 
 WRITERS = 3
 BINLOG = ["--log-bin", "--server-id=1", "--binlog-format=ROW", "--quarry-segment-size=2M", "--gtid-domain-id=7"]
@@ -212,7 +213,7 @@ def test_each_kind_of_ddl_between_the_backups_moment_and_the_copy(own_server, dr
     # The sweep of dropped tables looks at every store, and lets those be.
     dropped = copy.store_of("d", "dropped")
     copy.query("DROP TABLE d.dropped")
-    home = copy.datadir / "#quarry"
+    home = copy.datadir / HOME_NAME
     wait_for("the sweep", lambda: not list(home.glob(f"*/{dropped}")) and not list((home / "trash").iterdir()))
     before.pop(("d", "dropped"))
     assert checksums(copy) == before

@@ -5,6 +5,7 @@ import threading
 import pytest
 from drill import binlogs_after, check_all, checksums, increments_under_ddl, replay
 from quarry_lab.device import allocated_bytes
+from quarry_lab.server import HOME_NAME
 
 from harness.gc import Gc
 from test_under_load import BINLOG, Load, restored
@@ -81,7 +82,7 @@ def test_rewritten_segments(own_server, drill):
             drill.prepare("full", increment=increment)
         copy = own_server(f"backup-rewritten-{state}", "--quarry-gc=OFF", start=False)
         drill.restore_to(copy, "full")
-        (restored_small,) = copy.datadir.glob(f"#quarry/stores/{of_small}")
+        (restored_small,) = copy.datadir.glob(f"{HOME_NAME}/stores/{of_small}")
         assert restored_small.read_bytes() == (sealed if state == "before" else small.read_bytes())
         copy.start()
         assert checksums(copy) == before

@@ -4,7 +4,7 @@ What a call changed is durable when an fsync or fdatasync of the same file began
 ended before the cut (or the file was opened with O_DSYNC). O_DIRECT makes nothing durable: devices have caches. Of
 everything else any part may be there, as a Policy says; it need not be the older part.
 
-Names (create, rename, unlink ...): in `#quarry` a change of a name is durable when its directory was flushed after it, and
+Names (create, rename, unlink ...): in the home a change of a name is durable when its directory was flushed after it, and
 otherwise may be lost by itself. Elsewhere, where the server does not flush directories, they are taken as a journalling
 file system takes them: in their order, and with a file's own flush those before it.
 
@@ -17,10 +17,11 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
+from quarry_lab.server import HOME_NAME
+
 SECTOR_BYTES, BLOCK_BYTES = 512, 4096
 NAME_CALLS = ("create", "rename", "unlink", "mkdir", "rmdir")
 FLUSHES = ("fsync", "fdatasync")
-QUARRY = "#quarry"
 # Made anew by every start.
 IGNORED = ("ibtmp1",)
 
@@ -132,7 +133,7 @@ class Disk:
             if durable or self.survives():
                 kept.add(one.begin)
             else:
-                self.dropped["names of #quarry"] += 1
+                self.dropped["names of the home"] += 1
         return kept
 
     def survives(self):
@@ -239,7 +240,7 @@ def change_name(names, record):
 
 
 def in_quarry(record):
-    return record.path.startswith(QUARRY)
+    return record.path.startswith(HOME_NAME)
 
 
 def parent(path):

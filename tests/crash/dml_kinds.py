@@ -384,10 +384,10 @@ KINDS = (
     *(
         Kind(name, churn, call=call, file=file, per_round=1, rounds_max=100, pause_s=0.3)
         for name, call, file in (
-            ("trash-rename", "rename", "#quarry directory"),
+            ("trash-rename", "rename", "home directory"),
             ("trash-unlink", "unlink", "segment"),
             ("trash-manifest", "unlink", "MANIFEST"),
-            ("trash-rmdir", "rmdir", "#quarry directory"),
+            ("trash-rmdir", "rmdir", "home directory"),
         )
     ),
     *(

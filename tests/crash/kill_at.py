@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pymysql
 
 from harness.trace import CannotTrace, attach, detach, thread_of
+from quarry_lab.server import HOME_NAME
 
 CHANGES = (
     *("fsync", "fdatasync", "sync_file_range", "write", "writev", "pwrite64", "pwritev", "pwritev2"),
@@ -140,8 +141,8 @@ def changed_file(arguments, server):
 def kind_of(path):
     """A file's name without what differs from run to run: numbers of threads, stores, temporary names."""
     name = path.name
-    if "#quarry" in path.parts:
-        return "#quarry/" + re.sub(r"^[0-9a-f]{8,16}(?=\.|$)", "*", name)
+    if HOME_NAME in path.parts:
+        return HOME_NAME + "/" + re.sub(r"^[0-9a-f]{8,16}(?=\.|$)", "*", name)
     name = re.sub(r"-[0-9a-f]+-[0-9a-f]+(?=[.#]|$)", "", name)
     name = re.sub(r"\.(\d{6})$", ".*", name)
     return re.sub(r"^(undo|ib_logfile)\d+$", r"\1*", name)

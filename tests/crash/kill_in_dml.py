@@ -35,7 +35,7 @@ from row_model import Client, RowModel  # noqa: E402
 from harness import io_layer  # noqa: E402
 from harness.gc import Gc  # noqa: E402
 from quarry_lab.device import allocated_bytes  # noqa: E402
-from quarry_lab.server import ServerError  # noqa: E402
+from quarry_lab.server import HOME_NAME, ServerError  # noqa: E402
 
 from harness.server import ENGINE, Server  # noqa: E402
 from harness.waiting import wait_for  # noqa: E402
@@ -203,7 +203,7 @@ class Hunt:
             self.counts["found prepared: rolled back"] += int(found) - int(committed)
         errors = [line for line in lines if "[ERROR]" in line and not self.is_excused(line)]
         assert not errors, "errors in the log of the restart:\n" + "\n".join(errors[:10])
-        unfinished = sorted((self.server.datadir / "#quarry").rglob("*.qseg.new"))
+        unfinished = sorted((self.server.datadir / HOME_NAME).rglob("*.qseg.new"))
         assert not unfinished, f"left by a rewriting that was cut off: {unfinished}"
 
     def is_excused(self, line):
@@ -215,7 +215,7 @@ class Hunt:
     def kill_in_recovery(self):
         """At a call of Quarry's files or at any; where a rewriting may have left its file, at the removal of that. If
         recovery makes fewer calls, the server is up then."""
-        file = self.random.choice((None, None, None, "segment", "MANIFEST", "#quarry directory"))
+        file = self.random.choice((None, None, None, "segment", "MANIFEST", "home directory"))
         after = self.random.randrange(4 if file else 40)
         if "rewritten segment" in self.killed_at:
             file, after = "rewritten segment", 0

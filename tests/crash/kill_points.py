@@ -15,16 +15,16 @@ STEPS = {
     ("allocate", "segment"): "allocate ahead",
     ("punch", "segment"): "hole",
     ("unlink", "segment"): "unlink",
-    ("mkdir", "#quarry directory"): "new store",
-    ("fsync", "#quarry directory"): "names of #quarry",
-    ("rename", "#quarry directory"): "trash",
-    ("rmdir", "#quarry directory"): "trash",
+    ("mkdir", "home directory"): "new store",
+    ("fsync", "home directory"): "names of the home",
+    ("rename", "home directory"): "trash",
+    ("rmdir", "home directory"): "trash",
     ("unlink", "MANIFEST"): "trash",
 }
 FILES = {
     "segment": "a segment",
     "rewritten segment": "a rewritten segment",
-    "#quarry directory": "a #quarry directory",
+    "home directory": "a directory of the home",
     "ibd": "an .ibd",
     "frm": "an .frm",
 }
@@ -45,7 +45,7 @@ def name_of(events, client_threads, kind, torn, with_binlog):
 def step_of(events, last, by_client, kind, with_binlog):
     if last.kind == "rewritten segment":
         return "GC move"
-    if kind.name.startswith("gc-") and not by_client and last.kind in ("segment", "MANIFEST", "#quarry directory"):
+    if kind.name.startswith("gc-") and not by_client and last.kind in ("segment", "MANIFEST", "home directory"):
         return "GC"
     if last.kind in ("MANIFEST", "DIRECTORY") and last.call != "unlink":
         return "checkpoint" if last.kind == "MANIFEST" and not by_client else "manifest"

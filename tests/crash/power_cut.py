@@ -57,8 +57,8 @@ HALF_MADE_TABLE = re.compile(r"\[ERROR\] InnoDB: The size of tablespace file './
 PLANTED = {
     # A segment is never flushed.
     "sync": lambda record: record.kind == "segment",
-    # The names in #quarry are never flushed.
-    "names": lambda record: record.kind == "#quarry directory",
+    # The names in the home are never flushed.
+    "names": lambda record: record.kind == "home directory",
     # InnoDB's log is never flushed: what a lost commit looks like.
     "log": lambda record: record.kind == "ib_logfile",
 }

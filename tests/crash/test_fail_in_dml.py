@@ -21,12 +21,12 @@ from kill_in_dml import Hunt
 pytestmark = pytest.mark.quarry_only
 
 PLACES = int(os.environ.get("QUARRY_TEST_KILLS", "0")) or 4
-QUARRY_FILES = ("segment", "MANIFEST", "DIRECTORY", "#quarry directory")
+QUARRY_FILES = ("segment", "MANIFEST", "DIRECTORY", "home directory")
 WORK = [kind for kind in KINDS if kind.clients == 1 and not kind.call]
 FILE_FULL, ERROR_ON_WRITE = 1114, 1026
 ERRORS = {errno.EIO: ERROR_ON_WRITE, errno.ENOSPC: FILE_FULL}
 CLEAR = re.compile(
-    r"^Quarry could not (write to|make durable|rebuild|create) .*(i/o error|no space|poisoned).*#quarry/.*errno \d+"
+    r"^Quarry could not (write to|make durable|rebuild|create) .*(i/o error|no space|poisoned).*#quarry\.d/.*errno \d+"
 )
 
 

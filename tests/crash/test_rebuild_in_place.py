@@ -20,7 +20,7 @@ from harness.server import Server
 from harness.trace import thread_of
 from harness.values import SEED, payload
 from harness.waiting import wait_for
-from quarry_lab.server import ServerError
+from quarry_lab.server import HOME_NAME, ServerError
 
 pytestmark = pytest.mark.quarry_only
 
@@ -74,8 +74,8 @@ def check_all_comes_back(server, rows):
 
 
 def check_nothing_is_left(server):
-    home = server.datadir / "#quarry"
-    wait_for("an empty #quarry", lambda: not [*(home / "stores").iterdir(), *(home / "trash").iterdir()])
+    home = server.datadir / HOME_NAME
+    wait_for("an empty home", lambda: not [*(home / "stores").iterdir(), *(home / "trash").iterdir()])
 
 
 def points_of(server, shape):
@@ -93,7 +93,7 @@ def chosen(points):
     rng = random.Random(f"{SEED}-rebuild")
     if KILLS:
         return rng.sample(points, min(KILLS, len(points)))
-    quarrys = [i for i, point in enumerate(points) if "#quarry" in point.file]
+    quarrys = [i for i, point in enumerate(points) if HOME_NAME in point.file]
     commit = next(i for i, point in enumerate(points) if point.file.startswith("ib_logfile"))
     committed = next(i for i in quarrys if i > commit)
     renames = [i for i in quarrys if points[i].call == "rename"]

@@ -6,6 +6,7 @@ import sys
 import pymysql
 import pytest
 from quarry_cluster.galera import why_no_galera
+from quarry_lab.server import HOME_NAME
 
 from harness.cluster import Galera
 from harness.waiting import wait_for
@@ -39,7 +40,7 @@ def test_it_says_that_the_values_are_missing(pair):
     assert "mariabackup SST completed on donor" in donor.error_log()
     assert "a backup starts without quarry-backup" in donor.error_log()
     # The rows are there, the values are not: the engine does not start over that.
-    assert (joiner.datadir / "d" / "t.ibd").exists() and not (joiner.datadir / "#quarry").exists()
+    assert (joiner.datadir / "d" / "t.ibd").exists() and not (joiner.datadir / HOME_NAME).exists()
     assert "1 QUARRY tables are here (the first: d/t)" in joiner.error_log()
     assert "wsrep_sst_method=rsync" in joiner.error_log()
     with pytest.raises(pymysql.err.MySQLError, match="Unknown storage engine 'QUARRY'"):

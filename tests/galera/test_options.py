@@ -3,6 +3,7 @@
 import pytest
 from quarry_cluster.galera import PROVIDER, why_no_galera
 from quarry_cluster.plan import free_ports
+from quarry_lab.server import HOME_NAME
 
 pytestmark = pytest.mark.quarry_only
 
@@ -66,4 +67,4 @@ def test_data_paths_are_taken_with_a_logical_transfer(node, tmp_path):
 def test_a_method_that_leaves_segments_out_is_warned_of(node):
     server = node("--wsrep-sst-method=mariabackup")
     assert "QUARRY" in engines(server)
-    assert "leaves #quarry out" in server.error_log()
+    assert f"leaves {HOME_NAME} out" in server.error_log()

@@ -15,7 +15,7 @@ import stat
 import pymysql
 from quarry_cluster.galera import recovered_position, wsrep_options
 from quarry_cluster.plan import free_ports
-from quarry_lab.server import MARIADB, ServerError
+from quarry_lab.server import HOME_NAME, MARIADB, ServerError
 
 from harness.server import SCRATCH, Server
 from harness.values import SEED
@@ -392,9 +392,9 @@ class Galera:
 
     # --- watching a state transfer --------------------------------------------------------------
     def watch_transfer(self, donor, seconds):
-        """From now on each rsync call of a donor records `donor`'s #quarry before and after; the first one waits."""
+        """From now on each rsync call of a donor records `donor`'s home before and after; the first one waits."""
         (self.control / "seconds").write_text(str(seconds))
-        (self.control / "watched").write_text(str(donor.datadir / "#quarry"))
+        (self.control / "watched").write_text(str(donor.datadir / HOME_NAME))
 
     def watched(self):
         """The recorded trees, oldest first, as sets of lines (name, type, size, mtime, inode); forgets them."""

@@ -54,9 +54,9 @@ enum { kGoOn = 0, kDieHalfWay = -1, kDieAfterwards = -2 };
 static const char* const kKinds[][2] = {
     {"*.qseg.new", "rewritten segment"},
     {"*.qseg", "segment"},
-    {"#quarry/*MANIFEST*", "MANIFEST"},
-    {"#quarry/DIRECTORY*", "DIRECTORY"},
-    {"#quarry*", "#quarry directory"},
+    {HOME_NAME "/*MANIFEST*", "MANIFEST"},
+    {HOME_NAME "/DIRECTORY*", "DIRECTORY"},
+    {HOME_NAME "*", "home directory"},
     {"ib_logfile*", "ib_logfile"},
     {"ibtmp*", "temporary"},
     {"ibdata*", "ibdata"},

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from harness.server import SCRATCH
 from harness.waiting import wait_for
+from quarry_lab.server import HOME_NAME
 
 SOURCE = pathlib.Path(__file__).with_name("io_layer.c")
 OPTIONS = ("--innodb-use-native-aio=0",)
@@ -75,7 +76,8 @@ def build():
     if shutil.which("gcc") is None:
         raise CannotBuild("gcc is not installed (scripts/packages.txt lists g++)")
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    command = ["gcc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", SOURCE, "-lpthread", "-o"]
+    command = ["gcc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-lpthread"]
+    command += [f'-DHOME_NAME="{HOME_NAME}"', SOURCE, "-o"]
     fresh = SCRATCH / f"io_layer.{id(command)}.so"
     done = subprocess.run([*map(str, command), str(fresh)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pymysql
-from quarry_lab.server import PrivateServer
+from quarry_lab.server import HOME_NAME, PrivateServer
 from quarry_lab.server import tool as tool_path
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -150,13 +150,13 @@ class Server:
     # --- files --------------------------------------------------------------------------------
     def segments(self, *data_paths):
         """Every segment file, of every store, on the home directory and on `data_paths`."""
-        found = list((self.datadir / "#quarry" / "stores").glob("*/*.qseg"))
+        found = list((self.datadir / HOME_NAME / "stores").glob("*/*.qseg"))
         for path in data_paths:
             found += pathlib.Path(path).glob("quarry/*/*.qseg")
         return sorted(found)
 
     def stores(self):
-        return sorted(path.name for path in (self.datadir / "#quarry" / "stores").glob("*") if path.is_dir())
+        return sorted(path.name for path in (self.datadir / HOME_NAME / "stores").glob("*") if path.is_dir())
 
     def store_of(self, schema, table):
         """Directory name (16 hex digits) of the store that a table appends to, or None before its first append."""

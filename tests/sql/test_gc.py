@@ -9,6 +9,7 @@ import threading
 
 import pytest
 from quarry_lab.device import allocated_bytes
+from quarry_lab.server import HOME_NAME
 
 from harness.gc import Gc, figures
 from harness.server import Server
@@ -72,7 +73,7 @@ class Table:
         """Of the stores in use: those of tables that earlier tests dropped go when the trash is emptied."""
         paths = self.server.query("SELECT store_path FROM information_schema.quarry_tables WHERE state <> 'DROPPED'")
         return allocated_bytes(
-            file for (path,) in paths for file in (self.server.datadir / "#quarry" / path).glob("*.qseg")
+            file for (path,) in paths for file in (self.server.datadir / HOME_NAME / path).glob("*.qseg")
         )
 
     def check(self, name="d.t"):

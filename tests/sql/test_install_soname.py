@@ -1,13 +1,13 @@
 """The engine loaded into a running server (INSTALL SONAME), and by the next start, which finds it in mysql.plugin."""
 
 import pytest
-from quarry_lab.server import PLUGIN
+from quarry_lab.server import HOME_NAME, PLUGIN
 
 from harness.values import payload
 
 pytestmark = pytest.mark.quarry_only
 
-HOME_AS_DATABASE = "#mysql50##quarry"
+HOME_AS_DATABASE = f"#mysql50#{HOME_NAME}"
 
 
 @pytest.fixture
@@ -37,20 +37,24 @@ def test_a_running_servers_list_is_left_alone(plain_server):
     server.query("INSERT INTO d.t VALUES (1, %s)", (payload(1, 90000),))
     assert server.query("SELECT b FROM d.t") == ((payload(1, 90000),),)
     assert HOME_AS_DATABASE in databases(server)
+    assert f'put ignore_db_dirs="{HOME_NAME}" into the configuration' in server.error_log()
+    with pytest.raises(AssertionError, match="1102"):
+        server.client_tool("mariadb-dump", "--all-databases")
     server.restart()
-    assert server.query("SELECT @@ignore_db_dirs") == (("#quarry",),)
+    assert server.query("SELECT @@ignore_db_dirs") == ((HOME_NAME,),)
     assert HOME_AS_DATABASE not in databases(server)
+    server.client_tool("mariadb-dump", "--all-databases")
     assert server.query("SELECT b FROM d.t") == ((payload(1, 90000),),)
     server.query("UNINSTALL SONAME 'ha_quarry'")
     server.query("INSTALL SONAME 'ha_quarry'")
-    assert server.query("SELECT @@ignore_db_dirs") == (("#quarry",),)
+    assert server.query("SELECT @@ignore_db_dirs") == ((HOME_NAME,),)
     assert server.query("SELECT b FROM d.t") == ((payload(1, 90000),),)
 
 
 def test_the_configuration_hides_the_folder_at_once(plain_server):
-    server = plain_server("--ignore-db-dirs=#quarry")
+    server = plain_server(f"--ignore-db-dirs={HOME_NAME}")
     server.query("INSTALL SONAME 'ha_quarry'")
     assert HOME_AS_DATABASE not in databases(server)
-    assert server.query("SELECT @@ignore_db_dirs") == (("#quarry",),)
+    assert server.query("SELECT @@ignore_db_dirs") == ((HOME_NAME,),)
     server.restart()
-    assert server.query("SELECT @@ignore_db_dirs") == (("#quarry",),)
+    assert server.query("SELECT @@ignore_db_dirs") == ((HOME_NAME,),)

@@ -13,6 +13,7 @@ import pymysql
 import pytest
 from quarry_cluster.plan import free_ports
 from quarry_lab.device import drop_page_cache, page_cache_bytes
+from quarry_lab.server import HOME_NAME
 
 from harness.segments import all_extents
 from harness.server import NO_BACKGROUND, Server
@@ -515,7 +516,7 @@ def test_data_paths_each_get_segments(own_server):
     assert sum(share.values()) == rows * size
     assert min(share.values()) >= rows * size / 3 / 2, f"not striped: {share}"
     assert not list(
-        (server.datadir / "#quarry" / "stores").glob("*/*.qseg")
+        (server.datadir / HOME_NAME / "stores").glob("*/*.qseg")
     ), "a segment in the data directory beside the data paths"
     server.restart()
     assert all(value == payload(row, size) for row, value in server.query("SELECT * FROM k.t"))

@@ -16,6 +16,7 @@ from harness.segments import all_extents, flip_bit
 from harness.server import REPOSITORY
 from harness.values import payload
 from harness.waiting import wait_for
+from quarry_lab.server import HOME_NAME
 
 pytestmark = pytest.mark.quarry_only
 
@@ -178,7 +179,7 @@ def test_modes_of_files_and_no_symbolic_links(own_server, tmp_path):
     path.mkdir()
     server = own_server("modes", f"--quarry-data-paths={path}")
     fill(server)
-    roots = [server.datadir / "#quarry", path / "quarry"]
+    roots = [server.datadir / HOME_NAME, path / "quarry"]
     seen = 0
     for root in roots:
         for folder, folders, files in os.walk(root):
@@ -239,7 +240,7 @@ def test_foreign_files_and_half_made_stores(own_server):
     """Files of nobody's, an empty store folder, a cut off manifest: the server starts and keeps what is its own."""
     server = own_server("foreign")
     fill(server)
-    home = server.datadir / "#quarry"
+    home = server.datadir / HOME_NAME
     server.kill()
     half = home / "stores" / "000000000000000e"
     half.mkdir()

@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 
-from quarry_backup import catalog, files
+from quarry_backup import HOME_NAME, catalog, files
 from quarry_backup.files import BackupError
 from quarry_backup.session import Session, check_passed_on, find_tool, run_mariadb_backup
 
@@ -138,12 +138,12 @@ class Backup:
         if self.arguments.skip_space_check:
             return
         datadir = session.variable("datadir")
-        if not os.path.isdir(os.path.join(datadir, "#quarry")):
+        if not os.path.isdir(os.path.join(datadir, HOME_NAME)):
             raise BackupError(
-                f"{datadir}#quarry is not here, or may not be read: quarry-backup, as mariadb-backup, must run on the "
+                f"{datadir}{HOME_NAME} is not here, or may not be read: quarry-backup, as mariadb-backup, must run on the "
                 "server's own machine, as root or the server's user"
             )
-        stores = [os.path.join(datadir, "#quarry")]
+        stores = [os.path.join(datadir, HOME_NAME)]
         stores += [os.path.join(path, "quarry") for path in session.variable("quarry_data_paths").split(";") if path]
         if self.base:
             # What mariadb-backup will find changed is not known. Segments that are known need no room.
@@ -153,7 +153,7 @@ class Backup:
                 if os.path.exists(path) and tuple(files.identity(os.stat(path))) not in known:
                     needed += files.allocated_bytes([path])
         else:
-            others = [os.path.join(datadir, name) for name in os.listdir(datadir) if name != "#quarry"]
+            others = [os.path.join(datadir, name) for name in os.listdir(datadir) if name != HOME_NAME]
             needed = files.allocated_bytes(stores + others)
         files.require_space(self.target, needed + needed // 20, "the backup")
 

@@ -1,14 +1,14 @@
 """prepare, restore and verify.
 
 Invariants: prepare leaves a directory that restore accepts, or one that it refuses, never one that is half of each;
-a restored data directory has #quarry, and a data path its quarry directory, only when everything in it is there.
+a restored data directory has #quarry.d, and a data path its quarry directory, only when everything in it is there.
 """
 
 import os
 import shutil
 import subprocess
 
-from quarry_backup import catalog, files
+from quarry_backup import HOME_NAME, catalog, files
 from quarry_backup.backup import Progress, in_parallel, make_home, say
 from quarry_backup.files import BackupError
 from quarry_backup.session import check_passed_on, find_tool, run_mariadb_backup
@@ -168,13 +168,13 @@ class Restore:
         """Under names that no server looks at, until all is there."""
         kind, _, rest = name.partition("/")
         if kind == "home":
-            return os.path.join(self.datadir, f"#quarry{UNFINISHED}", rest)
+            return os.path.join(self.datadir, f"{HOME_NAME}{UNFINISHED}", rest)
         number, _, rest = rest.partition("/quarry/")
         return os.path.join(self.places[int(number)], f"quarry{UNFINISHED}", rest)
 
     def copy_segments(self):
         entries = self.state["quarry_files"]
-        roots = [os.path.join(self.datadir, "#quarry")] + [os.path.join(p, "quarry") for p in self.places.values()]
+        roots = [os.path.join(self.datadir, HOME_NAME)] + [os.path.join(p, "quarry") for p in self.places.values()]
         for root in roots:
             for part in ("stores", "trash") if root == roots[0] else ("",):
                 files.make_directories(os.path.join(root + UNFINISHED, part))

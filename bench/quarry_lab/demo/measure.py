@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from .. import device, stats
 from ..lab_server import DATABASE, LabServer
 from ..runner import difference
+from ..server import HOME_NAME
 from . import jobs, space, workers
 from .corpus import Corpus
 from .screen import Screen
@@ -262,7 +263,7 @@ class Comparison:
                 "SELECT store_path FROM information_schema.QUARRY_TABLES"
                 f" WHERE table_schema = '{DATABASE}' AND table_name = '{TABLE}' AND state = 'BOUND'"
             )
-            quarry = sum(device.allocated_bytes(device.files_below(data / "#quarry" / path)) for (path,) in stores)
+            quarry = sum(device.allocated_bytes(device.files_below(data / HOME_NAME / path)) for (path,) in stores)
         return {"innodb_bytes": innodb, "quarry_bytes": quarry, "bytes": innodb + quarry}
 
     def _buffer_pool(self) -> dict:

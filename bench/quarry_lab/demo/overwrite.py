@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 from .. import device
-from ..server import PrivateServer
+from ..server import HOME_NAME, PrivateServer
 from . import client as connections
 from .corpus import Corpus, Item
 from .tables import Variant
@@ -169,7 +169,7 @@ class Overwrite:
         if not now and time.monotonic() - self._sampled < SAMPLE_SECONDS:
             return 0
         self._sampled = time.monotonic()
-        taken = device.allocated_bytes(self.server.datadir.glob("#quarry/stores/*/*.qseg*"))
+        taken = device.allocated_bytes(self.server.datadir.glob(f"{HOME_NAME}/stores/*/*.qseg*"))
         self.course.samples.append((round(overwrites, 3), taken))
         return taken
 
