@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pymysql
-from quarry_lab.server import BUILD, PLUGIN
+from quarry_lab.server import BUILD, PLUGIN, holds_former_home, set_former_aside
 
 from .galera import recovered_position, transfer_path, why_no_galera
 from .haproxy import CHECK_USER, HAPROXY, HAProxy
@@ -56,8 +56,13 @@ class Cluster:
     def make(
         directory: Path, kind: str, shards: int | None = None, fronts: int | None = None, plugin: Path | None = PLUGIN
     ) -> "Cluster":
-        """The cluster that is there, if it is of this kind, else a new plan."""
+        """The cluster that is there, if it is of this kind, else a new plan. One of a build from before the first release is
+        stopped and set aside."""
         plan = read_plan(directory)
+        if plan is not None and holds_former_home(directory):
+            Cluster(directory, plugin).stop()
+            print(f"{directory} was of a build from before the first release: it is {set_former_aside(directory)} now")
+            plan = None
         if plan is None:
             reason = why_no_galera() if kind == "galera" else None
             if reason:

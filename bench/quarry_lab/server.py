@@ -475,6 +475,30 @@ def data_directory_template(install_options):
     return template
 
 
+def holds_former_home(directory):
+    """Whether `directory`, one server's or a cluster's, is what a build from before the first release left."""
+    directory = Path(directory)
+    return any(
+        (data / name / "DIRECTORY").exists() and not (data / HOME_NAME).exists()
+        for data in (directory / "data", *directory.glob("*/data"))
+        for name in FORMER_HOME_NAMES
+    )
+
+
+def set_former_aside(directory):
+    """Such a directory's contents go to a new one beside it, which is returned; None: it is no such. No server may run."""
+    directory = Path(directory)
+    if not holds_former_home(directory):
+        return None
+    names = (directory.with_name(f"{directory.name}.former-{number}") for number in range(1, 1000))
+    aside = next(path for path in names if not path.exists())
+    aside.mkdir()
+    for entry in directory.iterdir():
+        if entry.name != "lock":  # a cluster's: whoever calls holds it
+            entry.rename(aside / entry.name)
+    return aside
+
+
 def describe_exit(code):
     if code is None:
         return "exit code unknown"

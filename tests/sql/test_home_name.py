@@ -2,12 +2,14 @@
 tools; and a server without the plugin, whose configuration still names the folder, does not take it for a database."""
 
 import shutil
+import subprocess
+import sys
 
 import pymysql
 import pytest
 from harness.server import REPOSITORY
 from harness.values import payload
-from quarry_lab.server import FORMER_HOME_NAMES, HOME_NAME
+from quarry_lab.server import FORMER_HOME_NAMES, HOME_NAME, PLUGIN, PrivateServer, set_former_aside
 
 pytestmark = pytest.mark.quarry_only
 
@@ -181,6 +183,23 @@ def test_a_home_without_its_directory_file_is_refused(filled):
     elsewhere.rename(home)
     server.start()
     check_values(server)
+
+
+def test_make_server_sets_a_former_directory_aside(tmp_path):
+    directory = tmp_path / "s"
+    with PrivateServer(directory, plugin=PLUGIN) as former:
+        former.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    assert set_former_aside(directory) is None
+    (directory / "data" / HOME_NAME).rename(directory / "data" / FORMER_HOME_NAMES[0])
+    command = [sys.executable, REPOSITORY / "scripts" / "server", f"--directory={directory}"]
+    started = subprocess.run([*command, "start"], capture_output=True, text=True, check=True)
+    try:
+        aside = directory.with_name("s.former-1")
+        assert f"it is {aside} now" in started.stdout and (aside / "data" / FORMER_HOME_NAMES[0] / "DIRECTORY").exists()
+        databases = subprocess.run([*command, "sql", "SHOW DATABASES"], capture_output=True, text=True, check=True)
+        assert "information_schema" in databases.stdout and "\nd\n" not in databases.stdout
+    finally:
+        subprocess.run([*command, "stop"], check=True)
 
 
 def test_the_configuration_that_is_installed_names_the_home():
