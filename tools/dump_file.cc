@@ -76,6 +76,15 @@ Status DumpPathMarker(std::span<const uint8_t> file, std::ostream& out) {
   return Status::Ok();
 }
 
+Status DumpOpenedRecord(std::span<const uint8_t> file, std::ostream& out) {
+  QUARRY_TRY_ASSIGN(const OpenedRecord record, DecodeOpenedRecord(file));
+  out << "OPENED: the home that opened this data path last\n"
+      << "  inode            " << record.inode << "\n"
+      << "  born             " << Time(record.birth_nanos / 1000) << "\n"
+      << "  number           " << record.number << ", before " << record.number_before << "\n";
+  return Status::Ok();
+}
+
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -131,8 +140,9 @@ Status DumpFile(const std::string& path, const Options& options, std::ostream& o
   if (magic == kManifestMagic) return DumpManifest(bytes, out);
   if (magic == kDirectoryMagic) return DumpDirectory(bytes, out);
   if (magic == kPathMagic) return DumpPathMarker(bytes, out);
+  if (magic == kOpenedMagic) return DumpOpenedRecord(bytes, out);
   if (EndsLikeHead(bytes)) return DumpField(bytes, out);
-  return Status::InvalidArgument(path + " is neither a segment, MANIFEST, DIRECTORY, PATH nor a head");
+  return Status::InvalidArgument(path + " is neither a segment, MANIFEST, DIRECTORY, PATH, OPENED nor a head");
 }
 
 }  // namespace quarry::dump

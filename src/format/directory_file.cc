@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint16_t kDirectoryVersion = 1;
 constexpr uint16_t kPathVersion = 1;
+constexpr uint16_t kOpenedVersion = 1;
 
 InstallationId ReadInstallation(ByteReader* reader) {
   InstallationId installation{};
@@ -104,6 +105,28 @@ Result<PathMarker> DecodePathMarker(std::span<const uint8_t> file) {
   marker.created_micros = reader.U64();
   if (!reader.ok() || reader.remaining() != 0) return Status::Corruption(0, 0, 0, "PATH body has the wrong length");
   return marker;
+}
+
+std::vector<uint8_t> EncodeOpenedRecord(const OpenedRecord& record) {
+  ByteWriter body;
+  body.U64(record.inode);
+  body.U64(record.birth_nanos);
+  body.U64(record.number);
+  body.U64(record.number_before);
+  return WrapSmallFile(kOpenedMagic, kOpenedVersion, body.bytes());
+}
+
+Result<OpenedRecord> DecodeOpenedRecord(std::span<const uint8_t> file) {
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> body,
+                    UnwrapSmallFile(file, kOpenedMagic, kOpenedVersion, "OPENED", 0));
+  ByteReader reader(body);
+  OpenedRecord record;
+  record.inode = reader.U64();
+  record.birth_nanos = reader.U64();
+  record.number = reader.U64();
+  record.number_before = reader.U64();
+  if (!reader.ok() || reader.remaining() != 0) return Status::Corruption(0, 0, 0, "OPENED body has the wrong length");
+  return record;
 }
 
 }  // namespace quarry

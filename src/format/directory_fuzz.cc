@@ -1,4 +1,5 @@
-// DecodeDirectoryFile and DecodePathMarker on arbitrary files, as they are and as the body of a right envelope.
+// DecodeDirectoryFile, DecodePathMarker and DecodeOpenedRecord on arbitrary files, as they are and as the body of a
+// right envelope.
 #include <algorithm>
 #include <vector>
 
@@ -20,6 +21,10 @@ void Check(std::span<const uint8_t> file) {
     const std::vector<uint8_t> again = EncodePathMarker(*marker);
     FuzzCheck(std::equal(again.begin(), again.end(), file.begin(), file.end()), "the marker encodes back");
   }
+  if (const Result<OpenedRecord> record = DecodeOpenedRecord(file); record.ok()) {
+    const std::vector<uint8_t> again = EncodeOpenedRecord(*record);
+    FuzzCheck(std::equal(again.begin(), again.end(), file.begin(), file.end()), "the record encodes back");
+  }
 }
 
 }  // namespace
@@ -29,5 +34,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check(input);
   Check(WrapSmallFile(kDirectoryMagic, 1, input));
   Check(WrapSmallFile(kPathMagic, 1, input));
+  Check(WrapSmallFile(kOpenedMagic, 1, input));
   return 0;
 }

@@ -15,6 +15,7 @@ inline constexpr uint64_t kManifestMagic = 0x0a0d666e614d5851ULL;      // "QXMan
 inline constexpr uint64_t kDirectoryMagic = 0x0a0d746372445851ULL;     // "QXDrct\r\n"
 inline constexpr uint64_t kCommitRecordMagic = 0x0a0d74696d435851ULL;  // "QXCmit\r\n"
 inline constexpr uint64_t kPathMagic = 0x0a0d687461505851ULL;          // "QXPath\r\n"
+inline constexpr uint64_t kOpenedMagic = 0x0a0d6e65704f5851ULL;        // "QXOpen\r\n"
 
 /// The magic that `bytes` start with; 0 when they are too short.
 [[nodiscard]] inline uint64_t MagicOf(std::span<const uint8_t> bytes) {

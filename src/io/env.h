@@ -92,6 +92,13 @@ class DirectoryLock {
   virtual ~DirectoryLock() = default;
 };
 
+/// What tells a directory from every copy of it. Not the device: its number changes when a machine starts.
+struct DirectoryIdentity {
+  uint64_t inode = 0;
+  uint64_t birth_nanos = 0;  ///< since 1970 UTC; 0: the file system keeps none, and the inode's number says nothing
+  bool operator==(const DirectoryIdentity&) const = default;
+};
+
 class Env {
  public:
   virtual ~Env() = default;
@@ -114,6 +121,10 @@ class Env {
     (void)path;
     (void)exclusive;
     return std::unique_ptr<DirectoryLock>();
+  }
+  [[nodiscard]] virtual Result<DirectoryIdentity> IdentifyDirectory(const std::string& path) {
+    (void)path;
+    return DirectoryIdentity();
   }
   /// Replaces `path` atomically and durably with `contents` (write `path`.new, fsync, rename, fsync directory). Calls
   /// for one path must not overlap; a crash may leave a `path`.new that the next call for `path` replaces.

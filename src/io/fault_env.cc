@@ -202,6 +202,11 @@ Result<std::vector<uint8_t>> FaultEnv::ReadSmallFile(const std::string& path, ui
   return target_->ReadSmallFile(path, limit_bytes);
 }
 
+Result<DirectoryIdentity> FaultEnv::IdentifyDirectory(const std::string& path) {
+  QUARRY_TRY(state_->Before({CallKind::kList, 0, path, 0, 0, 1}));
+  return target_->IdentifyDirectory(path);
+}
+
 Result<bool> FaultEnv::FileExists(const std::string& path) {
   QUARRY_TRY(state_->Before({CallKind::kList, 0, path, 0, 0, 1}));
   return target_->FileExists(path);

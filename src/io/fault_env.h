@@ -71,6 +71,7 @@ class FaultEnv : public Env {
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) override;
   [[nodiscard]] Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) override;
   [[nodiscard]] Result<std::vector<uint8_t>> ReadSmallFile(const std::string& path, uint64_t limit_bytes) override;
+  [[nodiscard]] Result<DirectoryIdentity> IdentifyDirectory(const std::string& path) override;
   [[nodiscard]] Result<bool> FileExists(const std::string& path) override;
   [[nodiscard]] Status CreateDirectory(const std::string& path) override;
   [[nodiscard]] Status SyncDirectory(const std::string& path) override;

@@ -18,6 +18,7 @@ class MemoryEnv::Model {
   MemoryTree tree QUARRY_GUARDED_BY(mutex);
   uint64_t capacity_blocks QUARRY_GUARDED_BY(mutex) = UINT64_MAX;
   uint64_t now_micros QUARRY_GUARDED_BY(mutex) = 1'700'000'000'000'000;
+  bool keeps_birth_times = true;
   uint64_t power_cuts QUARRY_GUARDED_BY(mutex) = 0;
 
   /// ENOSPC when `blocks` more would not fit.
@@ -232,6 +233,19 @@ Status MemoryEnv::ReplaceFile(const std::string& path, std::span<const uint8_t> 
   node->file.Sync();
   QUARRY_TRY(ErrnoStatus(tree.Rename(temporary, path), "rename", path));
   return ErrnoStatus(tree.SyncDirectory(ParentPath(path)), "fsync directory", path);
+}
+
+void MemoryEnv::SetKeepsBirthTimes(bool keeps) {
+  MutexLock lock(model_->mutex);
+  model_->keeps_birth_times = keeps;
+}
+
+Result<DirectoryIdentity> MemoryEnv::IdentifyDirectory(const std::string& path) {
+  MutexLock lock(model_->mutex);
+  const auto node = model_->tree.Find(path);
+  if (node == nullptr) return Status::FromErrno(ENOENT, "identify", path);
+  // Numbers rise, as time does.
+  return DirectoryIdentity{node->number, model_->keeps_birth_times ? node->number * 1000 : 0};
 }
 
 Result<bool> MemoryEnv::FileExists(const std::string& path) {

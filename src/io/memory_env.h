@@ -36,6 +36,9 @@ class MemoryEnv : public Env {
   /// Total bytes that all files may allocate; a write beyond is ENOSPC. Default: no limit.
   void SetCapacityBytes(uint64_t capacity_bytes);
 
+  /// Whether directories have a birth time (the default), or the file system keeps none.
+  void SetKeepsBirthTimes(bool keeps);
+
   /// Virtual time in microseconds, which only tests move.
   void AdvanceMicros(uint64_t micros);
 
@@ -43,6 +46,7 @@ class MemoryEnv : public Env {
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override;
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) override;
   [[nodiscard]] Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) override;
+  [[nodiscard]] Result<DirectoryIdentity> IdentifyDirectory(const std::string& path) override;
   [[nodiscard]] Result<bool> FileExists(const std::string& path) override;
   [[nodiscard]] Status CreateDirectory(const std::string& path) override;
   [[nodiscard]] Status SyncDirectory(const std::string& path) override;

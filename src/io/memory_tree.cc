@@ -64,6 +64,7 @@ int MemoryTree::CreateNode(const std::string& path, bool is_directory, NodePoint
   if (const int error = FindPlace(path, &place); error != 0) return error;
   if (place.directory->children.contains(place.name)) return EEXIST;
   auto node = std::make_shared<MemoryNode>(is_directory);
+  node->number = ++nodes_made_;
   if (!is_directory) files_.push_back(node);
   if (created != nullptr) *created = node;
   Do({{place.directory, place.name, node, false}});

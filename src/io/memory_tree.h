@@ -18,7 +18,8 @@ namespace quarry {
 struct MemoryNode {
   explicit MemoryNode(bool is_directory_in) : is_directory(is_directory_in) {}
   const bool is_directory;
-  MemoryFile file;  ///< unless a directory
+  uint64_t number = 0;  ///< given once
+  MemoryFile file;      ///< unless a directory
   using Children = std::map<std::string, std::shared_ptr<MemoryNode>, std::less<>>;
   Children children;          ///< as callers see them
   Children durable_children;  ///< as a power cut leaves them at least
@@ -67,6 +68,7 @@ class MemoryTree {
   static void ForgetVolatile(const NodePointer& directory);
 
   const NodePointer root_;
+  uint64_t nodes_made_ = 0;
   std::vector<Operation> volatile_operations_;
   std::vector<std::weak_ptr<MemoryNode>> files_;
 };

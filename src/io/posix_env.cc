@@ -108,6 +108,18 @@ class PosixEnv : public Env {
     return SyncDirectory(ParentPath(path));
   }
 
+  Result<DirectoryIdentity> IdentifyDirectory(const std::string& path) override {
+    struct statx info {};
+    if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &info) != 0) {
+      return Status::FromErrno(errno, "identify", path);
+    }
+    DirectoryIdentity identity;
+    if ((info.stx_mask & STATX_BTIME) == 0 || info.stx_btime.tv_sec <= 0) return identity;
+    identity.inode = info.stx_ino;
+    identity.birth_nanos = static_cast<uint64_t>(info.stx_btime.tv_sec) * 1'000'000'000 + info.stx_btime.tv_nsec;
+    return identity;
+  }
+
   Result<bool> FileExists(const std::string& path) override {
     struct stat info {};
     if (::lstat(path.c_str(), &info) == 0) return true;

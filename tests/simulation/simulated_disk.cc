@@ -352,6 +352,10 @@ Status SimulatedDisk::ReplaceFile(const std::string& path, std::span<const uint8
   return SyncDirectory(ParentPath(path));
 }
 
+Result<DirectoryIdentity> SimulatedDisk::IdentifyDirectory(const std::string& path) {
+  return Do("identify", path, 0, 0, false, [&] { return faults_.IdentifyDirectory(path); });
+}
+
 Result<bool> SimulatedDisk::FileExists(const std::string& path) {
   const Point point(this, "exists", path, false);
   return Do("exists", path, 0, 0, false, [&] { return faults_.FileExists(path); });

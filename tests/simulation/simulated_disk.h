@@ -69,6 +69,7 @@ class SimulatedDisk : public Env {
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override;
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) override;
   [[nodiscard]] Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) override;
+  [[nodiscard]] Result<DirectoryIdentity> IdentifyDirectory(const std::string& path) override;
   [[nodiscard]] Result<bool> FileExists(const std::string& path) override;
   [[nodiscard]] Status CreateDirectory(const std::string& path) override;
   [[nodiscard]] Status SyncDirectory(const std::string& path) override;
