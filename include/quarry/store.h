@@ -237,6 +237,9 @@ class StoreDirectory {
 
   [[nodiscard]] virtual Counters GetCounters() const = 0;
   [[nodiscard]] virtual std::vector<StoreStats> ListStores() const = 0;
+
+  /// Why each data path that is only read is only read; empty as a rule. Constant after Open.
+  [[nodiscard]] virtual std::vector<std::string> WhyPathsAreReadOnly() const = 0;
   /// One of them. Errors: kNotFound.
   [[nodiscard]] virtual Result<StoreStats> GetStoreStats(StoreId store) const = 0;
 };

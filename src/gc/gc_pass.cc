@@ -132,6 +132,10 @@ void GcPassImpl::Add(const std::shared_ptr<StoreImpl>& store) {
   if (store->discarded() || !store->has_manifest()) return;
   store->SealForGc();
   for (std::shared_ptr<Segment>& segment : store->SealedSegments()) {
+    if (!store->MayWriteTo(*segment)) {
+      ++report_.segments_skipped;  // on a data path that is only read
+      continue;
+    }
     const Result<StoreImpl::FileSpace> space = store->SpaceOf(*segment);
     const Result<std::shared_ptr<const SegmentMap>> map = MapOf(store.get(), segment.get());
     const bool is_damaged = map.status().code() == StatusCode::kCorruption;

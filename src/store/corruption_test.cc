@@ -211,5 +211,8 @@ TEST_F(CorruptionTest, EveryBitOfTheDirectory) { FlipSmallFile("/home/DIRECTORY"
 
 TEST_F(CorruptionTest, EveryBitOfAPathMarker) { FlipSmallFile("/disk1/quarry/PATH", true); }
 
+// Whose path it is cannot be told then: it is only read.
+TEST_F(CorruptionTest, EveryBitOfTheRecordOfWhoOpenedAPath) { FlipSmallFile("/disk1/quarry/OPENED", false); }
+
 }  // namespace
 }  // namespace quarry

@@ -7,6 +7,7 @@
 #include "format/small_file.h"
 #include "io/path.h"
 #include "store/layout.h"
+#include "store/path_ownership.h"
 
 namespace quarry {
 namespace {
@@ -41,7 +42,8 @@ Status CheckOptions(const DirectoryOptions& options) {
 /// Opens one directory; what it makes is undone unless Keep is called.
 class Opener {
  public:
-  explicit Opener(StoreContext* context) : context_(context), env_(context->env) {}
+  explicit Opener(StoreContext* context)
+      : context_(context), env_(context->env), ownership_(context->env, context->options.home_path) {}
   ~Opener() {
     for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
       (void)(made->is_directory ? env_->RemoveDirectory(made->path) : env_->RemoveFile(made->path));
@@ -54,7 +56,9 @@ class Opener {
     QUARRY_TRY(CheckOptions(context_->options));
     QUARRY_TRY(CheckPathsExist());
     QUARRY_TRY(OpenHome());
+    QUARRY_TRY(ownership_.Identify());
     QUARRY_TRY(OpenPaths());
+    QUARRY_TRY(MarkPaths());
     made_.clear();
     return file_;
   }
@@ -148,6 +152,7 @@ class Opener {
       QUARRY_TRY(Record(number, path));
       AddPath({number, JoinPath(path, kDataPathDirectoryName), ""});
       context_->append_paths.push_back(number);
+      QUARRY_TRY(TakePath(number, path, context_->options.adopt_data_paths));
     }
     if (context_->append_paths.empty()) context_->append_paths.push_back(0);
     for (const uint32_t number : context_->append_paths) {
@@ -164,12 +169,75 @@ class Opener {
       const bool there = number.ok() && *number == known.number;
       AddPath({known.number, JoinPath(known.path, kDataPathDirectoryName),
                there ? "" : "data path '" + known.path + "' is missing"});
+      if (!there) continue;
+      if (const Status status = TakePath(known.number, known.path, false); !status.ok()) {
+        context_->paths[known.number].unavailable = status.message();
+      }
     }
     if (file_ == before) return Status::Ok();
     // Whatever comes of the writing, DIRECTORY may name the new paths from here on: unless it was made just now and
     // goes too, their markers stay.
     if (!has_made_directory_file_) made_.clear();
     return WriteDirectoryFile(*context_, file_);
+  }
+
+  /// Locks the path, which is in context_->paths, and claims it: else it is only read, and not locked, so that whose it
+  /// is can open it. kUnavailable: another server has it open.
+  Status TakePath(uint32_t number, const std::string& path, bool adopts) {
+    SegmentPath& taken = context_->paths[number];
+    auto lock = env_->LockDirectory(taken.directory, true);
+    if (lock.status().code() == StatusCode::kUnavailable) {
+      return Status::Unavailable("data path '" + path +
+                                 "' is in use by another server: one of the two data directories "
+                                 "is a copy, and needs data paths of its own");
+    }
+    QUARRY_TRY(lock.status());
+    if (adopts) {
+      ownership_.Adopt(taken.directory);
+    } else if (const Status status = ownership_.Claim(taken.directory); !status.ok()) {
+      if (status.code() != StatusCode::kUnavailable) return status;
+      taken.read_only = WhyReadOnly(path, status.message());
+      return Status::Ok();
+    }
+    context_->path_locks.push_back(std::move(*lock));
+    return Status::Ok();
+  }
+
+  static std::string WhyReadOnly(const std::string& path, const std::string& why) {
+    return "data path '" + path + "' " + why +
+           ": it is read, and nothing there is written, given back or removed. Give "
+           "a copied data directory data paths of its own; where this one, or its file system, was moved or restored, "
+           "and no other server uses the path, start once with quarry_adopt_data_paths=ON";
+  }
+
+  /// A record that is not there yet goes again when the opening fails; the home's, to which the others refer, last.
+  Status NoteNewRecord(const std::string& directory) {
+    const std::string path = JoinPath(directory, kOpenedFileName);
+    QUARRY_TRY_ASSIGN(const bool exists, env_->FileExists(path));
+    if (!exists) made_.push_back({path, false});
+    return Status::Ok();
+  }
+
+  /// Last: DIRECTORY names the paths, and none of them is taken back. What cannot be marked, and bears no record, is
+  /// no place to append to; a path of before is still read.
+  Status MarkPaths() {
+    QUARRY_TRY(NoteNewRecord(context_->options.home_path));
+    for (const SegmentPath& path : context_->paths) {
+      if (!path.directory.empty() && path.unavailable.empty()) QUARRY_TRY(NoteNewRecord(path.directory));
+    }
+    for (const PathOwnership::Failure& failure : ownership_.Mark()) {
+      for (SegmentPath& path : context_->paths) {
+        if (path.directory != failure.directory) continue;
+        if (std::count(context_->append_paths.begin(), context_->append_paths.end(), path.number) > 0) {
+          return failure.status;
+        }
+        path.read_only = "data path '" + ParentPath(path.directory) +
+                         "' is only read, for it cannot be marked as this " +
+                         "data directory's own: " + failure.status.ToString();
+      }
+    }
+    std::erase_if(context_->append_paths, [this](uint32_t number) { return !context_->CheckWritable(number).ok(); });
+    return Status::Ok();
   }
 
   /// Makes `path`, which bears no marker, one of ours.
@@ -219,6 +287,7 @@ class Opener {
 
   StoreContext* const context_;
   Env* const env_;
+  PathOwnership ownership_;
   DirectoryFile file_;
   std::vector<Made> made_;
   bool has_made_directory_file_ = false;

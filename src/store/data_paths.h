@@ -1,7 +1,8 @@
 // Opening the home directory and the data paths: DIRECTORY, the PATH markers, and what to do when one is missing.
 //
 // Invariants: a path that is missing, foreign, or recorded but without its marker (an empty mount point) is never
-// written to; a path's number never changes; on error everything that was made is removed again.
+// written to; a path's number never changes; on error everything that was made is removed again. Paths that may be
+// written to are locked, and bear a record of this home (path_ownership.h).
 // Thread-safety: called by Open alone.
 #pragma once
 

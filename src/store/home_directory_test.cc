@@ -16,6 +16,7 @@ TEST(HomeDirectoryTest, IsAHomeOnceItWasOpened) {
   ASSERT_OK(memory.SyncDirectory("/"));
   EXPECT_FALSE(ValueOf(IsHome(&env, options.home_path)));
   ASSERT_OK(memory.CreateDirectory(options.home_path));
+  ASSERT_OK(memory.SyncDirectory("/data"));
   EXPECT_FALSE(ValueOf(IsHome(&env, options.home_path))) << "an empty folder: its file system may not be mounted";
   (void)ValueOf(OpenDirectory(&env, options));
   EXPECT_TRUE(ValueOf(IsHome(&env, options.home_path)));

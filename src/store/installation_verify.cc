@@ -118,6 +118,14 @@ class InstallationVerifier {
     return bytes;
   }
 
+  // Damaged, it costs no value: the data path is only read until it is adopted.
+  void VerifyOpenedRecord(const std::string& directory) {
+    const std::string path = JoinPath(directory, kOpenedFileName);
+    const Result<std::vector<uint8_t>> bytes = ReadSmall(path);
+    const Status status = bytes.ok() ? DecodeOpenedRecord(*bytes).status() : bytes.status();
+    if (!status.ok()) AddPlain(KindOf(status), path, status.ToString());
+  }
+
   Status ReadDirectoryFile() {
     const std::string path = JoinPath(options_.home_path, kDirectoryFileName);
     QUARRY_TRY_ASSIGN(const std::vector<std::string> names, env_->ListDirectory(options_.home_path));
@@ -129,6 +137,10 @@ class InstallationVerifier {
     }
     for (const std::string& name : names) {
       if (name == kDirectoryFileName || name == kStoresDirectoryName || name == kTrashDirectoryName) continue;
+      if (name == kOpenedFileName) {
+        VerifyOpenedRecord(options_.home_path);
+        continue;
+      }
       AddUnknown(JoinPath(options_.home_path, name), name, kDirectoryFileName);
     }
     const Result<DirectoryFile> directory = bytes.ok() ? DecodeDirectoryFile(*bytes) : bytes.status();
@@ -254,6 +266,8 @@ class InstallationVerifier {
           StoreOnDisk& store = stores_[*id];
           store.id = *id;
           ListSegments(&store, full, number);
+        } else if (name == kOpenedFileName) {
+          VerifyOpenedRecord(path.directory);
         } else if (name != kPathMarkerFileName) {
           AddUnknown(full, name, kPathMarkerFileName);
         }

@@ -12,6 +12,7 @@ namespace quarry {
 inline constexpr const char* kDirectoryFileName = "DIRECTORY";
 inline constexpr const char* kManifestFileName = "MANIFEST";
 inline constexpr const char* kPathMarkerFileName = "PATH";
+inline constexpr const char* kOpenedFileName = "OPENED";
 inline constexpr const char* kStoresDirectoryName = "stores";
 inline constexpr const char* kTrashDirectoryName = "trash";
 inline constexpr const char* kDataPathDirectoryName = "quarry";

@@ -173,6 +173,7 @@ Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
     for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
       const StoreImpl::Binding binding = store->GetBinding();
       if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
+      if (!store->CheckUnlinkable().ok()) continue;  // it waits for its data path
       if (store->BeginUnlink()) going.push_back(store);
     }
   }

@@ -49,6 +49,7 @@ struct SegmentPath {
   uint32_t number = 0;
   std::string directory;     ///< holds one directory per store; empty for number 0
   std::string unavailable;   ///< why it cannot be used now; empty: it can
+  std::string read_only{};   ///< why nothing is written, punched or unlinked there; empty: it may be
   bool has_journal = false;  ///< of its file system: zeros are written ahead of small flushes
   std::shared_ptr<StagingMemory> staging = std::make_shared<StagingMemory>();
 };
@@ -82,13 +83,20 @@ struct StoreContext {
     counters.Add(Counter::kValueBytesRead, bytes);
   }
 
+  /// kUnavailable for a path that is only read. For all that changes a file of a data path.
+  [[nodiscard]] Status CheckWritable(uint32_t path_number) const {
+    if (path_number >= paths.size() || paths[path_number].read_only.empty()) return Status::Ok();
+    return Status::Unavailable(paths[path_number].read_only);
+  }
+
   // Constant after Open.
   Env* const env;
   const DirectoryOptions options;
   InstallationId installation{};
-  std::vector<SegmentPath> paths;  ///< by number; gaps are unavailable
-  std::vector<uint32_t> append_paths;
+  std::vector<SegmentPath> paths;            ///< by number; gaps are unavailable
+  std::vector<uint32_t> append_paths;        ///< empty when all that are configured are only read
   std::unique_ptr<DirectoryLock> home_lock;  ///< no other process opens or verifies the same stores meanwhile
+  std::vector<std::unique_ptr<DirectoryLock>> path_locks;  ///< nor writes to the same data paths
 
   // Internally synchronised. The pools come first: buffers of the others go back to them.
   CounterSet counters;

@@ -319,6 +319,14 @@ Counters StoreDirectoryImpl::GetCounters() const {
   return counters;
 }
 
+std::vector<std::string> StoreDirectoryImpl::WhyPathsAreReadOnly() const {
+  std::vector<std::string> reasons;
+  for (const SegmentPath& path : context_->paths) {
+    if (!path.read_only.empty()) reasons.push_back(path.read_only);
+  }
+  return reasons;
+}
+
 std::vector<StoreStats> StoreDirectoryImpl::ListStores() const {
   std::vector<StoreStats> list;
   for (const std::shared_ptr<StoreImpl>& store : AllStores()) list.push_back(store->GetStats());

@@ -70,6 +70,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Result<BackupSnapshot> TakeBackupSnapshot() override;
   [[nodiscard]] Counters GetCounters() const override;
   [[nodiscard]] std::vector<StoreStats> ListStores() const override;
+  [[nodiscard]] std::vector<std::string> WhyPathsAreReadOnly() const override;
   [[nodiscard]] Result<StoreStats> GetStoreStats(StoreId store) const override;
 
   /// Null when there is no such store.

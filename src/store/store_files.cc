@@ -50,6 +50,7 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   AlignedBuffer block(kSegmentHeaderSizeBytes);
   EncodeSegmentHeader(header, std::span<uint8_t, kSegmentHeaderSizeBytes>(block.data(), kSegmentHeaderSizeBytes));
 
+  QUARRY_TRY(context_->CheckWritable(path_number));
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(path_number));
   if (path_number != 0) {
@@ -199,6 +200,7 @@ std::vector<std::shared_ptr<Segment>> StoreImpl::SealedSegments() const {
 }
 
 Status StoreImpl::UnlinkSegment(const std::shared_ptr<Segment>& segment) {
+  QUARRY_TRY(context_->CheckWritable(segment->path_number()));
   MutexLock swap_lock(swap_mutex_);
   {
     MutexLock lock(manifest_mutex_);
@@ -285,12 +287,21 @@ Status StoreImpl::Unlink() {
   return status;
 }
 
+Status StoreImpl::CheckUnlinkable() const {
+  for (const std::shared_ptr<Segment>& segment : AllSegments()) {
+    QUARRY_TRY(context_->CheckWritable(segment->path_number()));
+  }
+  return Status::Ok();
+}
+
 Status StoreImpl::UnlinkFiles(bool* is_gone) {
+  QUARRY_TRY(CheckUnlinkable());
   Env* const env = context_->env;
   SharedLock lock(location_mutex_);
   // The manifest goes last: while it is there, the next try finds the rest.
   for (uint32_t number = static_cast<uint32_t>(context_->paths.size()); number-- > 0;) {
     if (number != 0 && context_->paths[number].directory.empty()) continue;
+    if (!context_->CheckWritable(number).ok()) continue;  // nothing of this store lies there
     QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(number));
     const Result<std::vector<std::string>> names = env->ListDirectory(directory);
     if (names.status().code() == StatusCode::kNotFound) continue;

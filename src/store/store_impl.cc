@@ -70,6 +70,7 @@ Result<Locator> StoreImpl::Append(std::span<const uint8_t> value, const AppendOp
                                   UnsyncedExtents* unsynced) {
   if (unsynced == nullptr) return Status::InvalidArgument("an append needs the transaction's unsynced extents");
   QUARRY_TRY(CheckOptions(value, options));
+  if (lanes_.empty()) return WhyThereIsNoLane();
   ExtentWriter writer(context_.get(), ChooseLane(*unsynced), id_, options, unsynced->canceller());
   QUARRY_TRY_ASSIGN(const AppendedExtent extent, writer.Append(value));
   const Locator& locator = extent.locator;
@@ -79,6 +80,11 @@ Result<Locator> StoreImpl::Append(std::span<const uint8_t> value, const AppendOp
   context_->counters.Add(Counter::kStoredBytesAppended, locator.extent_size_bytes);
   CheckpointWhenDue(locator.extent_size_bytes);
   return locator;
+}
+
+Status StoreImpl::WhyThereIsNoLane() const {
+  for (uint32_t number = 0; number < context_->paths.size(); ++number) QUARRY_TRY(context_->CheckWritable(number));
+  return Status::Unavailable("there is no data path to append to");
 }
 
 Lane* StoreImpl::LaneOfPath(uint32_t path_number) const {

@@ -150,6 +150,11 @@ class StoreImpl final : public Store,
   /// Unlinks everything, the manifest last. On error it is there again, or gone by name alone: to be repeated, from
   /// BeginUnlink on.
   [[nodiscard]] Status Unlink();
+  /// kUnavailable while a segment lies on a data path that is only read.
+  [[nodiscard]] Status CheckUnlinkable() const;
+  [[nodiscard]] bool MayWriteTo(const Segment& segment) const {
+    return context_->CheckWritable(segment.path_number()).ok();
+  }
 
   // SegmentFactory, SegmentLocator
   [[nodiscard]] Result<std::shared_ptr<SegmentFile>> CreateSegment(uint32_t path_number) override;
@@ -169,6 +174,7 @@ class StoreImpl final : public Store,
   [[nodiscard]] std::string HomeDirectory(bool in_trash) const;
   [[nodiscard]] Lane* ChooseLane(const UnsyncedExtents& unsynced);
   [[nodiscard]] Lane* LaneOfPath(uint32_t path_number) const;
+  [[nodiscard]] Status WhyThereIsNoLane() const;
   [[nodiscard]] Manifest BuildManifest(const Binding& binding) const QUARRY_REQUIRES(manifest_mutex_);
   [[nodiscard]] Status WriteManifest(const Binding& binding) QUARRY_REQUIRES(manifest_mutex_);
   [[nodiscard]] Status UnlinkFiles(bool* is_gone) QUARRY_EXCLUDES(location_mutex_);

@@ -26,7 +26,9 @@ Result<std::map<uint32_t, uint32_t>> FindSegmentFiles(StoreContext* context, Sto
     for (const std::string& name : *names) {
       if (const auto segment = ParseSegmentFileName(name); segment) found.emplace(segment->value, number);
       // The rewriting of a segment was cut off: its own file is whole.
-      if (IsLeftover(name) && store->has_manifest()) QUARRY_TRY(context->env->RemoveFile(JoinPath(*directory, name)));
+      if (IsLeftover(name) && store->has_manifest() && context->CheckWritable(number).ok()) {
+        QUARRY_TRY(context->env->RemoveFile(JoinPath(*directory, name)));
+      }
     }
   }
   return found;
@@ -133,7 +135,7 @@ Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreConte
     }
     if (keep) {
       store->RegisterSegment(segment);
-    } else {
+    } else if (store->MayWriteTo(*segment)) {
       QUARRY_TRY_ASSIGN(const std::string directory, store->SegmentDirectory(described.path_number));
       empty_files.push_back(JoinPath(directory, SegmentFileName(described.segment)));
     }

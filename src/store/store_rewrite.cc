@@ -28,6 +28,7 @@ Result<StoreImpl::FileSpace> StoreImpl::SpaceOf(const Segment& segment) {
 }
 
 Result<std::unique_ptr<WritableFile>> StoreImpl::OpenForHoles(const std::shared_ptr<Segment>& segment) {
+  QUARRY_TRY(context_->CheckWritable(segment->path_number()));
   MutexLock swap_lock(swap_mutex_);
   SharedLock lock(location_mutex_);
   if (!IsCurrent(segment)) return NotFound(segment->number());
@@ -41,6 +42,7 @@ Result<std::string> StoreImpl::RewrittenPathLocked(const Segment& segment) const
 }
 
 Result<std::unique_ptr<WritableFile>> StoreImpl::CreateRewritten(const Segment& segment) {
+  QUARRY_TRY(context_->CheckWritable(segment.path_number()));
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::string path, RewrittenPathLocked(segment));
   // What an earlier try left is in nobody's use.
@@ -57,6 +59,7 @@ Result<std::unique_ptr<ReadableFile>> StoreImpl::OpenRewritten(const Segment& se
 }
 
 void StoreImpl::RemoveRewritten(const Segment& segment) {
+  if (!context_->CheckWritable(segment.path_number()).ok()) return;
   SharedLock lock(location_mutex_);
   const Result<std::string> path = RewrittenPathLocked(segment);
   // What stays is removed by the next try, or by the next start.
