@@ -167,6 +167,18 @@ void HideHome() {
   }
 }
 
+void SayWhosePathsAre(bool adopts) {
+  for (const std::string& reason : store_directory->WhyPathsAreReadOnly()) {
+    sql_print_warning("QUARRY: %s", reason.c_str());
+  }
+  if (adopts) {
+    sql_print_warning(
+        "QUARRY: quarry_adopt_data_paths=ON: the data paths are this data directory's now, whoever opened them last. "
+        "Take "
+        "it out of the configuration: while it is there, a copy of this data directory could harm its source");
+  }
+}
+
 int Init(void* argument) {
   const std::string home = std::string(mysql_real_data_home) + kHomeName;
   HideHome();
@@ -185,6 +197,7 @@ int Init(void* argument) {
     return 1;
   }
   ForgetWishToGoOnWithoutValues(home);
+  SayWhosePathsAre(options->adopt_data_paths);
   quarry_handlerton = static_cast<handlerton*>(argument);
   innodb_adopted = false;  // UNINSTALL and INSTALL may come without the library being unloaded
   FillHandlerton(quarry_handlerton);

@@ -35,6 +35,7 @@ constexpr uint kScrubIntervalMax = 366 * 24 * 3600;
 
 uint replica_write_batch_bytes;
 char* data_paths;
+my_bool adopt_data_paths;
 unsigned long long zeroed_pool_bytes;
 unsigned long long recent_cache_bytes;
 unsigned long long segment_size;
@@ -92,6 +93,10 @@ MYSQL_THDVAR_BOOL(backup_lock, PLUGIN_VAR_NOCMDOPT,
 MYSQL_SYSVAR_UINT(replica_write_batch_bytes, replica_write_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "quarry_write_batch_bytes of the replication applier", nullptr, nullptr, kWriteBatchDefaultBytes,
                   kBatchMinBytes, kBatchMaxBytes, 0);
+MYSQL_SYSVAR_BOOL(adopt_data_paths, adopt_data_paths, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+                  "Write to data paths that another data directory opened last, too. For one start, after this data "
+                  "directory was moved or restored, and when no other server uses them",
+                  nullptr, nullptr, 0);
 MYSQL_SYSVAR_STR(data_paths, data_paths, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                  "Absolute paths of existing directories, separated by ';', over which segments are striped. Empty: "
                  "segments live in the data directory",
@@ -232,6 +237,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(replica_write_batch_bytes),
                                         MYSQL_SYSVAR(autoincrement_prefetch_sz),
                                         MYSQL_SYSVAR(data_paths),
+                                        MYSQL_SYSVAR(adopt_data_paths),
                                         MYSQL_SYSVAR(zeroed_pool_bytes),
                                         MYSQL_SYSVAR(recent_cache_bytes),
                                         MYSQL_SYSVAR(cache_size),
@@ -283,6 +289,7 @@ Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_p
   DirectoryOptions options;
   options.home_path = home_path;
   QUARRY_TRY_ASSIGN(options.data_paths, SplitDataPaths(data_paths == nullptr ? "" : data_paths));
+  options.adopt_data_paths = adopt_data_paths != 0;
   options.segment_size_bytes = segment_size;
   options.zeroed_pool_bytes = zeroed_pool_bytes;
   options.recent_cache_bytes = recent_cache_bytes;

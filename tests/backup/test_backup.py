@@ -233,6 +233,11 @@ def test_cold_copy(own_server, drill):
     copy.start()
     assert checksums(copy) == before
     check_all(copy)
+    assert "was last opened by another data directory" in copy.error_log()
+    copy.restart(options=[f"--quarry-data-paths={moved}", "--quarry-adopt-data-paths=ON"])
+    copy.restart(options=[f"--quarry-data-paths={moved}"])
+    copy.query("UPDATE d.t SET b = CONCAT(b, 'x')")
+    check_all(copy)
 
 
 def test_mariadb_backup_alone_is_found_out(own_server, drill):
