@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint16_t kPlainVersion = 1;
 constexpr uint16_t kRewrittenVersion = 2;
-constexpr size_t kPlainUsedSize = 64;
-constexpr size_t kRewrittenUsedSize = 96;
+constexpr size_t kPlainUsedSize = 80;
+constexpr size_t kRewrittenUsedSize = 112;
 constexpr size_t kChecksumOffset = kSegmentHeaderSizeBytes - 8;
 
 Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, SegmentNumber segment) {
@@ -38,6 +38,8 @@ Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, Segm
   std::copy(installation.begin(), installation.end(), header.installation.begin());
   header.table = TableId{reader.U64()};
   header.created_micros = reader.U64();
+  const std::span<const uint8_t> salt = reader.Bytes(header.salt.size());
+  std::copy(salt.begin(), salt.end(), header.salt.begin());
   if (LoadLittleEndian<uint64_t>(block, kChecksumOffset) != Checksum64(block.first(kChecksumOffset))) {
     return corruption("checksum mismatch");
   }
@@ -77,12 +79,13 @@ void EncodeSegmentHeader(const SegmentHeader& header, std::span<uint8_t, kSegmen
   std::copy(header.installation.begin(), header.installation.end(), out.begin() + 32);
   StoreLittleEndian(out, 48, header.table.value);
   StoreLittleEndian(out, 56, header.created_micros);
+  std::copy(header.salt.begin(), header.salt.end(), out.begin() + 64);
   if (header.is_rewritten()) {
-    StoreLittleEndian(out, 64, header.generation);
-    StoreLittleEndian(out, 68, header.run_count);
-    StoreLittleEndian(out, 72, header.data_end_bytes);
-    StoreLittleEndian(out, 80, header.map_checksum);
-    StoreLittleEndian(out, 88, header.rewritten_micros);
+    StoreLittleEndian(out, 80, header.generation);
+    StoreLittleEndian(out, 84, header.run_count);
+    StoreLittleEndian(out, 88, header.data_end_bytes);
+    StoreLittleEndian(out, 96, header.map_checksum);
+    StoreLittleEndian(out, 104, header.rewritten_micros);
   }
   StoreLittleEndian(out, kChecksumOffset, Checksum64(out.first(kChecksumOffset)));
 }

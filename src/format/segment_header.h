@@ -8,13 +8,14 @@
 //   +32   installation id   16 bytes
 //   +48   table id          u64   InnoDB's, at creation; for people only
 //   +56   created           u64   microseconds since 1970, UTC
-//   +64   zeros; of version 2:
-//   +64     generation      u32   how often it was rewritten, at least 1
-//   +68     run count       u32   entries of the map behind this block (segment_map.h)
-//   +72     data end        u64   where the last extent ends in this file, a multiple of 8
-//   +80     map checksum    u64   XXH3-64 of the map's entries
-//   +88     rewritten       u64   microseconds since 1970, UTC
-//   +96     zeros
+//   +64   salt              16 bytes   drawn at random; a rewritten segment keeps it
+//   +80   zeros; of version 2:
+//   +80     generation      u32   how often it was rewritten, at least 1
+//   +84     run count       u32   entries of the map behind this block (segment_map.h)
+//   +88     data end        u64   where the last extent ends in this file, a multiple of 8
+//   +96     map checksum    u64   XXH3-64 of the map's entries
+//   +104    rewritten       u64   microseconds since 1970, UTC
+//   +112    zeros
 //   +4088 checksum          u64   XXH3-64 of bytes 0..4087
 //
 // Thread-safety: pure functions and values.
@@ -33,6 +34,8 @@ inline constexpr size_t kSegmentHeaderSizeBytes = 4096;
 
 /// Drawn once at random for one home directory; tells its segments and paths from anybody else's.
 using InstallationId = std::array<uint8_t, 16>;
+/// Drawn at random for one segment, so that no byte of a value can be made to fit into it.
+using SegmentSalt = std::array<uint8_t, 16>;
 
 struct SegmentHeader {
   StoreId store;
@@ -41,6 +44,7 @@ struct SegmentHeader {
   InstallationId installation{};
   TableId table;
   uint64_t created_micros = 0;
+  SegmentSalt salt{};
   // Of a segment that was rewritten; all 0 otherwise.
   uint32_t generation = 0;
   uint32_t run_count = 0;

@@ -19,6 +19,7 @@ SegmentHeader HeaderFor(const SegmentMap& map) {
   SegmentHeader header;
   header.store = StoreId{7};
   header.segment = SegmentNumber{3};
+  header.salt.fill(0x5a);
   header.generation = 2;
   header.run_count = static_cast<uint32_t>(map.runs().size());
   header.data_end_bytes = map.data_end_bytes();
@@ -112,7 +113,7 @@ TEST(SegmentMapTest, TheHeaderOfARewrittenSegment) {
     block[bit / 8] ^= static_cast<uint8_t>(1U << (bit % 8));
   }
   const std::span<uint8_t> all(block);
-  StoreLittleEndian(all, 64, uint32_t{0});
+  StoreLittleEndian(all, 80, uint32_t{0});
   StoreLittleEndian(all, all.size() - 8, Checksum64(all.first(all.size() - 8)));
   EXPECT_EQ(DecodeSegmentHeader(block).status().code(), StatusCode::kCorruption) << "generation 0";
 }

@@ -147,6 +147,8 @@ class Env {
     return true;
   }
   [[nodiscard]] virtual uint64_t NowMicros() = 0;
+  /// Bytes that nobody can guess, from the system's generator. (In tests: the same ones in each run.)
+  [[nodiscard]] virtual Status FillRandom(std::span<uint8_t> out) = 0;
 };
 
 }  // namespace quarry

@@ -244,4 +244,6 @@ Status FaultEnv::RemoveDirectory(const std::string& path) {
 
 uint64_t FaultEnv::NowMicros() { return target_->NowMicros(); }
 
+Status FaultEnv::FillRandom(std::span<uint8_t> out) { return target_->FillRandom(out); }
+
 }  // namespace quarry

@@ -81,6 +81,7 @@ class FaultEnv : public Env {
   [[nodiscard]] Status RemoveDirectory(const std::string& path) override;
   [[nodiscard]] bool HasJournal(const std::string& directory) override { return target_->HasJournal(directory); }
   [[nodiscard]] uint64_t NowMicros() override;
+  [[nodiscard]] Status FillRandom(std::span<uint8_t> out) override;
 
  private:
   class State;

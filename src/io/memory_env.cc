@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <random>
 #include <utility>
 
 #include "base/mutex.h"
@@ -18,6 +19,7 @@ class MemoryEnv::Model {
   MemoryTree tree QUARRY_GUARDED_BY(mutex);
   uint64_t capacity_blocks QUARRY_GUARDED_BY(mutex) = UINT64_MAX;
   uint64_t now_micros QUARRY_GUARDED_BY(mutex) = 1'700'000'000'000'000;
+  std::mt19937_64 random QUARRY_GUARDED_BY(mutex);
   bool keeps_birth_times = true;
   uint64_t power_cuts QUARRY_GUARDED_BY(mutex) = 0;
 
@@ -293,6 +295,12 @@ Status MemoryEnv::RemoveDirectory(const std::string& path) {
 uint64_t MemoryEnv::NowMicros() {
   MutexLock lock(model_->mutex);
   return model_->now_micros;
+}
+
+Status MemoryEnv::FillRandom(std::span<uint8_t> out) {
+  MutexLock lock(model_->mutex);
+  for (uint8_t& byte : out) byte = static_cast<uint8_t>(model_->random());
+  return Status::Ok();
 }
 
 }  // namespace quarry

@@ -55,6 +55,7 @@ class MemoryEnv : public Env {
   [[nodiscard]] Status RemoveFile(const std::string& path) override;
   [[nodiscard]] Status RemoveDirectory(const std::string& path) override;
   [[nodiscard]] uint64_t NowMicros() override;
+  [[nodiscard]] Status FillRandom(std::span<uint8_t> out) override;
 
  private:
   class Model;

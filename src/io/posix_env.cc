@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,6 +178,16 @@ class PosixEnv : public Env {
   uint64_t NowMicros() override {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+  }
+
+  Status FillRandom(std::span<uint8_t> out) override {
+    while (!out.empty()) {
+      const ssize_t result = ::getrandom(out.data(), out.size(), 0);
+      if (result < 0 && errno == EINTR) continue;
+      if (result <= 0) return Status::FromErrno(result < 0 ? errno : EIO, "draw random bytes", "getrandom");
+      out = out.subspan(static_cast<size_t>(result));
+    }
+    return Status::Ok();
   }
 };
 

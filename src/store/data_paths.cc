@@ -1,7 +1,6 @@
 #include "store/data_paths.h"
 
 #include <algorithm>
-#include <random>
 #include <set>
 
 #include "format/small_file.h"
@@ -13,13 +12,6 @@ namespace quarry {
 namespace {
 
 constexpr uint64_t kSegmentSizeMinBytes = 64ULL << 10;
-
-InstallationId DrawInstallationId() {
-  std::random_device random;
-  InstallationId id;
-  for (uint8_t& byte : id) byte = static_cast<uint8_t>(random());
-  return id;
-}
 
 Status CheckOptions(const DirectoryOptions& options) {
   if (options.home_path.empty()) return Status::InvalidArgument("the home path is empty");
@@ -115,7 +107,7 @@ class Opener {
         // Without it ids could be given out twice and foreign data paths taken for ours.
         return Status::Corruption(0, 0, 0, "'" + path + "' is missing, but there are stores beside it");
       }
-      file_.installation = DrawInstallationId();
+      QUARRY_TRY(env_->FillRandom(file_.installation));
       file_.created_micros = env_->NowMicros();
       // Before any path marker bears the id: a crash between leaves markers that are known as ours.
       QUARRY_TRY_ASSIGN(const std::vector<uint8_t> contents, EncodeDirectoryFileVerified(file_));

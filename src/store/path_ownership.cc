@@ -1,8 +1,10 @@
 #include "store/path_ownership.h"
 
-#include <random>
+#include <array>
 #include <utility>
 
+#include "base/coding.h"
+#include "base/zeros.h"
 #include "format/small_file.h"
 #include "io/path.h"
 #include "store/layout.h"
@@ -21,11 +23,10 @@ Status WriteRecord(Env* env, const std::string& directory, const OpenedRecord& r
   return env->ReplaceFile(JoinPath(directory, kOpenedFileName), EncodeOpenedRecord(record));
 }
 
-uint64_t DrawNumber() {
-  std::random_device random;
-  uint64_t number = 0;
-  while (number == 0) number = (static_cast<uint64_t>(random()) << 32) | random();
-  return number;
+Result<uint64_t> DrawNumber(Env* env) {
+  std::array<uint8_t, sizeof(uint64_t)> bytes{};
+  while (IsZero(bytes)) QUARRY_TRY(env->FillRandom(bytes));
+  return LoadLittleEndian<uint64_t>(std::span<const uint8_t>(bytes), 0);
 }
 
 }  // namespace
@@ -92,9 +93,11 @@ std::vector<PathOwnership::Failure> PathOwnership::MarkWithNumber() {
   record.number = of_home_.number;
   if (record.number != 0) Write(record, &failures);
   OpenedRecord renewed;
-  renewed.number = DrawNumber();
+  const Result<uint64_t> number = DrawNumber(env_);
+  renewed.number = number.ok() ? *number : 0;
   renewed.number_before = of_home_.number;
-  if (Status status = WriteRecord(env_, home_, renewed); !status.ok()) {
+  Status status = number.ok() ? WriteRecord(env_, home_, renewed) : number.status();
+  if (!status.ok()) {
     // The number of before still tells, where there is one.
     for (Claimed& claimed : claimed_) {
       if (!claimed.has_record) failures.push_back({claimed.directory, status});

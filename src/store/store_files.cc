@@ -46,6 +46,7 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   header.path_number = path_number;
   header.installation = context_->installation;
   header.created_micros = env->NowMicros();
+  QUARRY_TRY(env->FillRandom(header.salt));
   if (const Binding binding = GetBinding(); !binding.tables.empty()) header.table = binding.tables.back();
   AlignedBuffer block(kSegmentHeaderSizeBytes);
   EncodeSegmentHeader(header, std::span<uint8_t, kSegmentHeaderSizeBytes>(block.data(), kSegmentHeaderSizeBytes));

@@ -80,6 +80,7 @@ class SimulatedDisk : public Env {
   [[nodiscard]] uint64_t NowMicros() override {
     return watcher_ != nullptr ? watcher_->NowMicros() : memory_.NowMicros();
   }
+  [[nodiscard]] Status FillRandom(std::span<uint8_t> out) override { return memory_.FillRandom(out); }
 
  private:
   class File;
