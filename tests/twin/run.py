@@ -9,8 +9,8 @@
     QUARRY_TEST_ENGINE=InnoDB tests/twin/run.py ...   the control run: InnoDB against InnoDB
 
 A failure is written to build/twin/failures/<seed>-<program>/: program.sql (all of it), minimal.sql (shrunk, what
---replay takes), minimal-quarry.sql and minimal-innodb.sql (for the mariadb client), difference.txt. Exit code 1 when
-there was one.
+--replay takes), minimal-quarry.sql and minimal-innodb.sql (for the mariadb client), difference.txt, server-log.txt (the
+end of the server's error log). Exit code 1 when there was one.
 """
 
 import argparse
@@ -51,6 +51,7 @@ SERVER_VARIANTS = (
 )
 PROGRAM_LENGTH = 400
 SHRINK_SECONDS = 180
+LOG_END_CHARACTERS = 100_000
 
 
 @dataclass
@@ -126,6 +127,8 @@ def save_failure(pair, seed, number, program, difference, report):
     shown = directory.relative_to(REPOSITORY)
     report(f"program {number} of seed {seed}, {difference.kind}: {difference.text[:3000]}")
     write_program(directory / "program.sql", program, f"seed {seed}, program {number}")
+    # Before the program is run again: a server that crashed has said why.
+    (directory / "server-log.txt").write_text(pair.server.error_log()[-LOG_END_CHARACTERS:], encoding="utf-8")
     smaller, found = shrink(pair, program, difference, SHRINK_SECONDS, report)
     text = difference.text
     if smaller is None:
