@@ -89,6 +89,28 @@ TEST_F(GroupCommitTest, AWriteThatFailsUnderARunningFlushTakesItsCommitterAlong)
   EXPECT_EQ(directory_->GetCounters().segments_poisoned, 1U);
 }
 
+// The fdatasync of the first is under way when another's write fails: the flush succeeds, and the segment stays poisoned.
+TEST_F(GroupCommitTest, AFlushThatSucceedsDoesNotHealASegmentThatFailedMeanwhile) {
+  UnsyncedExtents first;
+  const Locator locator = ValueOf(store_->Append(RandomValue(5000, 2), {}, &first));
+  bool began = false;
+  UnsyncedExtents second;
+  env_.SetHook([&](const Call& call) {
+    if (began) return call.kind == CallKind::kWrite ? Status::FromErrno(EIO, "write", call.path) : Status::Ok();
+    if (call.kind != CallKind::kSync) return Status::Ok();
+    began = true;
+    EXPECT_FALSE(store_->Append(RandomValue(400000, 3), kPrivate, &second).ok());
+    return Status::Ok();
+  });
+  EXPECT_FALSE(directory_->Sync(first).ok()) << "nobody knows what the write that failed has spoilt";
+  EXPECT_TRUE(began);
+  env_.SetHook({});
+  for (const std::shared_ptr<Segment>& segment : static_cast<StoreImpl*>(store_.get())->AllSegments()) {
+    if (segment->number() != locator.segment) continue;
+    EXPECT_EQ(segment->state(), SegmentState::kPoisoned);
+  }
+}
+
 TEST_F(GroupCommitTest, EightCommittersBehindARunningFlushShareTheNext) {
   for (const size_t size : {size_t{5000}, size_t{400000}}) {  // staged and private
     const uint64_t flushes_before = directory_->GetCounters().flushes;

@@ -134,7 +134,7 @@ bool Lane::LeadFlush() {
       context_->counters.Add(Counter::kFlushErrors);
       // Whatever was written since the flush before this one may be gone, and later flushes would not say so.
       Fail(files[i], number, statuses[i], &losses);
-    } else if (files[i]->sealed && !files[i]->dirty && files[i]->private_in_flight == 0) {
+    } else if (files[i]->sealed && !files[i]->failed && !files[i]->dirty && files[i]->private_in_flight == 0) {
       if (FinishSealed(files[i].get())) with_tail.push_back(files[i]);
     }
   }
