@@ -92,8 +92,8 @@ BUGS = [
     Bug(
         "the sealing for GC swallows the report of a loss",
         "src/store/lane_space.cc",
-        "  AwaitFlush(ticket);\n  {\n    MutexLock lock(mutex_);\n",
-        "  AwaitFlush(ticket);\n  {\n    MutexLock lock(mutex_);\n    unreported_loss_ = Status::Ok();\n",
+        "  AwaitFlush(ticket);\n  if (file != nullptr) (void)CutTail(file);",
+        "  AwaitFlush(ticket);\n  (void)SyncAll();\n  if (file != nullptr) (void)CutTail(file);",
         ["flushed-before-commit"],
     ),
     Bug(
@@ -112,17 +112,10 @@ BUGS = [
     ),
     Bug(
         "the trash is emptied before the drop is flushed",
-        "src/store/store_directory_impl.cc",
+        "src/store/store_bindings.cc",
         "binding.discarded_at_lsn > flushed_lsn",
         "binding.discarded_at_lsn > flushed_lsn + 1000",
         ["trash-rule"],
-    ),
-    Bug(
-        "recovery cuts off one block too much",
-        "src/store/store_recovery.cc",
-        "std::max<uint64_t>(RoundUpToBlock(scan.end_bytes), kSegmentHeaderSizeBytes)",
-        "std::max<uint64_t>(RoundUpToBlock(scan.end_bytes) - kBlockSizeBytes, kSegmentHeaderSizeBytes)",
-        ["durable-reads-back", "flushed-not-cut"],
     ),
     Bug(
         "a rewritten segment takes its name unflushed",
