@@ -89,7 +89,8 @@ TEST_F(GroupCommitTest, AWriteThatFailsUnderARunningFlushTakesItsCommitterAlong)
   EXPECT_EQ(directory_->GetCounters().segments_poisoned, 1U);
 }
 
-// The fdatasync of the first is under way when another's write fails: the flush succeeds, and the segment stays poisoned.
+// The fdatasync of the first is under way when another's write fails: the flush succeeds, and the segment stays
+// poisoned.
 TEST_F(GroupCommitTest, AFlushThatSucceedsDoesNotHealASegmentThatFailedMeanwhile) {
   UnsyncedExtents first;
   const Locator locator = ValueOf(store_->Append(RandomValue(5000, 2), {}, &first));
