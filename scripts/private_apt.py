@@ -159,9 +159,9 @@ class PrivateApt:
 
     def binary_versions(self, package):
         lines = run(["apt-cache", "madison", package], self.env).splitlines()
-        return {
-            fields[1].strip() for fields in (line.split("|") for line in lines) if fields[2].split()[-1] == "Packages"
-        }
+        # What apt warns of, a list that is configured twice for one, stands between the lines.
+        rows = [fields for fields in (line.split("|") for line in lines) if len(fields) == 3]
+        return {version.strip() for _, version, place in rows if place.split()[-1] == "Packages"}
 
     def source_versions(self, package):
         return set(

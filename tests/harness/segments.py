@@ -63,7 +63,7 @@ def _runs(data):
     """(original offset, place) of each run of a rewritten segment; of any other one run that is the whole file."""
     if len(data) < BLOCK_SIZE_BYTES or struct.unpack_from("<H", data, 8)[0] != 2:
         return [(0, 0)]
-    (count,) = struct.unpack_from("<I", data, 68)
+    (count,) = struct.unpack_from("<I", data, 84)
     return [struct.unpack_from("<QQ", data, BLOCK_SIZE_BYTES + 16 * run) for run in range(count)]
 
 

@@ -60,3 +60,19 @@ def test_install_leaves_the_cause_to_what_failed(tmp_path):
     *said, last = done.stderr.splitlines()
     assert "fetch-mariadb: no libmariadbd-dev of version 10.11.0 in the package lists" in said[-1], done
     assert "without its headers" in last and "download" not in last and list(plugins.iterdir()) == [], done
+
+
+def test_versions_are_read_between_the_warnings_of_apt(monkeypatch):
+    """A list that is configured twice makes apt warn in the middle of its answer."""
+    monkeypatch.syspath_prepend(str(REPOSITORY / "scripts"))
+    import private_apt
+
+    said = (
+        "W: Target Packages (main/binary-amd64/Packages) is configured multiple times in a:1 and b:1\n"
+        "libmariadbd-dev | 1:10.11.18-0+deb12u1 | http://deb.debian.org/debian bookworm/main amd64 Packages\n"
+        "   mariadb | 1:10.11.17-0+deb12u1 | http://deb.debian.org/debian bookworm/main Sources\n"
+    )
+    monkeypatch.setattr(private_apt, "run", lambda command, environment: said)
+    apt = object.__new__(private_apt.PrivateApt)
+    apt.env = {}
+    assert apt.binary_versions("libmariadbd-dev") == {"1:10.11.18-0+deb12u1"}

@@ -318,11 +318,14 @@ def copy_tree():
         source, target = REPOSITORY / name, COPY / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            # Times are kept, so that a second run compiles little.
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(source, target)
         else:
             shutil.copy2(source, target)
+    # Times are kept, so that a second run compiles little; but a run that was ended has left its bug in what it compiled.
+    for bug in BUGS:
+        for file, _, _ in bug.edits():
+            (COPY / file).touch()
 
 
 def build(jobs, program, define=""):
