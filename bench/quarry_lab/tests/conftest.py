@@ -8,6 +8,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "nightly: too long for each change, and seldom new: .ci/run leaves it to `make nightly`")
+
+
 @pytest.fixture
 def make_point():
     """A raw point as the runner records it; only what the reports read."""

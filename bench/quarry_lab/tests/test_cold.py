@@ -207,6 +207,7 @@ def test_reads_of_the_device_that_were_not_made_are_no_limit(monkeypatch):
             bench._run(Point(1, "cold-read", 64 * KIB, 1, "trailers-and-client"), "lab")
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(PLUGIN is None or not PLUGIN.exists(), reason="the plugin is not built")
 def test_every_operation_does_what_it_says(tmp_path: Path, monkeypatch):
     """On one engine and beside the limit of a cold read, with little data: what the server read, sent and holds shows what was done."""

@@ -135,6 +135,7 @@ def test_a_missing_cgroup_is_said_before_any_work_starts(monkeypatch, tmp_path: 
         Pressure().needs(request_of("--option", f"beside_bytes={BESIDE_BYTES_MIN - 1}"))
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(PLUGIN is None or not PLUGIN.exists(), reason="the plugin is not built")
 @pytest.mark.skipif(memory_cgroup.reason_against() is not None, reason="no memory cgroup can be made")
 def test_nothing_but_the_memory_differs(tmp_path: Path, monkeypatch):

@@ -299,6 +299,7 @@ def bench(tmp_path: Path, monkeypatch):
 SIZE, THREADS = 64 * KIB, 2
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not PLUGIN.exists(), reason=f"no plugin at {PLUGIN} (make plugin)")
 def test_each_operation_does_what_it_says(bench):
     lab = bench.servers["main"]

@@ -118,6 +118,7 @@ def test_rates_are_of_the_engine_whichever_table_it_has(monkeypatch):
     assert engines == ["QUARRY", "QUARRY", "InnoDB", "QUARRY", "InnoDB", "QUARRY", "InnoDB", "QUARRY", "QUARRY"]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(PLUGIN is None or not PLUGIN.exists(), reason="the plugin is not built")
 def test_engines_are_compared(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(turns, "ROWS_BYTES", 1 << 20)
