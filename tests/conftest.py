@@ -13,9 +13,7 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 from harness.server import ENGINE, Server, has_failed  # noqa: E402
 from harness.twin import Twin  # noqa: E402
 from harness.values import SEED  # noqa: E402
-
-
-left_to_nightly = []  # tests that were left out because they are marked so
+from quarry_lab import nightly_marker  # noqa: E402
 
 
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
@@ -82,18 +80,10 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "quarry_only: tests something that only Quarry has; (False): not this one of a file that is marked"
     )
-    config.addinivalue_line(
-        "markers", "nightly: too long for each change, and seldom new: .ci/run leaves it to `make nightly`"
-    )
-
-
-def pytest_deselected(items):
-    left_to_nightly.extend(item.nodeid for item in items if item.get_closest_marker("nightly"))
+    config.pluginmanager.register(nightly_marker)
 
 
 def pytest_terminal_summary(terminalreporter):
-    if left_to_nightly and terminalreporter.config.option.markexpr == "not nightly":
-        terminalreporter.write_line(f"left to `make nightly`: {', '.join(left_to_nightly)}")
     terminalreporter.write_line(
         f"engine under test: {ENGINE}; twin: InnoDB; random statements: QUARRY_TEST_SEED={SEED}"
     )

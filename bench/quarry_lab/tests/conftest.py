@@ -7,9 +7,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from quarry_lab import nightly_marker  # noqa: E402
+
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "nightly: too long for each change, and seldom new: .ci/run leaves it to `make nightly`")
+    config.pluginmanager.register(nightly_marker)
 
 
 @pytest.fixture
