@@ -20,7 +20,7 @@ class MemoryEnv::Model {
   uint64_t capacity_blocks QUARRY_GUARDED_BY(mutex) = UINT64_MAX;
   uint64_t now_micros QUARRY_GUARDED_BY(mutex) = 1'700'000'000'000'000;
   std::mt19937_64 random QUARRY_GUARDED_BY(mutex);
-  bool keeps_birth_times = true;
+  bool keeps_birth_times QUARRY_GUARDED_BY(mutex) = true;
   uint64_t power_cuts QUARRY_GUARDED_BY(mutex) = 0;
 
   /// ENOSPC when `blocks` more would not fit.

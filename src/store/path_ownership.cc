@@ -85,6 +85,15 @@ std::vector<PathOwnership::Failure> PathOwnership::Mark() {
   return failures;
 }
 
+Status PathOwnership::RenewNumber() {
+  OpenedRecord renewed;
+  QUARRY_TRY_ASSIGN(renewed.number, DrawNumber(env_));
+  renewed.number_before = of_home_.number;
+  QUARRY_TRY(WriteRecord(env_, home_, renewed));
+  of_home_ = renewed;
+  return Status::Ok();
+}
+
 std::vector<PathOwnership::Failure> PathOwnership::MarkWithNumber() {
   std::vector<Failure> failures;
   if (claimed_.empty()) return failures;
@@ -92,25 +101,19 @@ std::vector<PathOwnership::Failure> PathOwnership::MarkWithNumber() {
   // Whatever a crash left behind by one number catches up, before that number is forgotten.
   record.number = of_home_.number;
   if (record.number != 0) Write(record, &failures);
-  OpenedRecord renewed;
-  const Result<uint64_t> number = DrawNumber(env_);
-  renewed.number = number.ok() ? *number : 0;
-  renewed.number_before = of_home_.number;
-  Status status = number.ok() ? WriteRecord(env_, home_, renewed) : number.status();
-  if (!status.ok()) {
+  if (const Status status = RenewNumber(); !status.ok()) {
     // The number of before still tells, where there is one.
     for (Claimed& claimed : claimed_) {
       if (!claimed.has_record) failures.push_back({claimed.directory, status});
     }
     return failures;
   }
-  of_home_ = renewed;
-  record.number = renewed.number;
+  record.number = of_home_.number;
   std::vector<Failure> late;
   Write(record, &late);
   // Those have the number of before, which this home still takes for its own.
   for (Failure& failure : late) {
-    if (renewed.number_before == 0) failures.push_back(std::move(failure));
+    if (of_home_.number_before == 0) failures.push_back(std::move(failure));
   }
   return failures;
 }

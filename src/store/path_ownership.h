@@ -51,6 +51,8 @@ class PathOwnership {
   /// Claimed paths get `record`; who has it keeps it. Those that fail leave claimed_ for `failures`.
   void Write(const OpenedRecord& record, std::vector<Failure>* failures);
   [[nodiscard]] std::vector<Failure> MarkWithNumber();
+  /// The home gets a new number, durably. On error it has the one of before.
+  [[nodiscard]] Status RenewNumber();
 
   Env* const env_;
   const std::string home_;

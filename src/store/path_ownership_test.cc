@@ -27,6 +27,13 @@ class PathOwnershipTest : public testing::TestWithParam<bool> {
 
   void Open() { directory_ = ValueOf(OpenDirectory(&env_, options_)); }
 
+  void ExpectThatAdoptingHelps() {
+    directory_.reset();
+    options_.adopt_data_paths = true;
+    Open();
+    EXPECT_TRUE(directory_->WhyPathsAreReadOnly().empty());
+  }
+
   void Fill() {
     Open();
     for (const TableId table : {kTable, kDropped}) locators_[table] = Append(directory_.get(), table);
@@ -160,10 +167,7 @@ TEST_P(PathOwnershipTest, WhoAdoptsAPathHasIt) {
   Open();
   EXPECT_EQ(directory_->WhyPathsAreReadOnly().size(), 1U);
   ExpectReadable(directory_.get());
-  directory_.reset();
-  options_.adopt_data_paths = true;
-  Open();
-  EXPECT_TRUE(directory_->WhyPathsAreReadOnly().empty());
+  ExpectThatAdoptingHelps();
 }
 
 TEST_P(PathOwnershipTest, ADamagedRecordIsNobodys) {
@@ -173,10 +177,7 @@ TEST_P(PathOwnershipTest, ADamagedRecordIsNobodys) {
   Open();
   ASSERT_EQ(directory_->WhyPathsAreReadOnly().size(), 1U);
   ExpectReadable(directory_.get());
-  directory_.reset();
-  options_.adopt_data_paths = true;
-  Open();
-  EXPECT_TRUE(directory_->WhyPathsAreReadOnly().empty());
+  ExpectThatAdoptingHelps();
 }
 
 TEST_P(PathOwnershipTest, AFullDiskKeepsNobodyFromReading) {
