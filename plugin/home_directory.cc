@@ -42,12 +42,11 @@ Status RefuseFormerHome(const std::string& data_home, const std::string& home) {
   for (const char* const name : kFormerNames) {
     QUARRY_TRY_ASSIGN(const bool is_former, StoreDirectory::IsHome(data_home + name));
     if (!is_former) continue;
-    return Status::Unavailable("'" + data_home + name +
-                               "' is the home of a build from before the first release, under its "
-                               "name of then. Stop the server and rename it to '" +
-                               home +
-                               "' to go on with it, or move it "
-                               "out of the data directory, with the QUARRY tables, to start anew");
+    return Status::Unavailable(
+        "'" + data_home + name +
+        "' is the home of a build from before the first release, under its name of then. Stop the server and rename it "
+        "to '" +
+        home + "' to go on with it, or move it out of the data directory, with the QUARRY tables, to start anew");
   }
   return Status::Ok();
 }
@@ -87,11 +86,9 @@ Status RefuseWithoutHome(const std::string& data_home, const std::string& home) 
       "), but their values are not: " +
       (IsThere(home) ? "there is no DIRECTORY in '" + home + "'" : "there is no '" + home + "'") +
       ". If it was moved, move it back; if it has a file system of its own, mount that. mariadb-backup alone leaves it "
-      "out, "
-      "and so does a Galera state transfer with wsrep_sst_method=mariabackup: restore a backup made by quarry-backup, "
-      "or "
-      "let the node join with wsrep_sst_method=rsync. (To start without those values for good, make that folder and an "
-      "empty file " +
+      "out, and so does a Galera state transfer with wsrep_sst_method=mariabackup: restore a backup made by "
+      "quarry-backup, or let the node join with wsrep_sst_method=rsync. (To start without those values for good, make "
+      "that folder and an empty file " +
       kWithoutValuesName + " in it)");
 }
 

@@ -161,8 +161,7 @@ void HideHome() {
   } else if (std::string(opt_ignore_db_dirs).find(kHomeName) == std::string::npos) {
     sql_print_warning(
         "QUARRY: until the next start %s shows among the databases, and mariadb-dump --all-databases, mariadb-check "
-        "and "
-        "mariadb-upgrade fail of it with error 1102: put ignore_db_dirs=\"%s\" into the configuration and restart",
+        "and mariadb-upgrade fail of it with error 1102: put ignore_db_dirs=\"%s\" into the configuration and restart",
         kHomeName, kHomeName);
   }
 }
@@ -174,8 +173,7 @@ void SayWhosePathsAre(bool adopts) {
   if (adopts) {
     sql_print_warning(
         "QUARRY: quarry_adopt_data_paths=ON: the data paths are this data directory's now, whoever opened them last. "
-        "Take "
-        "it out of the configuration: while it is there, a copy of this data directory could harm its source");
+        "Take it out of the configuration: while it is there, a copy of this data directory could harm its source");
   }
 }
 

@@ -179,9 +179,9 @@ class Opener {
     SegmentPath& taken = context_->paths[number];
     auto lock = env_->LockDirectory(taken.directory, true);
     if (lock.status().code() == StatusCode::kUnavailable) {
-      return Status::Unavailable("data path '" + path +
-                                 "' is in use by another server: one of the two data directories "
-                                 "is a copy, and needs data paths of its own");
+      return Status::Unavailable(
+          "data path '" + path +
+          "' is in use by another server: one of the two data directories is a copy, and needs data paths of its own");
     }
     QUARRY_TRY(lock.status());
     if (adopts) {
@@ -197,9 +197,9 @@ class Opener {
 
   static std::string WhyReadOnly(const std::string& path, const std::string& why) {
     return "data path '" + path + "' " + why +
-           ": it is read, and nothing there is written, given back or removed. Give "
-           "a copied data directory data paths of its own; where this one, or its file system, was moved or restored, "
-           "and no other server uses the path, start once with quarry_adopt_data_paths=ON";
+           ": it is read, and nothing there is written, given back or removed. Give a copied data directory data paths "
+           "of its own; where this one, or its file system, was moved or restored, and no other server uses the path, "
+           "start once with quarry_adopt_data_paths=ON";
   }
 
   /// A record that is not there yet goes again when the opening fails; the home's, to which the others refer, last.
@@ -223,9 +223,9 @@ class Opener {
         if (std::count(context_->append_paths.begin(), context_->append_paths.end(), path.number) > 0) {
           return failure.status;
         }
-        path.read_only = "data path '" + ParentPath(path.directory) +
-                         "' is only read, for it cannot be marked as this " +
-                         "data directory's own: " + failure.status.ToString();
+        path.read_only =
+            "data path '" + ParentPath(path.directory) +
+            "' is only read, for it cannot be marked as this data directory's own: " + failure.status.ToString();
       }
     }
     std::erase_if(context_->append_paths, [this](uint32_t number) { return !context_->CheckWritable(number).ok(); });
