@@ -1,6 +1,7 @@
 """A private server as the tests see it: start, stop, kill, connect, look at its files.
 
-Everything lives under build/tests/<name>; the directory is removed when the test is over and passed.
+Everything lives under build/tests/<name>, of a worker of pytest-xdist under build/tests/<worker>/<name>; the directory
+is removed when the test is over and passed.
 Thread-safety: externally synchronised; connections belong to the thread that made them.
 """
 
@@ -16,6 +17,7 @@ from quarry_lab.server import tool as tool_path
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = pathlib.Path(os.environ.get("QUARRY_TEST_SCRATCH", REPOSITORY / "build" / "tests"))
+SCRATCH /= os.environ.get("PYTEST_XDIST_WORKER", "")
 ENGINE = os.environ.get("QUARRY_TEST_ENGINE", "QUARRY")
 
 BASE_OPTIONS = [

@@ -11,8 +11,9 @@ TRAILER_SIZE_BYTES = 64
 PART_SIZE_DEFAULT_BYTES = 64 << 10
 INLINE_SIZE_DEFAULT_BYTES = 4096
 
-# Of the random statements; printed at the end of every run.
+# Of the random statements; printed at the end of every run. Workers of pytest-xdist have that of who started them.
 SEED = os.environ.get("QUARRY_TEST_SEED") or str(secrets.randbelow(10**9))
+os.environ["QUARRY_TEST_SEED"] = SEED
 
 
 def payload(seed, size):
