@@ -98,7 +98,7 @@ class Rounds:
             kinds += [(self.replace, 2), (self.on_duplicate, 3), (self.select, 1)]
         if name == "moved":
             kinds.append(
-                (lambda name: (f"UPDATE {name} SET id = id + 51 WHERE {where} AND id < 50 ORDER BY id", None), 2)
+                (lambda name: (f"UPDATE IGNORE {name} SET id = id + 51 WHERE {where} AND id < 50 ORDER BY id", None), 2)
             )
         make = self.random.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
         return make(name)
