@@ -137,8 +137,10 @@ bool CommitsPrepared(THD* thd, std::span<const Locator> extents) {
 }
 
 bool PrepareInInnodb(THD* thd, std::span<const Locator> extents) {
+  const Result<CommitRecord> named = Directory()->DescribeCommit(extents);
+  if (!named.ok()) return false;  // the flush, which comes next, says what is wrong
   std::array<uint8_t, kCommitRecordSizeBytes> record{};
-  EncodeCommitRecord(extents, record);
+  EncodeCommitRecord(*named, record);
   // InnoDB asks the session for the XID. The server's own, by which it tells transactions in the binary log, comes back
   // before anybody else looks.
   XID& xid = thd->transaction->implicit_xid;

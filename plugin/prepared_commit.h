@@ -27,7 +27,7 @@ void AdoptInnodbFlushing(const handlerton* innodb_hton);
 /// Whether the transaction that `thd` is about to commit, which appended `extents`, can be prepared.
 [[nodiscard]] bool CommitsPrepared(THD* thd, std::span<const Locator> extents);
 
-/// Prepares it in InnoDB, durably. False: InnoDB refused, and it is what it was.
+/// Prepares it in InnoDB, durably. False: InnoDB refused, or an extent is gone; and it is what it was.
 [[nodiscard]] bool PrepareInInnodb(THD* thd, std::span<const Locator> extents);
 /// Commits what was prepared: visible to others when it returns. It needs no flush any more.
 void CommitInInnodb(THD* thd);

@@ -318,12 +318,12 @@ Status RowRewriter::ReadColumn(Column* column, const DecodedField& field, bool r
   const Locator& locator = field.locator;
   if (ranges_allowed && WantsPieces(column, field)) {
     if (!ranges_.empty() && locator.value_size_bytes <= kCachedForRangeMaxBytes) {
-      QUARRY_TRY_ASSIGN(column->decoded, Directory()->ReadIfCached(locator, options));
+      QUARRY_TRY_ASSIGN(column->decoded, Directory()->ReadIfCached(field.head(), options));
       if (!column->decoded.empty()) return Status::Ok();
     }
     if (column->pieces.Prepare(locator.value_size_bytes)) return ReadPieces(column, field, options);
   }
-  QUARRY_TRY_ASSIGN(column->decoded, Directory()->ReadValue(locator, options));
+  QUARRY_TRY_ASSIGN(column->decoded, Directory()->ReadValue(field.head(), options));
   return Status::Ok();
 }
 
@@ -343,10 +343,10 @@ bool RowRewriter::WantsPieces(Column* column, const DecodedField& field) {
 
 // The prefix too, whatever is wanted: InnoDB takes the key of a row from it, and the server compares by it.
 Status RowRewriter::ReadPieces(Column* column, const DecodedField& field, const ReadOptions& options) {
-  const auto prefix = field.prefix.first(std::min<uint64_t>(field.prefix.size(), field.locator.value_size_bytes));
-  std::copy(prefix.begin(), prefix.end(), column->pieces.Fill({0, prefix.size()}).begin());
+  QUARRY_TRY(CheckPrefix(field.head()).status());
+  std::copy(field.prefix.begin(), field.prefix.end(), column->pieces.Fill({0, field.prefix.size()}).begin());
   for (const ByteRange& range : ranges_) {
-    QUARRY_TRY(Directory()->ReadRange(field.locator, range.begin, options, column->pieces.Fill(range)));
+    QUARRY_TRY(Directory()->ReadRange(field.head(), range.begin, options, column->pieces.Fill(range)));
   }
   plugin_counters.range_reads.fetch_add(1, std::memory_order_relaxed);
   return Status::Ok();
@@ -365,23 +365,28 @@ bool RowRewriter::SameValue(const Column& column, const Bytes& value) {
 #endif
 }
 
-// The old value was not decoded but has the new one's length and sample: read it, in steps, until a difference. (InnoDB
-// reads the old value of every row it updates; here it is the rare case.) What cannot be read counts as different, so
-// that a damaged value can be overwritten.
+// The old value was not decoded but has the new one's length and checksum: read it, in steps, until a difference.
+// (Where PART_SIZE has changed since, the checksum is of other parts, and the value counts as another. InnoDB reads the
+// old value of every row it updates; here it is the rare case.) What cannot be read counts as different, so that a
+// damaged value can be overwritten.
 bool RowRewriter::SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options) {
   if (!column.known || column.raw.size < kTrailerSizeBytes || column.examined) return false;
   const Result<DecodedField> field = DecodeField(column.raw.span());
   if (!field.ok() || !field->is_head || field->locator.value_size_bytes != value.size) return false;
   if (!access_.IsOwn(field->locator.store)) return false;
-  if (field->locator.value_sample != SampleValue(value.span())) return false;
-  if (memcmp(field->prefix.data(), value.data, std::min<size_t>(field->prefix.size(), value.size)) != 0) return false;
+  const size_t prefix_size = field->prefix.size();
+  if (memcmp(field->prefix.data(), value.data, prefix_size) != 0) return false;
+  if (field->locator.value_checksum !=
+      ValueChecksumOf(value.span(), field->locator.prefix_size_bytes, column.plan->part_size_bytes)) {
+    return false;
+  }
   constexpr uint64_t kStepBytes = 1U << 20;
   uint64_t step = std::min<uint64_t>(column.plan->part_size_bytes, kStepBytes);
   const std::unique_ptr<uint8_t[]> buffer(new (std::nothrow) uint8_t[std::min<uint64_t>(value.size, kStepBytes)]);
   if (buffer == nullptr) return false;
-  for (uint64_t offset = 0; offset < value.size; offset += step, step = kStepBytes) {
+  for (uint64_t offset = prefix_size; offset < value.size; offset += step, step = kStepBytes) {
     const std::span<uint8_t> piece(buffer.get(), std::min<uint64_t>(step, value.size - offset));
-    if (!Directory()->ReadRange(field->locator, offset, options, piece).ok()) return false;
+    if (!Directory()->ReadRange(field->head(), offset, options, piece).ok()) return false;
     if (memcmp(piece.data(), value.data + offset, piece.size()) != 0) return false;
   }
   return true;
@@ -405,14 +410,15 @@ void RowRewriter::Restore() {
 Result<RowRewriter::Bytes> RowRewriter::EncodeValue(Column* column, const Bytes& value, AppendTarget* target,
                                                     uint32_t write_batch_bytes, Transaction* transaction) {
   const bool ambiguous = EndsLikeHead(value.span());
-  // A head longer than the column allows: the value is within a trailer's length of the maximum and stays raw.
-  const bool fits = uint64_t{std::min(value.size, column->prefix_size)} + kTrailerSizeBytes <= column->value_size_max;
-  if (!ambiguous && (value.size <= column->inline_max || !fits)) {
+  uint32_t prefix = std::min(value.size, column->prefix_size);
+  // A head that is no shorter than the value saves nothing; one that is longer than the column allows cannot be.
+  const uint64_t head_size = uint64_t{prefix} + kTrailerSizeBytes;
+  const bool fits = head_size <= column->value_size_max;
+  if (!ambiguous && (value.size <= std::max<uint64_t>(column->inline_max, head_size) || !fits)) {
     plugin_counters.values_inline.fetch_add(1, std::memory_order_relaxed);
     return value;
   }
   const uint32_t raw_min = std::max(column->plan->index_prefix_bytes, column->plan->guaranteed_prefix_bytes);
-  uint32_t prefix = std::min(value.size, column->prefix_size);
   if (!fits) prefix = static_cast<uint32_t>(column->value_size_max - kTrailerSizeBytes);
   if (ambiguous && prefix < raw_min) {
     return Status::NotSupported("a value of " + std::to_string(value.size) +
@@ -422,6 +428,7 @@ Result<RowRewriter::Bytes> RowRewriter::EncodeValue(Column* column, const Bytes&
   QUARRY_TRY_ASSIGN(Store * store, target->OpenStore());
   AppendOptions options = column->plan->append_options(write_batch_bytes);
   options.encryption_key_id = target->EncryptionKeyId();
+  options.prefix_size_bytes = prefix;
   QUARRY_TRY_ASSIGN(const Locator locator, store->Append(value.span(), options, transaction->unsynced()));
   transaction->NoteAppended(locator);
   if (!Reserve(&column->head, &column->head_capacity, prefix + kTrailerSizeBytes)) return OutOfMemory(prefix);

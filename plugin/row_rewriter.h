@@ -12,7 +12,8 @@
 //  - A head is followed only into a store of the table that it was found in (StoreAccess).
 //  - Of a column that a SELECT looks at only in pieces (wanted_ranges.h) the field has the value's length, and
 //    its bytes where they are looked at and where the head has them; the others are not read.
-//  - Out of line goes a value longer than inline_size, and one of 64 bytes or more that ends like a head.
+//  - Out of line goes a value longer than inline_size and than its own head, and one of 64 bytes or more that ends like
+//    a head. The head holds its first prefix_size bytes, the segment the others.
 // Thread-safety: as the handler it belongs to: externally synchronised.
 #pragma once
 

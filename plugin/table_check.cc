@@ -4,6 +4,7 @@
 #include "hton.h"
 #include "row_rewriter.h"
 #include "sysvars.h"
+#include "transaction.h"
 
 #include <log.h>
 #include <mysql/service_print_check_msg.h>
@@ -12,8 +13,6 @@ namespace quarry {
 namespace {
 
 constexpr uint64_t kNamedRowsMax = 1000;
-/// No less than the largest part, so that no part is read for more than two steps.
-constexpr uint64_t kStepBytes = kPartSizeMaxBytes;
 /// Of a primary key, in a message.
 constexpr size_t kKeyTextMaxBytes = 200;
 
@@ -57,31 +56,10 @@ Status TableCheck::CheckValue(const ColumnPlan& plan, const Field_blob* field) {
                    "the head holds " + std::to_string(head.prefix.size()) + " raw bytes, an index may count on " +
                        std::to_string(plan.guaranteed_prefix_bytes) + " (ALTER TABLE ... FORCE writes it anew)");
   }
-  return ReadValue(head);
-}
-
-// In steps, whose parts are verified as they are read; the head's prefix must be how the value begins.
-Status TableCheck::ReadValue(const DecodedField& head) {
-  const uint64_t size = head.locator.value_size_bytes;
-  const uint64_t wanted = std::min(size, kStepBytes);
-  if (step_capacity_ < wanted) {
-    step_.reset(new (std::nothrow) uint8_t[wanted]);
-    step_capacity_ = step_ == nullptr ? 0 : wanted;
-    if (step_ == nullptr) return Status::NotSupported("no memory to read " + std::to_string(wanted) + " bytes");
-  }
-  for (uint64_t offset = 0; offset < size; offset += kStepBytes) {
-    if (killed()) {
-      interrupted_ = true;
-      return Status::Ok();
-    }
-    const std::span<uint8_t> piece(step_.get(), std::min(kStepBytes, size - offset));
-    QUARRY_TRY(Directory()->ReadRange(head.locator, offset, read_options_, piece));
-    static_assert(kPrefixSizeMaxBytes <= kStepBytes, "the first step covers every prefix");
-    if (offset != 0) continue;
-    if (head.prefix.size() > piece.size() || memcmp(head.prefix.data(), piece.data(), head.prefix.size()) != 0) {
-      return Damaged(head.locator, "the value does not begin as its head in the row does");
-    }
-  }
+  const KillCheck kill_check(thd_);
+  const Status status = Directory()->VerifyValue(head.head(), read_options_, &kill_check);
+  if (status.code() != StatusCode::kCancelled) return status;
+  interrupted_ = true;
   return Status::Ok();
 }
 

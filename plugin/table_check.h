@@ -32,7 +32,6 @@ class TableCheck {
 
  private:
   Status CheckValue(const ColumnPlan& plan, const Field_blob* field);
-  Status ReadValue(const DecodedField& head);
   void ReportValue(const ColumnPlan& plan, const Status& status);
   void Send(const char* kind, const std::string& message);
   [[nodiscard]] std::string RowName() const;
@@ -46,8 +45,6 @@ class TableCheck {
   const std::string partition_;
   const ReadOptions read_options_;
 
-  std::unique_ptr<uint8_t[]> step_;  ///< what is read of a value at a time
-  size_t step_capacity_ = 0;
   uint64_t rows_ = 0;
   uint64_t bad_values_ = 0;
   bool corrupt_ = false;

@@ -16,11 +16,13 @@ ByteRange CharacterRange(const RangeRequest& request, uint64_t size_bytes, uint6
   return {0, std::min(size_bytes, (characters + 1) * character_bytes_max)};
 }
 
-uint64_t BytesOfParts(const std::vector<ByteRange>& ranges, uint64_t part_size_bytes) {
+// The parts begin behind the prefix.
+uint64_t BytesOfParts(const std::vector<ByteRange>& ranges, const ValueShape& value) {
+  const uint64_t part_size_bytes = value.part_size_bytes;
   uint64_t bytes = 0;
   for (const ByteRange& range : ranges) {
-    const uint64_t first_part = range.begin / part_size_bytes;
-    const uint64_t end_part = (range.end + part_size_bytes - 1) / part_size_bytes;
+    const uint64_t first_part = (range.begin - value.prefix_bytes) / part_size_bytes;
+    const uint64_t end_part = (range.end - value.prefix_bytes + part_size_bytes - 1) / part_size_bytes;
     bytes += (end_part - first_part) * part_size_bytes;
   }
   return bytes;
@@ -65,7 +67,7 @@ bool ChooseRanges(const std::vector<RangeRequest>& requests, const ValueShape& v
     if (!range.empty()) ranges->push_back(range);
   }
   SortAndJoin(value.part_size_bytes, ranges);
-  return 2 * BytesOfParts(*ranges, value.part_size_bytes) <= value.size_bytes;
+  return 2 * BytesOfParts(*ranges, value) <= value.size_bytes - value.prefix_bytes;
 }
 
 }  // namespace quarry

@@ -108,9 +108,10 @@ Status DumpField(std::span<const uint8_t> field, std::ostream& out) {
       << "  offset           " << locator.offset_bytes << "\n"
       << "  extent size      " << Size(locator.extent_size_bytes) << "\n"
       << "  value size       " << Size(locator.value_size_bytes) << "\n"
-      << "  encrypted        " << (locator.encrypted ? "yes" : "no") << "\n"
-      << "  index checksum   " << Hex64(locator.index_checksum).substr(8) << "\n"
-      << "  value sample     " << Hex64(locator.value_sample).substr(8) << "\n";
+      << "  value checksum   " << Hex64(locator.value_checksum).substr(8) << "\n";
+  if (const Result<uint64_t> prefix = CheckPrefix(decoded.head()); !prefix.ok()) {
+    out << "  " << prefix.status().ToString() << "\n";
+  }
   return Status::Ok();
 }
 

@@ -88,10 +88,7 @@ class SegmentDump {
       if (index.has_value()) {
         FlushGap();
         QUARRY_TRY(Extent(*index));
-        // A rewritten segment keeps nothing of what an extent reserved.
-        const uint64_t size = (ExtentSizeBytes(index->header) + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes *
-                              kExtentAlignmentBytes;
-        at = header_.is_rewritten() ? at + size : NextExtentOffsetBytes(index->header);
+        at += ExtentSpaceBytes(index->header);
       } else {
         const uint64_t next = std::min(end, (at / kSegmentBlockSizeBytes + 1) * kSegmentBlockSizeBytes);
         QUARRY_TRY(AddToGap(at, next));
@@ -108,12 +105,11 @@ class SegmentDump {
     QUARRY_TRY_ASSIGN(const SegmentMap map, SegmentMap::Decode(bytes, header_));
     for (size_t run = 0; run < map.runs().size(); ++run) {
       const SegmentRun& begin = map.runs()[run];
-      const uint64_t end = run + 1 < map.runs().size() ? map.runs()[run + 1].place_bytes : map.data_end_bytes();
       if (Listing()) {
-        out_ << "  run " << run << ": " << Size(end - begin.place_bytes) << " of offset " << begin.original_bytes
-             << ", in the file at " << begin.place_bytes << "\n";
+        out_ << "  run " << run << ": " << Size(begin.size_bytes) << " of offset " << begin.original_bytes
+             << ", in the file at " << begin.place_bytes << (begin.is_reencoded ? ", encoded anew" : "") << "\n";
       }
-      QUARRY_TRY(Range(begin.place_bytes, end, begin.original_bytes));
+      QUARRY_TRY(Range(begin.place_bytes, begin.place_bytes + begin.size_bytes, begin.original_bytes));
     }
     return Status::Ok();
   }
@@ -123,10 +119,10 @@ class SegmentDump {
     const uint64_t offset = place + shift_bytes_;
     QUARRY_TRY_ASSIGN(const std::vector<uint8_t> front, reader_.At(place, kExtentHeaderSizeBytes));
     if (!StartsLikeExtent(front)) return std::optional<ExtentIndex>();
-    const auto header = DecodeExtentHeader(front, header_.store, header_.segment, offset);
+    const auto header = DecodeExtentHeader(front, header_.origin(), offset);
     if (header.ok()) {
       QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(place, HeaderAndIndexSizeBytes(*header)));
-      auto index = DecodeExtentIndex(bytes, header_.store, header_.segment, offset);
+      auto index = DecodeExtentIndex(bytes, header_.origin(), offset);
       if (index.ok()) return std::optional<ExtentIndex>(std::move(index).value());
       torn_ = index.status().ToString();
     } else {
@@ -159,17 +155,17 @@ class SegmentDump {
     const auto raw = std::count_if(index.parts.begin(), index.parts.end(), [](const PartEntry& p) { return p.raw; });
     if (Listing()) {
       out_ << "  offset " << header.offset_bytes << ": extent of " << Size(ExtentSizeBytes(header)) << ", value "
-           << Size(header.value_size_bytes) << ", codec " << CodecName(header.codec) << ", " << header.part_count
-           << " parts of " << header.part_size_bytes << " (" << raw << " raw)";
+           << Size(header.content_size_bytes + header.prefix_size_bytes) << ", codec " << CodecName(header.codec)
+           << ", " << header.part_count << " parts of " << header.part_size_bytes << " (" << raw << " raw)";
       if (header.encrypted) {
         out_ << ", encrypted with key " << index.cipher.key_id << " version " << index.cipher.key_version;
       }
-      if (header.reserved_size_bytes != 0) out_ << ", reserved " << Size(header.reserved_size_bytes);
+      if (header.prefix_size_bytes != 0) out_ << ", its first " << header.prefix_size_bytes << " bytes in the row";
       out_ << "\n";
     }
     ++extents_;
     stored_bytes_ += ExtentSizeBytes(header);
-    value_bytes_ += header.value_size_bytes;
+    value_bytes_ += header.content_size_bytes + header.prefix_size_bytes;
     if (header.encrypted) {
       KeyUse& use = keys_[{index.cipher.key_id, index.cipher.key_version}];
       ++use.extents;

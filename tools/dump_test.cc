@@ -56,33 +56,33 @@ TEST(DumpTest, Segment) {
   EXPECT_TRUE(outcome.status.ok()) << outcome.status.ToString();
   ExpectLine(outcome.text, "segment 3 of store 81985529216486895 (0123456789abcdef)");
   ExpectLine(outcome.text, "  created          2023-11-14 22:13:20.000000 UTC for InnoDB table 1234 on path 2");
-  ExpectLine(outcome.text, "  offset 4096: extent of 1616, value 1500, codec none, 3 parts of 512 (3 raw)");
-  EXPECT_NE(outcome.text.find("reserved 8192\n"), std::string::npos);
+  ExpectLine(
+      outcome.text,
+      "  offset 4096: extent of 1606, value 1500, codec none, 3 parts of 512 (3 raw), its first 10 bytes in the row");
   EXPECT_NE(outcome.text.find(" bytes of zeros (padding, unused or punched)\n"), std::string::npos);
-  EXPECT_NE(outcome.text.find("  5 extents: "), std::string::npos);
+  EXPECT_NE(outcome.text.find("  6 extents: "), std::string::npos);
 }
 
 TEST(DumpTest, EncryptedExtentsNameTheirKeys) {
-  const std::string path = std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v2/segment.qseg";
-  const Outcome outcome = Dump(path, {.verify = true});
+  const Outcome outcome = Dump(Golden("encrypted.qseg"), {.verify = true});
   EXPECT_TRUE(outcome.status.ok()) << "checksums need no key: " << outcome.status.ToString();
   ExpectLine(outcome.text,
-             "  offset 4096: extent of 1672, value 1500, codec none, 3 parts of 512 (3 raw), encrypted with key 4711 "
-             "version 2");
+             "  offset 5760: extent of 376, value 5000, codec lz4, 3 parts of 2048 (0 raw), encrypted with key 4711 "
+             "version 1");
   ExpectLine(outcome.text, "  key 4711 version 1: 1 extents, stored 376");
-  EXPECT_NE(outcome.text.find("\n  key 4711 version 2: 4 extents, stored "), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("\n  key 4711 version 2: 5 extents, stored "), std::string::npos) << outcome.text;
 }
 
 TEST(DumpTest, RewrittenSegment) {
-  const std::string path = std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v2-rewritten/segment.qseg";
-  const Outcome outcome = Dump(path, {.parts = true, .verify = true});
+  const Outcome outcome = Dump(Golden("rewritten.qseg"), {.parts = true, .verify = true});
   EXPECT_TRUE(outcome.status.ok()) << outcome.status.ToString();
   ExpectLine(
       outcome.text,
-      "  rewritten        2027-01-15 08:00:00.000000 UTC, generation 1, 2 runs of extents up to 10896 (10.6 KiB)");
-  EXPECT_NE(outcome.text.find("  run 0: 2624 of offset 5712, in the file at 8192\n"), std::string::npos)
+      "  rewritten        2027-01-15 08:00:00.000000 UTC, generation 1, 3 runs of extents up to 11192 (10.9 KiB)");
+  EXPECT_NE(outcome.text.find("  run 0: 2624 of offset 5704, in the file at 8192\n"), std::string::npos)
       << outcome.text;
-  EXPECT_NE(outcome.text.find("  3 extents: "), std::string::npos) << outcome.text;
+  ExpectLine(outcome.text, "  run 1: 296 of offset 12288, in the file at 10816, encoded anew");
+  EXPECT_NE(outcome.text.find("  4 extents: "), std::string::npos) << outcome.text;
   EXPECT_EQ(outcome.text.find("no extent"), std::string::npos) << outcome.text;
 }
 
@@ -92,7 +92,7 @@ TEST(DumpTest, PartsAndLimit) {
   const Outcome two = Dump(Golden("segment.qseg"), {.parts = true, .extents_max = 2});
   EXPECT_NE(two.text.find("codec lz4"), std::string::npos);
   EXPECT_EQ(two.text.find("codec zstd"), std::string::npos);
-  EXPECT_NE(two.text.find("  5 extents: "), std::string::npos) << "all are counted";
+  EXPECT_NE(two.text.find("  6 extents: "), std::string::npos) << "all are counted";
 }
 
 TEST(DumpTest, ADamagedPartIsNamedAndTheRestIsTold) {
@@ -101,11 +101,11 @@ TEST(DumpTest, ADamagedPartIsNamedAndTheRestIsTold) {
   const Outcome outcome = Dump(copy.path(), {.verify = true});
   EXPECT_EQ(outcome.status.ToString(),
             "corruption: store 81985529216486895 segment 3 offset 4724: part 1 checksum mismatch");
-  EXPECT_NE(outcome.text.find("  5 extents: "), std::string::npos);
+  EXPECT_NE(outcome.text.find("  6 extents: "), std::string::npos);
 }
 
 TEST(DumpTest, ATornExtentIsToldWithItsReason) {
-  const DamagedCopy copy("segment.qseg", 4096 + 75);
+  const DamagedCopy copy("segment.qseg", 4096 + 85);
   const Outcome outcome = Dump(copy.path(), {.verify = true});
   EXPECT_TRUE(outcome.status.ok()) << "a scan can't tell a torn extent from a damaged one";
   EXPECT_NE(
@@ -132,10 +132,10 @@ TEST(DumpTest, SmallFiles) {
 
 TEST(DumpTest, Heads) {
   const Outcome head = Dump(Golden("head-none.bin"));
-  ExpectLine(head.text, "  prefix           10 bytes: \"raw prefix\"");
+  ExpectLine(head.text, "  prefix           10 bytes: \"Rows stay \"");
   ExpectLine(head.text, "  offset           4096");
   ExpectLine(head.text, "  value size       1500");
-  ExpectLine(head.text, "  value sample     463199e6");
+  ExpectLine(head.text, "  value checksum   ce8d5a65");
   std::ostringstream out;
   EXPECT_TRUE(DumpHexField("61620a", out).ok());
   EXPECT_EQ(out.str(), "raw value of 3 bytes: \"ab\\x0a\"\n");

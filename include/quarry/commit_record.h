@@ -30,7 +30,9 @@ inline constexpr int64_t kCommitRecordFormatId = 0x51584331;
 struct CommitRecord {
   struct Extent {
     SegmentNumber segment;
-    uint32_t index_checksum = 0;  ///< Locator::index_checksum: what stands there must be this very extent
+    /// Made of the extent's identity and its segment's salt: what stands there must be this very extent. XA RECOVER
+    /// shows it, so it tells neither of the two, and nothing of the content.
+    uint32_t tag = 0;
     uint64_t offset_bytes = 0;
     bool operator==(const Extent&) const = default;
   };
@@ -42,8 +44,8 @@ struct CommitRecord {
 /// Whether one record can name all of `locators`: there are 1 to kCommitRecordExtentsMax of them, all of one store.
 [[nodiscard]] bool FitsCommitRecord(std::span<const Locator> locators);
 
-/// Writes the record of `locators`, which fit, to `out`.
-void EncodeCommitRecord(std::span<const Locator> locators, std::span<uint8_t, kCommitRecordSizeBytes> out);
+/// Writes `record`, of 1 to kCommitRecordExtentsMax extents, to `out`.
+void EncodeCommitRecord(const CommitRecord& record, std::span<uint8_t, kCommitRecordSizeBytes> out);
 
 /// Errors: kCorruption; kNotSupported: of a newer version.
 [[nodiscard]] Result<CommitRecord> DecodeCommitRecord(std::span<const uint8_t> bytes);

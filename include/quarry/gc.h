@@ -56,7 +56,7 @@ struct GcOptions {
   /// rewritten, if that gives back at least an eighth of it. The whole of the extents can be kept below this ratio,
   /// but for segments of a few blocks and what is still appended to. 0: nothing is rewritten. Below 1.01 gains nothing.
   double rewrite_above = 1.25;
-  /// Memory for rewriting: 8 bytes for each marked extent and 16 for each run of extents in a rewritten segment. What
+  /// Memory for rewriting: 12 bytes for each marked extent and 32 for each run of extents in a rewritten segment. What
   /// does not fit is not rewritten (or, when it was before, not looked at) by this pass, and counted.
   uint64_t memory_max_bytes = 256ULL << 20;
 };

@@ -52,6 +52,7 @@ struct AppendOptions {
   Codec codec = Codec::kNone;                        ///< CODEC
   uint32_t write_batch_bytes =
       kWriteBatchDefaultBytes;     ///< quarry_write_batch_bytes: memory and size of one write call
+  uint32_t prefix_size_bytes = 0;  ///< the head in the row holds so many bytes of the value; the extent what follows
   uint32_t encryption_key_id = 0;  ///< ENCRYPTION_KEY_ID of a table that is encrypted; 0: plain
 };
 

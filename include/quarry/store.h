@@ -92,7 +92,8 @@ class Store {
 
   [[nodiscard]] virtual StoreId id() const = 0;
 
-  /// Appends one value as one extent and notes it in `unsynced`. The bytes are not durable until Sync.
+  /// Appends one value, but for the first options.prefix_size_bytes, which are its head's to hold, as one extent, and
+  /// notes it in `unsynced`. The bytes are not durable until Sync.
   /// `value` is read during the call only. Errors: kInvalidArgument, kNoSpace, kIoError, kCancelled; then no locator is
   /// valid and the space, if any was taken, is dead.
   [[nodiscard]] virtual Result<Locator> Append(std::span<const uint8_t> value, const AppendOptions& options,
@@ -170,28 +171,35 @@ class StoreDirectory {
   /// Unlinks the stores discarded at an LSN that InnoDB has flushed. Returns the bytes given back.
   [[nodiscard]] virtual Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) = 0;
 
-  /// Reads the whole value into `out`, whose size must be locator.value_size_bytes. Every checksum is verified.
+  /// Reads the whole value into `out`, whose size must be locator.value_size_bytes. Every checksum is verified, that of
+  /// the value too, unless the value cache has it.
   /// Errors: kCorruption (with store, segment, offset), kIoError, kNotFound (segment gone), kUnavailable.
-  [[nodiscard]] virtual Status Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) = 0;
+  [[nodiscard]] virtual Status Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) = 0;
 
   /// Read, into memory that other reads used before: nothing is allocated for each value, and what was used last is
   /// still in the processor's cache. Errors: those of Read, and kNotSupported: no memory for the value.
   /// A value that is read again and again is kept in the value cache: a buffer that comes from there is shared with
   /// other readers, and nobody may write to it.
-  [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) = 0;
+  [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options) = 0;
 
   /// For a reader of ranges who can do with the whole: the value when the value cache has it, or takes it in now
   /// because it was asked for again, as ReadValue would. Otherwise an empty buffer; then nothing was read. Errors:
   /// those of Read.
-  [[nodiscard]] virtual Result<ValueBuffer> ReadIfCached(const Locator& locator, const ReadOptions& options) = 0;
+  [[nodiscard]] virtual Result<ValueBuffer> ReadIfCached(const Head& head, const ReadOptions& options) = 0;
 
   /// `value`, just appended as `by`, is written in the place of `replaced`. When readers found that one in the value
   /// cache they will find this one there. To be undone by Release(by) when it comes to nothing.
   virtual void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) = 0;
 
-  /// Reads out.size() bytes of the value from `offset_bytes`, touching only the index and the parts that hold them.
-  [[nodiscard]] virtual Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+  /// Reads out.size() bytes of the value from `offset_bytes`, touching only the index and the parts that hold them;
+  /// nothing of the segment when all of them are in the head's prefix. Errors: those of Read.
+  [[nodiscard]] virtual Status ReadRange(const Head& head, uint64_t offset_bytes, const ReadOptions& options,
                                          std::span<uint8_t> out) = 0;
+
+  /// Reads the whole value from its segment and compares every checksum, in the memory of a batch or a part, and gives
+  /// out nothing. Errors: those of Read; kCancelled: `canceller`, which may be null, said so.
+  [[nodiscard]] virtual Status VerifyValue(const Head& head, const ReadOptions& options,
+                                           const Canceller* canceller) = 0;
 
   /// quarry_cache_size: the memory of the value cache, up to kValueCacheMaxBytes. Returns when it is within the new
   /// size, but for values that are being read. Errors: kInvalidArgument; kNotSupported: no memory, the cache is off
@@ -210,6 +218,10 @@ class StoreDirectory {
   /// Where there is no thread for one, it has completed when this returns. Errors are Sync's to tell, which is to
   /// follow.
   virtual void StartSync(UnsyncedExtents* unsynced) = 0;
+
+  /// What stands for `locators`, which fit one record and were appended in this life of the process. Error: kNotFound:
+  /// a segment or the store is gone.
+  [[nodiscard]] virtual Result<CommitRecord> DescribeCommit(std::span<const Locator> locators) = 0;
 
   /// After a crash: whether every extent of `record` is there, whole; then all of them are durable when it returns.
   /// False: at least one never got to the disk as a whole, or was lost since. Every byte is read from the device and

@@ -1,15 +1,18 @@
 // What the golden files of format version 1 (tests/golden/v1) hold: shared by the test that opens them and by the
-// generator that wrote them once. Never change a sample: a later version gets files and samples of its own.
+// generator that wrote them once. Once a version is released, no sample changes: a later one has files of its own.
 // Thread-safety: pure functions.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/directory_file.h"
 #include "format/manifest.h"
 #include "format/segment_header.h"
+#include "format/test_cipher.h"
 #include "quarry/options.h"
 
 namespace quarry::golden_v1 {
@@ -17,6 +20,7 @@ namespace quarry::golden_v1 {
 inline constexpr StoreId kStore{0x0123456789abcdef};
 inline constexpr SegmentNumber kSegment{3};
 inline constexpr InstallationId kInstallation = {0x51, 0x75, 0x61, 0x72, 0x72, 0x79, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+inline constexpr SegmentSalt kSalt = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 /// One extent of the segment, in the order of the file.
 struct ExtentSample {
@@ -25,18 +29,18 @@ struct ExtentSample {
   uint32_t value_size_bytes;
   uint32_t noise_bytes;  ///< so many bytes at the front do not compress
   uint32_t part_size_bytes;
-  uint64_t reserved_size_bytes;
   bool at_block_start;  ///< padded to the next block before it
-  const char* prefix;   ///< raw prefix of its head
+  uint32_t prefix_size_bytes;
 };
 
 inline std::vector<ExtentSample> Extents() {
-  return {{"none", Codec::kNone, 1500, 0, 512, 0, true, "raw prefix"},
-          {"lz4", Codec::kLz4, 5000, 0, 2048, 0, false, ""},
-          {"zstd", Codec::kZstd, 6000, 2048, 2048, 0, false, "p"},
-          {"reserved", Codec::kZstd, 7000, 0, 4096, 8192, true, ""},
-          {"empty", Codec::kNone, 0, 0, 65536, 0, false, ""}};
+  return {{"none", Codec::kNone, 1500, 0, 512, true, 10},     {"lz4", Codec::kLz4, 5000, 0, 2048, false, 0},
+          {"zstd", Codec::kZstd, 6000, 2048, 2048, false, 1}, {"block", Codec::kZstd, 7000, 0, 4096, true, 0},
+          {"empty", Codec::kNone, 0, 0, 65536, false, 0},     {"prefix", Codec::kNone, 100, 0, 65536, false, 100}};
 }
+
+/// Of extent number `number`.
+inline uint64_t IdentityOf(size_t number) { return 0x1d1d000000000000 + 0x0101010101 * (number + 1); }
 
 /// Noise, then text: a generator written out here, so that no library can change it.
 inline std::vector<uint8_t> ValueOf(const ExtentSample& sample) {
@@ -51,7 +55,37 @@ inline std::vector<uint8_t> ValueOf(const ExtentSample& sample) {
   return value;
 }
 
-inline SegmentHeader Segment() { return {kStore, kSegment, 2, kInstallation, TableId{1234}, 1700000000000000}; }
+inline SegmentHeader Segment() { return {kStore, kSegment, 2, kInstallation, TableId{1234}, 1700000000000000, kSalt}; }
+
+// ---- encrypted extents: the same ones, in a segment of their own ----
+
+inline constexpr uint32_t kKey = 4711;
+inline constexpr uint64_t kCipherSeed = 20261121;
+
+/// The cipher of the golden files is the tests' own: what it does must not change either.
+inline std::shared_ptr<TestCipherProvider> Provider() {
+  auto provider = std::make_shared<TestCipherProvider>(kCipherSeed);
+  provider->Rotate(kKey, 0x0123456789abcdef);
+  provider->Rotate(kKey, 0xfedcba9876543210);
+  return provider;
+}
+
+/// What extent number `number` is encrypted with.
+inline CipherParameters ParametersOf(size_t number) {
+  CipherParameters parameters{kCipherSchemeMariadb1, kKey, number == 1 ? 1U : 2U, {}};
+  for (size_t i = 0; i < parameters.salt.size(); ++i) parameters.salt[i] = static_cast<uint8_t>(number * 16 + i + 1);
+  return parameters;
+}
+
+// ---- the segment, rewritten ----
+
+/// The extents that were copied; and the one that was encrypted meanwhile, and so encoded anew.
+inline bool IsCopied(std::string_view name) { return name == "lz4" || name == "zstd" || name == "empty"; }
+inline bool IsReencoded(std::string_view name) { return name == "block"; }
+
+inline constexpr uint64_t kRewrittenMicros = 1800000000000000;
+
+// ---- small files ----
 
 inline Manifest StoreManifest() {
   Manifest manifest;
@@ -67,6 +101,13 @@ inline Manifest StoreManifest() {
   manifest.segments = {{SegmentNumber{2}, 0, SegmentState::kSealed, 268435456, 4000, 250000000, 1000000, 268435456},
                        {SegmentNumber{3}, 2, SegmentState::kPoisoned, 16384, 5, 9000, 0, 16384},
                        {SegmentNumber{8}, 1, SegmentState::kActive, 1048576, 7, 500000, 0, 524288}};
+  return manifest;
+}
+
+/// The same with a segment whose counters leave something out.
+inline Manifest UncountedManifest() {
+  Manifest manifest = StoreManifest();
+  manifest.segments.front().has_uncounted = true;
   return manifest;
 }
 

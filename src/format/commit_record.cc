@@ -1,13 +1,14 @@
 // The commit record. Normative layout: docs/format.md.
 //
 //   +0  magic     u64              +24 + 16 i  segment number  u32
-//   +8  version   u16              +28 + 16 i  index checksum  u32
+//   +8  version   u16              +28 + 16 i  tag             u32
 //   +10 extents   u16, 1 to 6      +32 + 16 i  offset          u64   of extent i, 0 to 5; zeros where there is none
 //   +12 zeros     4 bytes          +120 checksum  u64  XXH3-64 of bytes 0..119
 //   +16 store id  u64
 #include "quarry/commit_record.h"
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 
 #include "base/checksum.h"
@@ -36,17 +37,18 @@ bool FitsCommitRecord(std::span<const Locator> locators) {
                      [&](const Locator& locator) { return locator.store == locators.front().store; });
 }
 
-void EncodeCommitRecord(std::span<const Locator> locators, std::span<uint8_t, kCommitRecordSizeBytes> out) {
+void EncodeCommitRecord(const CommitRecord& record, std::span<uint8_t, kCommitRecordSizeBytes> out) {
+  assert(!record.extents.empty() && record.extents.size() <= kCommitRecordExtentsMax);
   std::fill(out.begin(), out.end(), uint8_t{0});
   StoreLittleEndian<uint64_t>(out, 0, kCommitRecordMagic);
   StoreLittleEndian<uint16_t>(out, 8, kCommitRecordVersion);
-  StoreLittleEndian<uint16_t>(out, 10, static_cast<uint16_t>(locators.size()));
-  StoreLittleEndian<uint64_t>(out, 16, locators.front().store.value);
+  StoreLittleEndian<uint16_t>(out, 10, static_cast<uint16_t>(record.extents.size()));
+  StoreLittleEndian<uint64_t>(out, 16, record.store.value);
   size_t at = kExtentsOffset;
-  for (const Locator& locator : locators) {
-    StoreLittleEndian<uint32_t>(out, at, locator.segment.value);
-    StoreLittleEndian<uint32_t>(out, at + 4, locator.index_checksum);
-    StoreLittleEndian<uint64_t>(out, at + 8, locator.offset_bytes);
+  for (const CommitRecord::Extent& extent : record.extents) {
+    StoreLittleEndian<uint32_t>(out, at, extent.segment.value);
+    StoreLittleEndian<uint32_t>(out, at + 4, extent.tag);
+    StoreLittleEndian<uint64_t>(out, at + 8, extent.offset_bytes);
     at += kExtentEntrySizeBytes;
   }
   StoreLittleEndian<uint64_t>(out, kChecksumOffset, Checksum64(out.first(kChecksumOffset)));
@@ -79,7 +81,7 @@ Result<CommitRecord> DecodeCommitRecord(std::span<const uint8_t> bytes) {
     }
     CommitRecord::Extent extent;
     extent.segment = SegmentNumber{LoadLittleEndian<uint32_t>(bytes, at)};
-    extent.index_checksum = LoadLittleEndian<uint32_t>(bytes, at + 4);
+    extent.tag = LoadLittleEndian<uint32_t>(bytes, at + 4);
     extent.offset_bytes = LoadLittleEndian<uint64_t>(bytes, at + 8);
     if (extent.segment.value == 0 || extent.offset_bytes < kSegmentHeaderSizeBytes ||
         extent.offset_bytes % kExtentAlignmentBytes != 0 || extent.offset_bytes > INT64_MAX / 2) {

@@ -13,18 +13,9 @@ namespace {
 
 using Bytes = std::array<uint8_t, kCommitRecordSizeBytes>;
 
-Locator MakeLocator(uint64_t store, uint32_t segment, uint64_t offset_bytes, uint32_t index_checksum) {
-  Locator locator;
-  locator.store = StoreId{store};
-  locator.segment = SegmentNumber{segment};
-  locator.offset_bytes = offset_bytes;
-  locator.index_checksum = index_checksum;
-  return locator;
-}
-
-Bytes Encode(const std::vector<Locator>& locators) {
+Bytes Encode(const CommitRecord& named) {
   Bytes record{};
-  EncodeCommitRecord(locators, record);
+  EncodeCommitRecord(named, record);
   return record;
 }
 
@@ -32,33 +23,28 @@ void Reseal(Bytes* record) {
   StoreLittleEndian<uint64_t>(*record, 120, Checksum64(std::span<const uint8_t>(*record).first(120)));
 }
 
-std::vector<Locator> SomeLocators(size_t count) {
-  std::vector<Locator> locators;
+CommitRecord SomeRecord(size_t count) {
+  CommitRecord record;
+  record.store = StoreId{7};
   for (size_t i = 0; i < count; ++i) {
     const auto number = static_cast<uint32_t>(i);
-    locators.push_back(MakeLocator(7, 3 + number, 4096 + 8 * i, 0xabcd0000U + number));
+    record.extents.push_back({SegmentNumber{3 + number}, 0xabcd0000U + number, 4096 + 8 * i});
   }
-  return locators;
+  return record;
 }
 
 TEST(CommitRecordTest, WhatIsEncodedDecodesAgain) {
   for (size_t count = 1; count <= kCommitRecordExtentsMax; ++count) {
-    const std::vector<Locator> locators = SomeLocators(count);
-    ASSERT_TRUE(FitsCommitRecord(locators));
-    const Result<CommitRecord> record = DecodeCommitRecord(Encode(locators));
+    const Result<CommitRecord> record = DecodeCommitRecord(Encode(SomeRecord(count)));
     ASSERT_TRUE(record.ok()) << record.status().ToString();
-    EXPECT_EQ(record->store, StoreId{7});
-    ASSERT_EQ(record->extents.size(), count);
-    for (size_t i = 0; i < count; ++i) {
-      EXPECT_EQ(record->extents[i],
-                (CommitRecord::Extent{locators[i].segment, locators[i].index_checksum, locators[i].offset_bytes}));
-    }
+    EXPECT_EQ(*record, SomeRecord(count));
   }
 }
 
 TEST(CommitRecordTest, TheBytesAreThoseOfTheFormat) {
-  const Bytes record = Encode({MakeLocator(0x0102030405060708, 0x11121314, 0x21222324252627a8, 0x31323334)});
-  const std::array<uint8_t, 40> expected = {'Q',  'X',  'C',  'm',  'i',  't',  '\r', '\n', 1,    0,
+  const Bytes record =
+      Encode({StoreId{0x0102030405060708}, {{SegmentNumber{0x11121314}, 0x31323334, 0x21222324252627a8}}});
+  const std::array<uint8_t, 40> expected = {'Q',  'X',  'C',  'm',  't',  't',  '\r', '\n', 1,    0,
                                             1,    0,    0,    0,    0,    0,    0x08, 0x07, 0x06, 0x05,
                                             0x04, 0x03, 0x02, 0x01, 0x14, 0x13, 0x12, 0x11, 0x34, 0x33,
                                             0x32, 0x31, 0xa8, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
@@ -69,15 +55,18 @@ TEST(CommitRecordTest, TheBytesAreThoseOfTheFormat) {
 }
 
 TEST(CommitRecordTest, WhatDoesNotFitIsSaid) {
+  std::vector<Locator> locators(kCommitRecordExtentsMax);
+  EXPECT_TRUE(FitsCommitRecord(locators));
   EXPECT_FALSE(FitsCommitRecord({}));
-  EXPECT_FALSE(FitsCommitRecord(SomeLocators(kCommitRecordExtentsMax + 1)));
-  std::vector<Locator> two_stores = SomeLocators(2);
+  locators.emplace_back();
+  EXPECT_FALSE(FitsCommitRecord(locators));
+  std::vector<Locator> two_stores(2);
   two_stores[1].store = StoreId{8};
   EXPECT_FALSE(FitsCommitRecord(two_stores));
 }
 
 TEST(CommitRecordTest, EveryFlippedBitIsNoticed) {
-  const Bytes sound = Encode(SomeLocators(4));
+  const Bytes sound = Encode(SomeRecord(4));
   for (size_t bit = 0; bit < 8 * sound.size(); ++bit) {
     Bytes damaged = sound;
     damaged[bit / 8] = static_cast<uint8_t>(damaged[bit / 8] ^ (1U << (bit % 8)));
@@ -87,7 +76,7 @@ TEST(CommitRecordTest, EveryFlippedBitIsNoticed) {
 }
 
 TEST(CommitRecordTest, ANewerVersionIsNotCalledDamage) {
-  Bytes record = Encode(SomeLocators(1));
+  Bytes record = Encode(SomeRecord(1));
   StoreLittleEndian<uint16_t>(record, 8, 2);
   Reseal(&record);
   EXPECT_EQ(DecodeCommitRecord(record).status().code(), StatusCode::kNotSupported);
@@ -95,7 +84,7 @@ TEST(CommitRecordTest, ANewerVersionIsNotCalledDamage) {
 
 TEST(CommitRecordTest, TheImpossibleIsRefusedThoughItsChecksumHolds) {
   const auto expect_refused = [](const std::vector<std::pair<size_t, uint64_t>>& changes) {
-    Bytes record = Encode(SomeLocators(2));
+    Bytes record = Encode(SomeRecord(2));
     for (const auto& [offset, value] : changes) record[offset] = static_cast<uint8_t>(value);
     Reseal(&record);
     EXPECT_EQ(DecodeCommitRecord(record).status().code(), StatusCode::kCorruption) << "at " << changes[0].first;

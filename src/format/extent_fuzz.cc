@@ -10,40 +10,38 @@ using namespace quarry;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-constexpr StoreId kStore{7};
-constexpr SegmentNumber kSegment{3};
+constexpr SegmentOrigin kOrigin{StoreId{7}, SegmentNumber{3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
 constexpr uint64_t kOffset = 8192;
 
 void CheckGeometry(const ExtentIndex& index) {
   const ExtentHeader& header = index.header;
-  uint64_t value_size = 0;
+  uint64_t content_size = 0;
   uint64_t offset = HeaderAndIndexSizeBytes(header);
   for (uint32_t part = 0; part < header.part_count; ++part) {
     FuzzCheck(index.parts[part].offset_in_extent_bytes == offset, "parts are consecutive");
     FuzzCheck(index.parts[part].stored_size_bytes <= PartSizeOf(header, part) + PartOverheadBytes(header.encrypted),
               "no part is stored larger than it is");
     offset += index.parts[part].stored_size_bytes;
-    value_size += PartSizeOf(header, part);
+    content_size += PartSizeOf(header, part);
   }
   FuzzCheck(offset == ExtentSizeBytes(header), "parts end where the extent ends");
-  FuzzCheck(value_size == header.value_size_bytes, "parts make the value");
+  FuzzCheck(content_size == header.content_size_bytes, "parts make the content");
   FuzzCheck(NextExtentOffsetBytes(header) >= header.offset_bytes + ExtentSizeBytes(header), "extents do not overlap");
-  const PartRange all = PartsOfRange(header, 0, header.value_size_bytes);
-  FuzzCheck(all.count == header.part_count, "the whole value is all parts");
+  const PartRange all = PartsOfRange(header, 0, header.content_size_bytes);
+  FuzzCheck(all.count == header.part_count, "the whole content is all parts");
 }
 
 void Check(std::span<const uint8_t> bytes) {
-  const Result<ExtentHeader> header = DecodeExtentHeader(bytes, kStore, kSegment, kOffset);
-  const Result<ExtentIndex> index = DecodeExtentIndex(bytes, kStore, kSegment, kOffset);
+  const Result<ExtentHeader> header = DecodeExtentHeader(bytes, kOrigin, kOffset);
+  const Result<ExtentIndex> index = DecodeExtentIndex(bytes, kOrigin, kOffset);
   if (!header.ok()) FuzzCheck(!index.ok(), "no index without a header");
   if (!index.ok()) return;
   CheckGeometry(*index);
-  const Locator locator = LocatorOf(index->header, index->index_checksum);
-  FuzzCheck(DecodeExtentIndex(bytes, locator).ok(), "an extent is the one of its own locator");
+  const Locator locator = LocatorOf(index->header);
+  FuzzCheck(DecodeExtentIndex(bytes, locator, kOrigin.salt).ok(), "an extent is the one of its own locator");
   FuzzCheck(FirstReadSizeBytes(locator, 0) <= locator.extent_size_bytes, "the first read stays in the extent");
   std::vector<uint8_t> again(HeaderAndIndexSizeBytes(index->header));
-  FuzzCheck(EncodeExtentIndex(index->header, index->parts, index->cipher, again) == index->index_checksum,
-            "checksum encodes back");
+  EncodeExtentIndex(index->header, index->parts, index->cipher, kOrigin.salt, again);
   FuzzCheck(std::equal(again.begin(), again.end(), bytes.begin()), "header and index encode back");
 }
 
@@ -51,12 +49,14 @@ void Check(std::span<const uint8_t> bytes) {
 std::vector<uint8_t> Plausible(std::span<const uint8_t> input) {
   ByteReader reader(input);
   ExtentHeader header;
-  header.store = kStore;
-  header.segment = kSegment;
+  header.store = kOrigin.store;
+  header.segment = kOrigin.segment;
   header.offset_bytes = kOffset;
+  header.identity = 1 + reader.U32();
+  header.prefix_size_bytes = reader.U16();
   header.part_size_bytes = kPartSizeMinBytes + reader.U16() % 4096;
-  header.value_size_bytes = reader.U32() % (64U * header.part_size_bytes);
-  header.part_count = PartCount(header.value_size_bytes, header.part_size_bytes);
+  header.content_size_bytes = reader.U32() % (64U * header.part_size_bytes);
+  header.part_count = PartCount(header.content_size_bytes, header.part_size_bytes);
   header.codec = static_cast<Codec>(reader.U8() % 3);
   header.encrypted = reader.U8() % 2 == 0;
   const uint32_t overhead = PartOverheadBytes(header.encrypted);
@@ -70,17 +70,21 @@ std::vector<uint8_t> Plausible(std::span<const uint8_t> input) {
   CipherParameters cipher{1 + reader.U32() % 2, 1 + reader.U32() % 100, 1 + reader.U32() % 100, {}};
   for (uint8_t& byte : cipher.salt) byte = reader.U8();
   std::vector<uint8_t> bytes(HeaderAndIndexSizeBytes(static_cast<uint32_t>(parts.size()), header.encrypted));
-  const uint32_t checksum = EncodeExtentIndex(header, parts, cipher, bytes);
-  const Result<ExtentIndex> index = DecodeExtentIndex(bytes, kStore, kSegment, kOffset);
-  FuzzCheck(index.ok() && index->index_checksum == checksum, "what was encoded decodes");
+  EncodeExtentIndex(header, parts, cipher, kOrigin.salt, bytes);
+  FuzzCheck(DecodeExtentIndex(bytes, kOrigin, kOffset).ok(), "what was encoded decodes");
   return bytes;
 }
 
-// Checksums made right; the index's where the header says that it ends.
+// Index checksum and tag made right; the index as long as the header says.
 void ResealAll(std::span<uint8_t> bytes) {
-  Reseal(bytes, 64);
-  const uint64_t size = HeaderAndIndexSizeBytes(LoadLittleEndian<uint32_t>(bytes, 60), bytes[8] == 2);
-  if (size <= bytes.size()) Reseal(bytes, size - kIndexChecksumSizeBytes);
+  const uint64_t size = HeaderAndIndexSizeBytes(LoadLittleEndian<uint32_t>(bytes, 60), bytes[11] == 1);
+  if (size <= bytes.size()) {
+    const auto index = bytes.first(static_cast<size_t>(size)).subspan(kExtentHeaderSizeBytes);
+    StoreLittleEndian(bytes, 64, Checksum64(index));
+  }
+  std::vector<uint8_t> salted(kOrigin.salt.begin(), kOrigin.salt.end());
+  salted.insert(salted.end(), bytes.begin(), bytes.begin() + 72);
+  StoreLittleEndian(bytes, 72, Checksum64(salted));
 }
 
 }  // namespace
@@ -94,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // The input as header and index, under a right identity.
     std::vector<uint8_t> bytes(input.begin(), input.end());
     std::copy_n(plausible.begin(), 10, bytes.begin());
-    std::copy_n(plausible.begin() + 12, 20, bytes.begin() + 12);
+    std::copy_n(plausible.begin() + 12, 28, bytes.begin() + 12);
     ResealAll(bytes);
     Check(bytes);
   }

@@ -22,18 +22,20 @@ struct Sample {
   Locator locator;
 };
 
-// An extent of `value_size` bytes whose odd parts are compressed to half.
-Sample MakeSample(uint64_t value_size, uint32_t part_size, Codec codec = Codec::kLz4, uint64_t reserved = 0,
-                  bool encrypted = false) {
+constexpr SegmentOrigin kOrigin{StoreId{7}, SegmentNumber{3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+
+// An extent with a content of `content_size` bytes whose odd parts are compressed to half.
+Sample MakeSample(uint64_t content_size, uint32_t part_size, Codec codec = Codec::kLz4, bool encrypted = false) {
   Sample sample;
   ExtentHeader& header = sample.header;
-  header.store = StoreId{7};
-  header.segment = SegmentNumber{3};
+  header.store = kOrigin.store;
+  header.segment = kOrigin.segment;
   header.offset_bytes = 8192;
-  header.value_size_bytes = value_size;
+  header.identity = 0x1122334455667788;
+  header.content_size_bytes = content_size;
+  header.prefix_size_bytes = 77;
   header.part_size_bytes = part_size;
-  header.part_count = PartCount(value_size, part_size);
-  header.reserved_size_bytes = reserved;
+  header.part_count = PartCount(content_size, part_size);
   header.codec = codec;
   header.encrypted = encrypted;
   if (encrypted) sample.cipher = {kCipherSchemeMariadb1, 5, 2, {9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6}};
@@ -50,23 +52,28 @@ Sample MakeSample(uint64_t value_size, uint32_t part_size, Codec codec = Codec::
     sample.parts.push_back(entry);
   }
   sample.bytes.resize(HeaderAndIndexSizeBytes(header));
-  sample.locator = LocatorOf(header, EncodeExtentIndex(header, sample.parts, sample.cipher, sample.bytes));
+  EncodeExtentIndex(header, sample.parts, sample.cipher, kOrigin.salt, sample.bytes);
+  header.index_checksum = LoadLittleEndian<uint64_t>(sample.bytes, 64);
+  sample.locator = LocatorOf(header);
   return sample;
 }
 
-// Changes bytes and makes both checksums right again, as a writer gone mad would.
+// Makes checksum and tag right again, as a writer gone mad would.
+void Reseal(std::span<uint8_t> all, const SegmentSalt& salt) {
+  StoreLittleEndian(all, 64, Checksum64(all.subspan(kExtentHeaderSizeBytes)));
+  std::vector<uint8_t> salted(salt.begin(), salt.end());
+  salted.insert(salted.end(), all.begin(), all.begin() + 72);
+  StoreLittleEndian(all, 72, Checksum64(salted));
+}
+
 std::vector<uint8_t> Resealed(const Sample& sample, const std::function<void(std::span<uint8_t>)>& change) {
   std::vector<uint8_t> bytes = sample.bytes;
-  const std::span<uint8_t> all(bytes);
-  change(all);
-  StoreLittleEndian(all, 64, Checksum64(all.first(64)));
-  StoreLittleEndian(all, all.size() - 8, Checksum64(all.first(all.size() - 8)));
+  change(bytes);
+  Reseal(bytes, kOrigin.salt);
   return bytes;
 }
 
-StatusCode ScanCode(std::span<const uint8_t> bytes) {
-  return DecodeExtentIndex(bytes, StoreId{7}, SegmentNumber{3}, 8192).status().code();
-}
+StatusCode ScanCode(std::span<const uint8_t> bytes) { return DecodeExtentIndex(bytes, kOrigin, 8192).status().code(); }
 
 TEST(ExtentTest, Geometry) {
   EXPECT_EQ(PartCount(0, 512), 0U);
@@ -85,9 +92,7 @@ TEST(ExtentTest, Geometry) {
   EXPECT_EQ(PartSizeOf(sample.header, 1), 34464U);
   EXPECT_EQ(NextExtentOffsetBytes(sample.header) % kExtentAlignmentBytes, 0U);
   EXPECT_GE(NextExtentOffsetBytes(sample.header), 8192 + ExtentSizeBytes(sample.header));
-  const Sample reserved = MakeSample(100000, 65536, Codec::kZstd, 25 * 4096);
-  EXPECT_EQ(NextExtentOffsetBytes(reserved.header),
-            NextExtentOffsetBytes(MakeSample(100000, 65536, Codec::kZstd).header));
+  EXPECT_EQ(ExtentSpaceBytes(sample.header), NextExtentOffsetBytes(sample.header) - 8192);
 }
 
 TEST(ExtentTest, PartsOfRangeTouchesNoOtherPart) {
@@ -114,19 +119,20 @@ TEST(ExtentTest, RoundTrips) {
                                              {Codec::kZstd, false},
                                              {Codec::kNone, true},
                                              {Codec::kZstd, true}}) {
-        const Sample sample = MakeSample(size, part_size, codec, 1004 * 4096, encrypted);
+        const Sample sample = MakeSample(size, part_size, codec, encrypted);
         std::vector<uint8_t> longer = sample.bytes;
         longer.resize(longer.size() + 100, 0xee);  // the parts, which decoding the index ignores
-        const ExtentIndex index = DecodeExtentIndex(longer, sample.locator).value();
+        const ExtentIndex index = DecodeExtentIndex(longer, sample.locator, kOrigin.salt).value();
         EXPECT_EQ(index.header, sample.header);
         EXPECT_EQ(index.parts, sample.parts);
         EXPECT_EQ(index.cipher, sample.cipher);
-        EXPECT_EQ(sample.locator.encrypted, encrypted);
-        EXPECT_EQ(index.index_checksum, sample.locator.index_checksum);
-        EXPECT_EQ(DecodeExtentHeader(longer, sample.locator).value(), sample.header);
-        EXPECT_EQ(DecodeExtentIndex(longer, StoreId{7}, SegmentNumber{3}, 8192)->parts, sample.parts);
+        EXPECT_EQ(DecodeExtentHeader(longer, sample.locator, kOrigin.salt).value(), sample.header);
+        EXPECT_EQ(DecodeExtentIndex(longer, kOrigin, 8192)->parts, sample.parts);
         EXPECT_TRUE(StartsLikeExtent(longer));
-        EXPECT_EQ(sample.locator.extent_size_bytes, ExtentSizeBytes(sample.header));
+        EXPECT_EQ(sample.locator.value_size_bytes, size + 77);
+        EXPECT_EQ(sample.locator.content_size_bytes(), size);
+        EXPECT_EQ(sample.locator.identity, sample.header.identity);
+        EXPECT_EQ(sample.locator.extent_size_bytes, ExtentSpaceBytes(sample.header));
       }
     }
   }
@@ -136,23 +142,23 @@ void ExpectEveryFlippedBitIsNoticed(const Sample& sample) {
   for (size_t bit = 0; bit < sample.bytes.size() * 8; ++bit) {
     std::vector<uint8_t> damaged = sample.bytes;
     damaged[bit / 8] = static_cast<uint8_t>(damaged[bit / 8] ^ (1U << (bit % 8)));
-    EXPECT_EQ(DecodeExtentIndex(damaged, sample.locator).status().code(), StatusCode::kCorruption) << bit;
+    EXPECT_EQ(DecodeExtentIndex(damaged, sample.locator, kOrigin.salt).status().code(), StatusCode::kCorruption) << bit;
     EXPECT_EQ(ScanCode(damaged), StatusCode::kCorruption) << bit;
     const bool in_header = bit / 8 < kExtentHeaderSizeBytes;
-    EXPECT_EQ(DecodeExtentHeader(damaged, sample.locator).ok(), !in_header) << bit;
+    EXPECT_EQ(DecodeExtentHeader(damaged, sample.locator, kOrigin.salt).ok(), !in_header) << bit;
   }
 }
 
 TEST(ExtentTest, EveryFlippedBitIsNoticed) {
   ExpectEveryFlippedBitIsNoticed(MakeSample(2000, 512));
-  ExpectEveryFlippedBitIsNoticed(MakeSample(2000, 512, Codec::kLz4, 0, true));
+  ExpectEveryFlippedBitIsNoticed(MakeSample(2000, 512, Codec::kLz4, true));
 }
 
 TEST(ExtentTest, EveryCutOffLengthIsNoticed) {
   const Sample sample = MakeSample(2000, 512);
   for (size_t size = 0; size < sample.bytes.size(); ++size) {
     const auto cut = std::span<const uint8_t>(sample.bytes).first(size);
-    EXPECT_EQ(DecodeExtentIndex(cut, sample.locator).status().code(), StatusCode::kCorruption) << size;
+    EXPECT_EQ(DecodeExtentIndex(cut, sample.locator, kOrigin.salt).status().code(), StatusCode::kCorruption) << size;
     EXPECT_EQ(ScanCode(cut), StatusCode::kCorruption) << size;
   }
 }
@@ -160,7 +166,7 @@ TEST(ExtentTest, EveryCutOffLengthIsNoticed) {
 TEST(ExtentTest, AnotherExtentIsNotTheOneAskedFor) {
   const Sample sample = MakeSample(2000, 512);
   Locator wanted = sample.locator;
-  const auto code = [&] { return DecodeExtentIndex(sample.bytes, wanted).status().code(); };
+  const auto code = [&] { return DecodeExtentIndex(sample.bytes, wanted, kOrigin.salt).status().code(); };
   ASSERT_EQ(code(), StatusCode::kOk);
   wanted.store = StoreId{8};
   EXPECT_EQ(code(), StatusCode::kCorruption);
@@ -173,16 +179,34 @@ TEST(ExtentTest, AnotherExtentIsNotTheOneAskedFor) {
   wanted = sample.locator;
   ++wanted.value_size_bytes;
   EXPECT_EQ(code(), StatusCode::kCorruption);
+  ++wanted.prefix_size_bytes;
+  EXPECT_EQ(code(), StatusCode::kCorruption) << "as much content, but behind another prefix";
   wanted = sample.locator;
-  ++wanted.extent_size_bytes;
+  wanted.identity ^= 1;
   EXPECT_EQ(code(), StatusCode::kCorruption);
   wanted = sample.locator;
-  wanted.encrypted = true;
-  EXPECT_EQ(code(), StatusCode::kCorruption);
-  wanted = sample.locator;
-  wanted.index_checksum ^= 1;
-  EXPECT_EQ(code(), StatusCode::kCorruption);
-  EXPECT_TRUE(DecodeExtentHeader(sample.bytes, wanted).ok()) << "the header alone does not know the index";
+  wanted.extent_size_bytes += 8;
+  EXPECT_EQ(code(), StatusCode::kOk) << "it may have been encoded anew";
+}
+
+// Whoever has no salt makes no extent, whatever else is known of the place.
+TEST(ExtentTest, OfAnotherSaltThereIsNoExtent) {
+  std::vector<uint8_t> bytes = MakeSample(2000, 512).bytes;
+  SegmentOrigin other = kOrigin;
+  other.salt[15] ^= 1;
+  EXPECT_EQ(DecodeExtentHeader(bytes, other, 8192).status().code(), StatusCode::kCorruption);
+  Reseal(bytes, other.salt);
+  EXPECT_TRUE(DecodeExtentIndex(bytes, other, 8192).ok());
+  EXPECT_EQ(ScanCode(bytes), StatusCode::kCorruption);
+  Reseal(bytes, {});
+  EXPECT_EQ(ScanCode(bytes), StatusCode::kCorruption);
+}
+
+TEST(ExtentTest, ACommitTagIsMadeOfSaltAndIdentity) {
+  std::vector<uint8_t> salted(kOrigin.salt.begin(), kOrigin.salt.end());
+  salted.resize(24);
+  StoreLittleEndian(std::span<uint8_t>(salted), 16, uint64_t{0x1122334455667788});
+  EXPECT_EQ(CommitTagOf(kOrigin.salt, 0x1122334455667788), static_cast<uint32_t>(Checksum64(salted)));
 }
 
 TEST(ExtentTest, ImpossibleNumbersAreRefusedThoughTheChecksumsHold) {
@@ -190,55 +214,47 @@ TEST(ExtentTest, ImpossibleNumbersAreRefusedThoughTheChecksumsHold) {
   const auto code_with = [&](size_t offset, auto value) {
     return ScanCode(Resealed(sample, [&](std::span<uint8_t> bytes) { StoreLittleEndian(bytes, offset, value); }));
   };
-  EXPECT_EQ(code_with(32, uint64_t{2000}), StatusCode::kOk) << "resealing alone breaks nothing";
-  EXPECT_EQ(code_with(11, uint8_t{1}), StatusCode::kCorruption) << "unknown flag";
-  EXPECT_EQ(code_with(32, uint64_t{1} << 32), StatusCode::kCorruption) << "value size";
-  EXPECT_EQ(code_with(32, ~uint64_t{0}), StatusCode::kCorruption) << "value size";
-  EXPECT_EQ(code_with(40, uint64_t{2001}), StatusCode::kCorruption) << "stored total above the value";
-  EXPECT_EQ(code_with(40, uint64_t{3}), StatusCode::kCorruption) << "stored total below the part count";
-  EXPECT_EQ(code_with(48, uint64_t{4097}), StatusCode::kCorruption) << "reserved size not in blocks";
-  EXPECT_EQ(code_with(48, uint64_t{1} << 63), StatusCode::kCorruption) << "reserved size beyond reason";
+  EXPECT_EQ(code_with(40, uint32_t{2000}), StatusCode::kOk) << "resealing alone breaks nothing";
+  EXPECT_EQ(code_with(11, uint8_t{2}), StatusCode::kCorruption) << "unknown flag";
+  EXPECT_EQ(code_with(32, uint64_t{0}), StatusCode::kCorruption) << "no identity";
+  EXPECT_EQ(code_with(32, uint64_t{1}), StatusCode::kOk) << "any other identity";
+  EXPECT_EQ(code_with(40, ~uint32_t{0}), StatusCode::kCorruption) << "content size";
+  EXPECT_EQ(code_with(44, uint32_t{65535}), StatusCode::kOk) << "the longest prefix";
+  EXPECT_EQ(code_with(44, uint32_t{65536}), StatusCode::kCorruption) << "prefix size";
+  EXPECT_EQ(code_with(48, uint64_t{2001}), StatusCode::kCorruption) << "stored total above the content";
+  EXPECT_EQ(code_with(48, uint64_t{3}), StatusCode::kCorruption) << "stored total below the part count";
   EXPECT_EQ(code_with(56, uint32_t{0}), StatusCode::kCorruption) << "part size";
   EXPECT_EQ(code_with(56, uint32_t{511}), StatusCode::kCorruption) << "part size";
   EXPECT_EQ(code_with(56, (uint32_t{16} << 20) + 1), StatusCode::kCorruption) << "part size";
   EXPECT_EQ(code_with(60, uint32_t{0xffffffff}), StatusCode::kCorruption) << "part count";
   EXPECT_EQ(code_with(60, uint32_t{3}), StatusCode::kCorruption) << "part count";
   EXPECT_EQ(code_with(10, uint8_t{0}), StatusCode::kCorruption) << "a compressed part under codec none";
-  EXPECT_EQ(code_with(72, uint32_t{512}), StatusCode::kCorruption) << "a compressed part that did not shrink";
-  EXPECT_EQ(code_with(72, uint32_t{0}), StatusCode::kCorruption) << "an empty part";
-  EXPECT_EQ(code_with(72, uint32_t{511} | 1U << 31), StatusCode::kCorruption) << "a raw part of the wrong size";
-  EXPECT_EQ(code_with(84, uint32_t{255}), StatusCode::kCorruption) << "sizes that don't add up";
-  EXPECT_EQ(code_with(8, uint16_t{3}), StatusCode::kNotSupported) << "newer version";
-  EXPECT_EQ(code_with(8, uint16_t{2}), StatusCode::kCorruption) << "version 2 is that of encrypted extents";
+  EXPECT_EQ(code_with(80, uint32_t{512}), StatusCode::kCorruption) << "a compressed part that did not shrink";
+  EXPECT_EQ(code_with(80, uint32_t{0}), StatusCode::kCorruption) << "an empty part";
+  EXPECT_EQ(code_with(80, uint32_t{511} | 1U << 31), StatusCode::kCorruption) << "a raw part of the wrong size";
+  EXPECT_EQ(code_with(92, uint32_t{255}), StatusCode::kCorruption) << "sizes that don't add up";
+  EXPECT_EQ(code_with(8, uint16_t{2}), StatusCode::kNotSupported) << "newer version";
   EXPECT_EQ(code_with(10, uint8_t{3}), StatusCode::kNotSupported) << "unknown codec";
   EXPECT_EQ(code_with(8, uint16_t{0}), StatusCode::kCorruption) << "version 0 never was";
 }
 
 TEST(ExtentTest, ImpossibleNumbersOfEncryptedExtentsAreRefused) {
-  const Sample sample = MakeSample(2000, 512, Codec::kLz4, 0, true);
+  const Sample sample = MakeSample(2000, 512, Codec::kLz4, true);
   const auto code_with = [&](size_t offset, auto value) {
     return ScanCode(Resealed(sample, [&](std::span<uint8_t> bytes) { StoreLittleEndian(bytes, offset, value); }));
   };
-  EXPECT_EQ(code_with(32, uint64_t{2000}), StatusCode::kOk) << "resealing alone breaks nothing";
-  EXPECT_EQ(code_with(88, uint64_t{0}), StatusCode::kOk) << "any salt will do";
-  EXPECT_EQ(code_with(72, uint32_t{2}), StatusCode::kOk) << "whether a scheme is known is the provider's to say";
+  EXPECT_EQ(code_with(40, uint32_t{2000}), StatusCode::kOk) << "resealing alone breaks nothing";
+  EXPECT_EQ(code_with(96, uint64_t{0}), StatusCode::kOk) << "any salt will do";
+  EXPECT_EQ(code_with(80, uint32_t{2}), StatusCode::kOk) << "whether a scheme is known is the provider's to say";
   EXPECT_EQ(code_with(11, uint8_t{0}), StatusCode::kCorruption) << "no flag";
   EXPECT_EQ(code_with(11, uint8_t{3}), StatusCode::kCorruption) << "unknown flag";
-  EXPECT_EQ(code_with(8, uint16_t{1}), StatusCode::kCorruption) << "version 1 has no flags";
-  EXPECT_EQ(code_with(72, uint32_t{0}), StatusCode::kCorruption) << "no scheme";
-  EXPECT_EQ(code_with(76, uint32_t{0}), StatusCode::kCorruption) << "no key";
-  EXPECT_EQ(code_with(80, uint32_t{0}), StatusCode::kCorruption) << "no key version";
-  EXPECT_EQ(code_with(84, uint32_t{1}), StatusCode::kCorruption) << "reserved";
-  EXPECT_EQ(code_with(104, uint32_t{512} | 1U << 31), StatusCode::kCorruption) << "a raw part without its check";
-  EXPECT_EQ(code_with(116, uint32_t{8}), StatusCode::kCorruption) << "a compressed part of nothing but the check";
-  EXPECT_EQ(code_with(40, uint64_t{2033}), StatusCode::kCorruption) << "stored total above the value and its checks";
-}
-
-TEST(ExtentTest, AReservedRangeHoldsItsExtent) {
-  const Sample sample = MakeSample(65536, 65536, Codec::kNone, 4096);
-  EXPECT_EQ(ScanCode(sample.bytes), StatusCode::kCorruption);
-  const Sample enough = MakeSample(65536, 65536, Codec::kNone, 17 * 4096);
-  EXPECT_EQ(ScanCode(enough.bytes), StatusCode::kOk);
+  EXPECT_EQ(code_with(80, uint32_t{0}), StatusCode::kCorruption) << "no scheme";
+  EXPECT_EQ(code_with(84, uint32_t{0}), StatusCode::kCorruption) << "no key";
+  EXPECT_EQ(code_with(88, uint32_t{0}), StatusCode::kCorruption) << "no key version";
+  EXPECT_EQ(code_with(92, uint32_t{1}), StatusCode::kCorruption) << "reserved";
+  EXPECT_EQ(code_with(112, uint32_t{512} | 1U << 31), StatusCode::kCorruption) << "a raw part without its check";
+  EXPECT_EQ(code_with(124, uint32_t{8}), StatusCode::kCorruption) << "a compressed part of nothing but the check";
+  EXPECT_EQ(code_with(48, uint64_t{2033}), StatusCode::kCorruption) << "stored total above the content and its checks";
 }
 
 TEST(ExtentTest, TheFirstReadIsEnoughAndNeverBeyondTheExtent) {
@@ -257,8 +273,8 @@ TEST(ExtentTest, PartsAreVerifiedAgainstTheIndex) {
   std::vector<uint8_t> part(512);
   std::iota(part.begin(), part.end(), uint8_t{0});
   sample.parts[1].checksum = Checksum64(part);
-  sample.locator = LocatorOf(sample.header, EncodeExtentIndex(sample.header, sample.parts, {}, sample.bytes));
-  const ExtentIndex index = DecodeExtentIndex(sample.bytes, sample.locator).value();
+  EncodeExtentIndex(sample.header, sample.parts, {}, kOrigin.salt, sample.bytes);
+  const ExtentIndex index = DecodeExtentIndex(sample.bytes, sample.locator, kOrigin.salt).value();
   EXPECT_TRUE(VerifyPart(index, 1, part).ok());
   part[100] ^= 1;
   // Header and index take 104 bytes, part 0 another 512.

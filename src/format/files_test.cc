@@ -9,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/coding.h"
 #include "format/directory_file.h"
+#include "format/magic.h"
 #include "format/manifest.h"
 #include "format/segment_header.h"
 #include "format/small_file.h"
@@ -19,7 +20,7 @@ namespace {
 constexpr InstallationId kInstallation = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 SegmentHeader SomeSegmentHeader() {
-  return {StoreId{7}, SegmentNumber{3}, 2, kInstallation, TableId{1234}, 1700000000000000};
+  return {StoreId{7}, SegmentNumber{3}, 2, kInstallation, TableId{1234}, 1700000000000000, {16, 15, 14, 13}};
 }
 
 Manifest SomeManifest() {
@@ -115,13 +116,32 @@ TEST(FilesTest, ANewerVersionIsNotCalledDamage) {
       const std::span<uint8_t> all(bytes);
       StoreLittleEndian(all, 8, version);
       StoreLittleEndian(all, all.size() - 8, Checksum64(all.first(all.size() - 8)));
-      // Version 2 of these is known: of a segment header all zeros where it says how the segment was rewritten are not
-      // possible, nor is a manifest without a flag.
-      const std::string name = kind.name;
-      const bool is_known = version == 2 && (name == "segment header" || name == "manifest");
+      // Version 2 of this one is known: a manifest without a flag is not possible in it.
+      const bool is_known = version == 2 && std::string(kind.name) == "manifest";
       EXPECT_EQ(kind.decode(bytes), version == 0 || is_known ? StatusCode::kCorruption : StatusCode::kNotSupported)
           << kind.name << " version " << version;
     }
+  }
+}
+
+TEST(SegmentHeaderTest, WhatABuildFromBeforeTheFirstReleaseWroteIsRefusedByName) {
+  std::vector<uint8_t> block = Encode(SomeSegmentHeader());
+  StoreLittleEndian(std::span<uint8_t>(block), 0, kUnreleasedSegmentMagic);
+  const Status status = DecodeSegmentHeader(block, StoreId{7}, SegmentNumber{3}).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotSupported);
+  EXPECT_NE(
+      status.message().find("segment 3 of store 7 was written by a build of Quarry from before its first release"),
+      std::string::npos)
+      << status.message();
+}
+
+TEST(SegmentHeaderTest, OfASegmentThatWasNeverRewrittenNothingSaysHowItWas) {
+  for (const size_t offset : {84, 88, 96, 104, 112, 4080}) {
+    std::vector<uint8_t> block = Encode(SomeSegmentHeader());
+    block[offset] = 1;
+    StoreLittleEndian(std::span<uint8_t>(block), block.size() - 8,
+                      Checksum64(std::span<const uint8_t>(block).first(block.size() - 8)));
+    EXPECT_EQ(DecodeSegmentHeader(block).status().code(), StatusCode::kCorruption) << offset;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -19,14 +20,25 @@ Locator SomeLocator() {
   locator.store = StoreId{0x1122334455667788};
   locator.segment = SegmentNumber{9};
   locator.offset_bytes = 4096;
+  locator.identity = 0xdeadbeefcafef00d;
   locator.extent_size_bytes = 50000;
   locator.value_size_bytes = 100000;
-  locator.index_checksum = 0xdeadbeef;
-  locator.value_sample = 0xcafef00d;
+  locator.value_checksum = 0xcafef00d;
   return locator;
 }
 
-std::vector<uint8_t> Head(const std::string& prefix, const Locator& locator) {
+std::span<const uint8_t> BytesOf(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+// `locator` of a value that begins with `prefix`.
+Locator Behind(const std::string& prefix, Locator locator = SomeLocator()) {
+  locator.prefix_size_bytes = static_cast<uint16_t>(prefix.size());
+  locator.prefix_tag = Checksum32(BytesOf(prefix));
+  return locator;
+}
+
+std::vector<uint8_t> HeadOf(const std::string& prefix, const Locator& locator) {
   std::vector<uint8_t> head(prefix.begin(), prefix.end());
   std::array<uint8_t, kTrailerSizeBytes> trailer{};
   EncodeTrailer(locator, trailer);
@@ -42,28 +54,33 @@ std::vector<uint8_t> Resealed(std::vector<uint8_t> head, size_t offset, uint8_t 
   return head;
 }
 
-TEST(LocatorTest, OfAnEncryptedExtentVersion2IsWritten) {
+TEST(LocatorTest, TheBytesAreThoseOfTheFormat) {
   Locator locator = SomeLocator();
-  EXPECT_EQ(Head("", locator)[40], 1);
-  locator.encrypted = true;
-  const std::vector<uint8_t> head = Head("", locator);
-  EXPECT_EQ(head[40], 2);
-  EXPECT_EQ(head[42], 1);
-  EXPECT_EQ(DecodeField(head).value().locator, locator);
-  for (const uint8_t flags : {uint8_t{0}, uint8_t{2}, uint8_t{3}}) {
-    EXPECT_EQ(DecodeField(Resealed(head, 42, flags)).status().code(), StatusCode::kCorruption);
-  }
-  EXPECT_EQ(DecodeField(Resealed(head, 40, 1)).status().code(), StatusCode::kCorruption) << "version 1 has no flags";
+  locator.offset_bytes = 0x21222324252627a8;
+  locator.identity = 0x3132333435363738;
+  locator.value_size_bytes = 0x41424344;
+  locator.extent_size_bytes = 8ULL * 0x0a424344;
+  locator.prefix_tag = 0x61626364;
+  locator.prefix_size_bytes = 0x7172;
+  const std::vector<uint8_t> head = HeadOf("", locator);
+  const std::vector<uint8_t> expected = {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0xa8, 0x27, 0x26, 0x25,
+                                         0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31,
+                                         0x44, 0x43, 0x42, 0x41, 9,    0,    0,    0,    0x44, 0x43, 0x42, 0x0a,
+                                         0x64, 0x63, 0x62, 0x61, 1,    0,    0x72, 0x71, 0x0d, 0xf0, 0xfe, 0xca};
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), head.begin()));
+  EXPECT_EQ(LoadLittleEndian<uint64_t>(head, 48), Checksum64(std::span<const uint8_t>(head).first(48)));
 }
 
 TEST(LocatorTest, RoundTripsWithAndWithoutPrefix) {
   for (const std::string prefix : {"", "raw prefix"}) {
-    const std::vector<uint8_t> head = Head(prefix, SomeLocator());
+    const std::vector<uint8_t> head = HeadOf(prefix, Behind(prefix));
     EXPECT_TRUE(EndsLikeHead(head));
     const DecodedField field = DecodeField(head).value();
     EXPECT_TRUE(field.is_head);
-    EXPECT_EQ(field.locator, SomeLocator());
+    EXPECT_EQ(field.locator, Behind(prefix));
+    EXPECT_EQ(field.locator.content_size_bytes(), 100000 - prefix.size());
     EXPECT_EQ(std::string(field.prefix.begin(), field.prefix.end()), prefix);
+    EXPECT_EQ(CheckPrefix(field.head()).value(), Checksum64(BytesOf(prefix)));
   }
 }
 
@@ -78,14 +95,19 @@ TEST(LocatorTest, RawValuesStayRaw) {
   }
 }
 
-TEST(LocatorTest, EveryFlippedBitIsNoticed) {
-  const std::vector<uint8_t> head = Head("p", SomeLocator());
-  for (size_t bit = 8; bit < head.size() * 8; ++bit) {
+// The trailer's tag covers the trailer, which is enough for all that does not use the prefix.
+TEST(LocatorTest, EveryFlippedBitIsNoticedByWhoUsesIt) {
+  const std::vector<uint8_t> head = HeadOf("prefix", Behind("prefix"));
+  for (size_t bit = 0; bit < head.size() * 8; ++bit) {
     std::vector<uint8_t> damaged = head;
     damaged[bit / 8] = static_cast<uint8_t>(damaged[bit / 8] ^ (1U << (bit % 8)));
     const Result<DecodedField> field = DecodeField(damaged);
-    // A flip in the magic makes it a raw value, which the caller's schema can't tell: anything else is an error.
-    if (bit / 8 >= 1 + 56) {
+    if (bit / 8 < 6) {
+      ASSERT_TRUE(field.ok() && field->is_head) << bit;
+      EXPECT_EQ(field->locator, Behind("prefix"));
+      EXPECT_EQ(CheckPrefix(field->head()).status().code(), StatusCode::kCorruption) << bit;
+    } else if (bit / 8 >= 6 + 56) {
+      // A flip in the magic makes it a raw value, which the caller's schema can't tell.
       EXPECT_TRUE(field.ok() && !field->is_head) << bit;
     } else {
       EXPECT_EQ(field.status().code(), StatusCode::kCorruption) << bit;
@@ -93,8 +115,17 @@ TEST(LocatorTest, EveryFlippedBitIsNoticed) {
   }
 }
 
+TEST(LocatorTest, APrefixOfAnotherSizeIsDamage) {
+  const std::vector<uint8_t> head = HeadOf("prefix", Behind("prefix"));
+  EXPECT_EQ(DecodeField(std::span<const uint8_t>(head).subspan(1)).status().code(), StatusCode::kCorruption);
+  std::vector<uint8_t> longer = head;
+  longer.insert(longer.begin(), 'x');
+  EXPECT_EQ(DecodeField(longer).status().code(), StatusCode::kCorruption);
+  EXPECT_EQ(CheckPrefix({Behind("prefix"), BytesOf("prefi")}).status().code(), StatusCode::kCorruption);
+}
+
 TEST(LocatorTest, WhatIsShorterThanATrailerIsRawWhateverItEndsIn) {
-  const std::vector<uint8_t> head = Head("", SomeLocator());
+  const std::vector<uint8_t> head = HeadOf("", SomeLocator());
   for (size_t size = 1; size < kTrailerSizeBytes; ++size) {
     const std::span<const uint8_t> tail = std::span<const uint8_t>(head).last(size);
     EXPECT_FALSE(EndsLikeHead(tail)) << size;
@@ -107,15 +138,14 @@ TEST(LocatorTest, WhatIsShorterThanATrailerIsRawWhateverItEndsIn) {
 }
 
 TEST(LocatorTest, ANewerVersionIsNamed) {
-  const Status status = DecodeField(Resealed(Head("", SomeLocator()), 40, 3)).status();
+  const Status status = DecodeField(Resealed(HeadOf("", SomeLocator()), 40, 3)).status();
   EXPECT_EQ(status.code(), StatusCode::kNotSupported);
   EXPECT_NE(status.message().find("version 3"), std::string::npos) << status.message();
-  EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 40, 0)).status().code(), StatusCode::kCorruption);
-  EXPECT_EQ(DecodeField(Resealed(Head("", SomeLocator()), 43, 1)).status().code(), StatusCode::kCorruption);
+  EXPECT_EQ(DecodeField(Resealed(HeadOf("", SomeLocator()), 40, 0)).status().code(), StatusCode::kCorruption);
 }
 
 TEST(LocatorTest, ImpossibleLocatorsAreRefusedThoughTheChecksumHolds) {
-  const auto code = [](const Locator& locator) { return DecodeField(Head("", locator)).status().code(); };
+  const auto code = [](const Locator& locator) { return DecodeField(HeadOf("", locator)).status().code(); };
   Locator locator = SomeLocator();
   locator.store = StoreId{0};
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
@@ -126,55 +156,59 @@ TEST(LocatorTest, ImpossibleLocatorsAreRefusedThoughTheChecksumHolds) {
   locator.offset_bytes = 4097;
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
   locator = SomeLocator();
-  locator.value_size_bytes = kValueSizeMaxBytes + 1;
+  locator.offset_bytes = ~uint64_t{7};
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
   locator = SomeLocator();
-  locator.extent_size_bytes = ExtentSizeMaxBytes(locator.value_size_bytes, kPartSizeMinBytes, false);
+  locator.identity = 0;
+  EXPECT_EQ(code(locator), StatusCode::kCorruption);
+  locator = SomeLocator();
+  locator.value_size_bytes = 99992;
+  // Key, salt and checks included: GC may encode it anew.
+  locator.extent_size_bytes = RoundUpToExtent(ExtentSizeMaxBytes(99992, kPartSizeMinBytes, true));
   EXPECT_EQ(code(locator), StatusCode::kOk);
-  ++locator.extent_size_bytes;
+  locator.extent_size_bytes += 8;
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
-  locator.encrypted = true;
-  EXPECT_EQ(code(locator), StatusCode::kOk) << "key, salt and checks take more";
-  locator.encrypted = false;
-  locator.extent_size_bytes = HeaderAndIndexSizeBytes(0, false) - 1;
+  locator.extent_size_bytes = HeaderAndIndexSizeBytes(0, false) - 8;
   EXPECT_EQ(code(locator), StatusCode::kCorruption);
+  locator = Behind("longer than the value");
+  locator.value_size_bytes = 20;
+  EXPECT_EQ(DecodeField(HeadOf("longer than the value", locator)).status().code(), StatusCode::kCorruption);
 }
 
-TEST(LocatorTest, TheSampleIsWhatTheFormatSays) {
+TEST(LocatorTest, TheValueChecksumIsWhatTheFormatSays) {
   // docs/format.md, computed the long way round.
-  for (const size_t size : {0, 1, 4095, 4096, 4097, 8191, 8192, 100000}) {
+  const auto fold = [](uint64_t before, uint64_t checksum) {
+    std::vector<uint8_t> pair(16);
+    StoreLittleEndian(std::span<uint8_t>(pair), 0, before);
+    StoreLittleEndian(std::span<uint8_t>(pair), 8, checksum);
+    return Checksum64(pair);
+  };
+  for (const size_t size : {0, 1, 511, 512, 513, 1024, 2000}) {
     std::vector<uint8_t> value(size);
     for (size_t i = 0; i < size; ++i) value[i] = static_cast<uint8_t>(i * 7 + i / 251);
-    std::vector<uint8_t> sampled(8);
-    StoreLittleEndian(std::span<uint8_t>(sampled), 0, static_cast<uint64_t>(size));
-    for (size_t i = 0; i < size && i < 4096; ++i) sampled.push_back(value[i]);
-    for (size_t i = size < 4096 ? 0 : size - 4096; i < size; ++i) sampled.push_back(value[i]);
-    EXPECT_EQ(SampleValue(value), static_cast<uint32_t>(Checksum64(sampled))) << size;
+    for (const size_t prefix : {size_t{0}, size / 3, size}) {
+      const std::span<const uint8_t> all(value);
+      uint64_t running = fold(size, Checksum64(all.first(prefix)));
+      for (size_t at = prefix; at < size; at += 512) {
+        running = fold(running, Checksum64(all.subspan(at, std::min<size_t>(512, size - at))));
+      }
+      EXPECT_EQ(ValueChecksumOf(value, static_cast<uint32_t>(prefix), 512), static_cast<uint32_t>(running)) << size;
+    }
   }
 }
 
-TEST(LocatorTest, TheSampleSeesSizeAndBothEndsButNotTheMiddle) {
-  const std::vector<uint8_t> value(10000, 'x');
-  const auto sample_with = [&value](size_t changed) {
+TEST(LocatorTest, TheValueChecksumSeesEveryByte) {
+  const std::vector<uint8_t> value(3000, 'x');
+  for (size_t changed = 0; changed < value.size(); changed += 7) {
     std::vector<uint8_t> other = value;
     other[changed] = 'y';
-    return SampleValue(other);
-  };
-  for (const size_t seen : {0, 4095, 5904, 9999}) EXPECT_NE(sample_with(seen), SampleValue(value)) << seen;
-  for (const size_t unseen : {4096, 5903}) EXPECT_EQ(sample_with(unseen), SampleValue(value)) << unseen;
-  EXPECT_NE(SampleValue(std::vector<uint8_t>(10001, 'x')), SampleValue(value));
-}
-
-TEST(LocatorTest, AnySampleIsAccepted) {
-  Locator locator = SomeLocator();
-  for (const uint32_t sample : {0U, 1U, 0xffffffffU}) {
-    locator.value_sample = sample;
-    EXPECT_EQ(DecodeField(Head("", locator)).value().locator.value_sample, sample);
+    EXPECT_NE(ValueChecksumOf(other, 100, 1024), ValueChecksumOf(value, 100, 1024)) << changed;
   }
+  EXPECT_NE(ValueChecksumOf(std::vector<uint8_t>(3001, 'x'), 100, 1024), ValueChecksumOf(value, 100, 1024));
 }
 
 TEST(LocatorTest, TextThatEndsInTheMagicIsRecognised) {
-  const std::vector<uint8_t> head = Head("", SomeLocator());
+  const std::vector<uint8_t> head = HeadOf("", SomeLocator());
   for (const size_t size : {kTrailerSizeBytes, size_t{1000}}) {
     std::vector<uint8_t> raw(size, 'x');
     std::copy(head.end() - 8, head.end(), raw.end() - 8);

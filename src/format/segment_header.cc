@@ -13,10 +13,10 @@ namespace quarry {
 
 namespace {
 
-constexpr uint16_t kPlainVersion = 1;
-constexpr uint16_t kRewrittenVersion = 2;
-constexpr size_t kPlainUsedSize = 80;
-constexpr size_t kRewrittenUsedSize = 112;
+constexpr uint16_t kVersion = 1;
+/// Run count and what follows it, which only a rewritten segment has.
+constexpr size_t kMapFieldsOffset = 84;
+constexpr size_t kUsedSize = 112;
 constexpr size_t kChecksumOffset = kSegmentHeaderSizeBytes - 8;
 
 Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, SegmentNumber segment) {
@@ -26,7 +26,14 @@ Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, Segm
   if (block.size() < kSegmentHeaderSizeBytes) return corruption("is cut off");
   block = block.first(kSegmentHeaderSizeBytes);
   ByteReader reader(block);
-  if (reader.U64() != kSegmentMagic) return corruption("magic mismatch: not a segment");
+  const uint64_t magic = reader.U64();
+  if (magic == kUnreleasedSegmentMagic) {
+    return Status::NotSupported(
+        "segment " + std::to_string(LoadLittleEndian<uint32_t>(block, 12)) + " of store " +
+        std::to_string(LoadLittleEndian<uint64_t>(block, 16)) +
+        " was written by a build of Quarry from before its first release, whose format is not read any more");
+  }
+  if (magic != kSegmentMagic) return corruption("magic mismatch: not a segment");
   const uint16_t version = reader.U16();
   const uint16_t zero_after_version = reader.U16();
   SegmentHeader header;
@@ -43,23 +50,20 @@ Result<SegmentHeader> Decode(std::span<const uint8_t> block, StoreId store, Segm
   if (LoadLittleEndian<uint64_t>(block, kChecksumOffset) != Checksum64(block.first(kChecksumOffset))) {
     return corruption("checksum mismatch");
   }
-  if (version > kRewrittenVersion) {
+  if (version > kVersion) {
     return Status::NotSupported("segment " + std::to_string(header.segment.value) + " of store " +
                                 std::to_string(header.store.value) + " has version " + std::to_string(version) +
-                                ", written by a newer Quarry; this one reads up to " +
-                                std::to_string(kRewrittenVersion));
+                                ", written by a newer Quarry; this one reads up to " + std::to_string(kVersion));
   }
-  if (version == kRewrittenVersion) {
-    header.generation = reader.U32();
-    header.run_count = reader.U32();
-    header.data_end_bytes = reader.U64();
-    header.map_checksum = reader.U64();
-    header.rewritten_micros = reader.U64();
-    if (header.generation == 0) return corruption("has version 2 and generation 0");
-  }
-  const size_t used_size = version == kRewrittenVersion ? kRewrittenUsedSize : kPlainUsedSize;
-  const auto rest = block.subspan(used_size, kChecksumOffset - used_size);
-  if (version == 0 || zero_after_version != 0 || zero_after_path != 0 || !IsZero(rest)) {
+  header.generation = reader.U32();
+  header.run_count = reader.U32();
+  header.data_end_bytes = reader.U64();
+  header.map_checksum = reader.U64();
+  header.rewritten_micros = reader.U64();
+  const std::span<const uint8_t> map_fields = block.subspan(kMapFieldsOffset, kUsedSize - kMapFieldsOffset);
+  if (version == 0 || zero_after_version != 0 || zero_after_path != 0 ||
+      (!header.is_rewritten() && !IsZero(map_fields)) ||
+      !IsZero(block.subspan(kUsedSize, kChecksumOffset - kUsedSize))) {
     return corruption("has an impossible version or reserved bytes");
   }
   if (header.store.value == 0 || header.segment.value == 0) return corruption("names no segment");
@@ -72,7 +76,7 @@ void EncodeSegmentHeader(const SegmentHeader& header, std::span<uint8_t, kSegmen
   assert(header.store.value != 0 && header.segment.value != 0);
   std::fill(out.begin(), out.end(), uint8_t{0});
   StoreLittleEndian(out, 0, kSegmentMagic);
-  StoreLittleEndian(out, 8, header.is_rewritten() ? kRewrittenVersion : kPlainVersion);
+  StoreLittleEndian(out, 8, kVersion);
   StoreLittleEndian(out, 12, header.segment.value);
   StoreLittleEndian(out, 16, header.store.value);
   StoreLittleEndian(out, 24, header.path_number);
@@ -80,13 +84,11 @@ void EncodeSegmentHeader(const SegmentHeader& header, std::span<uint8_t, kSegmen
   StoreLittleEndian(out, 48, header.table.value);
   StoreLittleEndian(out, 56, header.created_micros);
   std::copy(header.salt.begin(), header.salt.end(), out.begin() + 64);
-  if (header.is_rewritten()) {
-    StoreLittleEndian(out, 80, header.generation);
-    StoreLittleEndian(out, 84, header.run_count);
-    StoreLittleEndian(out, 88, header.data_end_bytes);
-    StoreLittleEndian(out, 96, header.map_checksum);
-    StoreLittleEndian(out, 104, header.rewritten_micros);
-  }
+  StoreLittleEndian(out, 80, header.generation);
+  StoreLittleEndian(out, 84, header.run_count);
+  StoreLittleEndian(out, 88, header.data_end_bytes);
+  StoreLittleEndian(out, 96, header.map_checksum);
+  StoreLittleEndian(out, 104, header.rewritten_micros);
   StoreLittleEndian(out, kChecksumOffset, Checksum64(out.first(kChecksumOffset)));
 }
 

@@ -11,7 +11,10 @@
 namespace quarry {
 namespace {
 
-constexpr uint64_t kEntrySizeBytes = 16;
+constexpr uint64_t kEntrySizeBytes = 24;
+constexpr uint32_t kReencodedFlag = 1;
+
+constexpr bool IsAligned(uint64_t bytes) { return bytes % kExtentAlignmentBytes == 0; }
 
 }  // namespace
 
@@ -22,16 +25,14 @@ uint64_t DataBeginBytes(uint32_t run_count) {
   return kSegmentHeaderSizeBytes + blocks * kSegmentBlockSizeBytes;
 }
 
-SegmentMap SegmentMap::Place(std::span<const Piece> pieces) {
-  std::vector<SegmentRun> runs;
-  runs.reserve(pieces.size());
-  uint64_t place = DataBeginBytes(static_cast<uint32_t>(pieces.size()));
-  for (const Piece& piece : pieces) {
-    assert(piece.size_bytes > 0 && piece.size_bytes % kExtentAlignmentBytes == 0);
-    runs.push_back({piece.original_bytes, place});
-    place += piece.size_bytes;
+SegmentMap SegmentMap::Place(std::vector<SegmentRun> runs) {
+  uint64_t place = DataBeginBytes(static_cast<uint32_t>(runs.size()));
+  for (SegmentRun& run : runs) {
+    assert(run.size_bytes > 0 && IsAligned(run.size_bytes));
+    run.place_bytes = place;
+    place += run.size_bytes;
   }
-  return {std::move(runs), place};
+  return SegmentMap(std::move(runs));
 }
 
 Result<SegmentMap> SegmentMap::Decode(std::span<const uint8_t> map, const SegmentHeader& header) {
@@ -43,26 +44,29 @@ Result<SegmentMap> SegmentMap::Decode(std::span<const uint8_t> map, const Segmen
   map = map.first(static_cast<size_t>(MapSizeBytes(header.run_count)));
   if (Checksum64(map) != header.map_checksum) return corruption("has a checksum mismatch");
   if (header.run_count == 0) return corruption("is empty");
-  if (header.data_end_bytes > INT64_MAX || header.data_end_bytes % kExtentAlignmentBytes != 0) {
-    return corruption("ends at an impossible place");
-  }
   std::vector<SegmentRun> runs;
   runs.reserve(header.run_count);
   ByteReader reader(map);
   uint64_t original_end = kSegmentHeaderSizeBytes;
+  uint64_t place = DataBeginBytes(header.run_count);
   for (uint32_t i = 0; i < header.run_count; ++i) {
-    const SegmentRun run{reader.U64(), reader.U64()};
-    if (!runs.empty()) original_end = runs.back().original_bytes + (run.place_bytes - runs.back().place_bytes);
-    const bool is_placed =
-        runs.empty() ? run.place_bytes == DataBeginBytes(header.run_count) : run.place_bytes > runs.back().place_bytes;
-    if (!is_placed || run.place_bytes >= header.data_end_bytes || run.original_bytes < original_end ||
-        run.original_bytes > INT64_MAX || run.original_bytes % kExtentAlignmentBytes != 0 ||
-        run.place_bytes % kExtentAlignmentBytes != 0) {
+    SegmentRun run;
+    run.original_bytes = reader.U64();
+    run.place_bytes = reader.U64();
+    run.size_bytes = reader.U32() * kExtentAlignmentBytes;
+    const uint32_t flags = reader.U32();
+    if (run.place_bytes != place || run.size_bytes == 0 || run.original_bytes < original_end ||
+        run.original_bytes > INT64_MAX || !IsAligned(run.original_bytes) || (flags & ~kReencodedFlag) != 0) {
       return corruption("has an impossible entry " + std::to_string(i));
     }
+    run.is_reencoded = flags == kReencodedFlag;
+    place += run.size_bytes;
+    // How long an extent was before it was encoded anew is not known.
+    original_end = run.original_bytes + (run.is_reencoded ? kExtentAlignmentBytes : run.size_bytes);
     runs.push_back(run);
   }
-  return SegmentMap(std::move(runs), header.data_end_bytes);
+  if (header.data_end_bytes != place) return corruption("ends at an impossible place");
+  return SegmentMap(std::move(runs));
 }
 
 std::vector<uint8_t> SegmentMap::Encode() const {
@@ -70,28 +74,25 @@ std::vector<uint8_t> SegmentMap::Encode() const {
   for (const SegmentRun& run : runs_) {
     writer.U64(run.original_bytes);
     writer.U64(run.place_bytes);
+    writer.U32(static_cast<uint32_t>(run.size_bytes / kExtentAlignmentBytes));
+    writer.U32(run.is_reencoded ? kReencodedFlag : 0);
   }
   return std::move(writer).Take();
 }
 
-std::optional<uint64_t> SegmentMap::Find(uint64_t original_bytes, uint64_t size_bytes) const {
+std::optional<SegmentMap::Found> SegmentMap::Find(uint64_t original_bytes, uint64_t size_bytes) const {
   const auto behind =
       std::upper_bound(runs_.begin(), runs_.end(), original_bytes,
                        [](uint64_t offset, const SegmentRun& run) { return offset < run.original_bytes; });
   if (behind == runs_.begin()) return std::nullopt;
-  const auto run = static_cast<size_t>(behind - runs_.begin()) - 1;
-  const uint64_t from_run = original_bytes - runs_[run].original_bytes;
-  const uint64_t run_size = EndOf(run) - runs_[run].place_bytes;
-  if (from_run >= run_size || size_bytes > run_size - from_run) return std::nullopt;
-  return runs_[run].place_bytes + from_run;
-}
-
-std::optional<uint64_t> SegmentMap::OriginalOf(uint64_t place_bytes) const {
-  const auto behind = std::upper_bound(runs_.begin(), runs_.end(), place_bytes,
-                                       [](uint64_t place, const SegmentRun& run) { return place < run.place_bytes; });
-  if (behind == runs_.begin() || place_bytes >= data_end_bytes_) return std::nullopt;
   const SegmentRun& run = *(behind - 1);
-  return run.original_bytes + (place_bytes - run.place_bytes);
+  const uint64_t from_run = original_bytes - run.original_bytes;
+  if (run.is_reencoded) {
+    if (from_run != 0) return std::nullopt;
+    return Found{run.place_bytes, run.size_bytes, true};
+  }
+  if (from_run >= run.size_bytes || size_bytes > run.size_bytes - from_run) return std::nullopt;
+  return Found{run.place_bytes + from_run, size_bytes, false};
 }
 
 }  // namespace quarry

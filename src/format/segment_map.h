@@ -1,14 +1,17 @@
 // SegmentMap: where the extents of a rewritten segment stand in its file. Normative layout: docs/format.md.
 //
-//   block 0: segment header, version 2 | map: run count entries of 16 bytes, zeros to the next block | extents
+//   block 0: segment header | map: run count entries of 24 bytes, zeros to the next block | extents
 //   entry    +0  original offset  u64   of the run's first extent: what its header and every locator say
 //            +8  place            u64   where the run begins in this file
+//            +16 size             u32   of the run in this file, in units of 8 bytes
+//            +20 flags            u32   1: one extent that was encoded anew; 0: copied byte for byte
 //
-// A run is what stood back to back in the segment and still does: extents, each behind the other at the next multiple
-// of 8. It reaches to the place of the next run, the last one to the header's data end.
+// A run that was copied is what stood back to back in the segment and still does: extents, each behind the other at the
+// next multiple of 8. An extent that was encoded anew is a run of its own, whose size may be another than it was.
 //
-// Invariants (each verified before the map is believed): original offsets and places are multiples of 8 and rise; runs
-// do not overlap at their original offsets; the first stands in the first block behind the map; nothing lies between.
+// Invariants (each verified before the map is believed): original offsets and places are multiples of 8 and rise; no
+// copied run reaches beyond the original offset of the next; the first stands in the first block behind the map, each
+// other where the one before ends, and the last ends at the header's data end.
 // Thread-safety: immutable.
 #pragma once
 
@@ -25,6 +28,8 @@ namespace quarry {
 struct SegmentRun {
   uint64_t original_bytes = 0;
   uint64_t place_bytes = 0;
+  uint64_t size_bytes = 0;
+  bool is_reencoded = false;  ///< one extent, in another form than that in which it was appended
   bool operator==(const SegmentRun&) const = default;
 };
 
@@ -35,35 +40,34 @@ struct SegmentRun {
 
 class SegmentMap {
  public:
-  /// `runs` keep the invariants, but for their places, which are filled in: `size_bytes` of each, multiples of 8.
-  struct Piece {
-    uint64_t original_bytes = 0;
-    uint64_t size_bytes = 0;
-  };
-  [[nodiscard]] static SegmentMap Place(std::span<const Piece> pieces);
+  /// `runs`, of which there is at least one, keep the invariants, but for their places, which are filled in. Sizes are
+  /// multiples of 8.
+  [[nodiscard]] static SegmentMap Place(std::vector<SegmentRun> runs);
 
   /// `map` is what stands behind the header's block, MapSizeBytes(header.run_count) of it. Error: kCorruption.
   [[nodiscard]] static Result<SegmentMap> Decode(std::span<const uint8_t> map, const SegmentHeader& header);
   [[nodiscard]] std::vector<uint8_t> Encode() const;
 
-  /// Where [offset, offset + size) of the segment as it was stands now; nothing when it is not all in one run.
-  [[nodiscard]] std::optional<uint64_t> Find(uint64_t original_bytes, uint64_t size_bytes) const;
-  /// The inverse, for a scan: the original offset of what stands at `place_bytes`; nothing outside of all runs.
-  [[nodiscard]] std::optional<uint64_t> OriginalOf(uint64_t place_bytes) const;
+  /// Where something stands now.
+  struct Found {
+    uint64_t place_bytes = 0;
+    uint64_t size_bytes = 0;  ///< it may be another than it was for an extent that was encoded anew
+    bool is_reencoded = false;
+  };
+  /// Of [offset, offset + size) of the segment as it was: a piece of one copied run, or the extent at `original_bytes`,
+  /// encoded anew. Nothing when it is not there.
+  [[nodiscard]] std::optional<Found> Find(uint64_t original_bytes, uint64_t size_bytes) const;
 
   [[nodiscard]] std::span<const SegmentRun> runs() const { return runs_; }
-  [[nodiscard]] uint64_t data_end_bytes() const { return data_end_bytes_; }
+  /// There is at least one run.
+  [[nodiscard]] uint64_t data_end_bytes() const { return EndOf(runs_.back()); }
   [[nodiscard]] uint64_t memory_bytes() const { return runs_.capacity() * sizeof(SegmentRun); }
 
  private:
-  SegmentMap(std::vector<SegmentRun> runs, uint64_t data_end_bytes)
-      : runs_(std::move(runs)), data_end_bytes_(data_end_bytes) {}
-  [[nodiscard]] uint64_t EndOf(size_t run) const {
-    return run + 1 < runs_.size() ? runs_[run + 1].place_bytes : data_end_bytes_;
-  }
+  explicit SegmentMap(std::vector<SegmentRun> runs) : runs_(std::move(runs)) {}
+  [[nodiscard]] static uint64_t EndOf(const SegmentRun& run) { return run.place_bytes + run.size_bytes; }
 
   std::vector<SegmentRun> runs_;
-  uint64_t data_end_bytes_ = 0;
 };
 
 }  // namespace quarry

@@ -13,7 +13,9 @@
 namespace quarry {
 namespace {
 
-const std::vector<SegmentMap::Piece> kPieces = {{4096, 800}, {8192, 88}, {8288, 8}, {1 << 20, 4096}};
+/// The third was encoded anew, and is longer than the distance to the next.
+const std::vector<SegmentRun> kRuns = {
+    {4096, 0, 800, false}, {8192, 0, 88, false}, {8288, 0, 4000, true}, {8320, 0, 8, false}, {1 << 20, 0, 4096, false}};
 
 SegmentHeader HeaderFor(const SegmentMap& map) {
   SegmentHeader header;
@@ -29,40 +31,56 @@ SegmentHeader HeaderFor(const SegmentMap& map) {
 }
 
 TEST(SegmentMapTest, PlacesRunsBehindTheMapWithoutGaps) {
-  const SegmentMap map = SegmentMap::Place(kPieces);
-  const std::vector<SegmentRun> expected = {{4096, 8192}, {8192, 8992}, {8288, 9080}, {1 << 20, 9088}};
-  EXPECT_TRUE(std::equal(map.runs().begin(), map.runs().end(), expected.begin(), expected.end()));
-  EXPECT_EQ(map.data_end_bytes(), 9088U + 4096);
+  const SegmentMap map = SegmentMap::Place(kRuns);
+  const std::vector<uint64_t> expected = {8192, 8992, 9080, 13080, 13088};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(map.runs()[i].place_bytes, expected[i]) << i;
+  EXPECT_EQ(map.data_end_bytes(), 13088U + 4096);
   EXPECT_EQ(DataBeginBytes(1), 8192U);
-  EXPECT_EQ(DataBeginBytes(256), 8192U);
-  EXPECT_EQ(DataBeginBytes(257), 12288U);
+  EXPECT_EQ(DataBeginBytes(170), 8192U);
+  EXPECT_EQ(DataBeginBytes(171), 12288U);
   const SegmentMap again = SegmentMap::Decode(map.Encode(), HeaderFor(map)).value();
   EXPECT_TRUE(std::equal(again.runs().begin(), again.runs().end(), map.runs().begin(), map.runs().end()));
   EXPECT_EQ(again.data_end_bytes(), map.data_end_bytes());
 }
 
+/// 0: nowhere.
+uint64_t PlaceOf(const SegmentMap& map, uint64_t original_bytes, uint64_t size_bytes) {
+  const auto found = map.Find(original_bytes, size_bytes);
+  if (!found) return 0;
+  EXPECT_FALSE(found->is_reencoded);
+  EXPECT_EQ(found->size_bytes, size_bytes);
+  return found->place_bytes;
+}
+
 TEST(SegmentMapTest, FindsWhatIsWhollyInOneRun) {
-  const SegmentMap map = SegmentMap::Place(kPieces);
-  EXPECT_EQ(map.Find(4096, 800), 8192U);
-  EXPECT_EQ(map.Find(4096 + 400, 400), 8592U);
-  EXPECT_EQ(map.Find(8192, 80), 8992U);
-  EXPECT_EQ(map.Find(8288, 8), 9080U);
-  EXPECT_EQ(map.Find((1 << 20) + 4088, 8), 9088U + 4088);
-  EXPECT_EQ(map.Find(0, 8), std::nullopt);
-  EXPECT_EQ(map.Find(4096, 801), std::nullopt) << "longer than its run";
-  EXPECT_EQ(map.Find(4096 + 800, 8), std::nullopt) << "between two runs";
-  EXPECT_EQ(map.Find(8192, 96), std::nullopt) << "the next run is not next to it";
-  EXPECT_EQ(map.Find((1 << 20) + 4096, 0), std::nullopt) << "behind the last";
-  EXPECT_EQ(map.Find(UINT64_MAX - 7, UINT64_MAX), std::nullopt);
-  for (const SegmentMap::Piece& piece : kPieces) {
-    EXPECT_EQ(map.OriginalOf(*map.Find(piece.original_bytes, 8)), piece.original_bytes);
+  const SegmentMap map = SegmentMap::Place(kRuns);
+  EXPECT_EQ(PlaceOf(map, 4096, 800), 8192U);
+  EXPECT_EQ(PlaceOf(map, 4096 + 400, 400), 8592U);
+  EXPECT_EQ(PlaceOf(map, 8192, 80), 8992U);
+  EXPECT_EQ(PlaceOf(map, 8320, 8), 13080U);
+  EXPECT_EQ(PlaceOf(map, (1 << 20) + 4088, 8), 13088U + 4088);
+  EXPECT_EQ(PlaceOf(map, 0, 8), 0U);
+  EXPECT_EQ(PlaceOf(map, 4096, 801), 0U) << "longer than its run";
+  EXPECT_EQ(PlaceOf(map, 4096 + 800, 8), 0U) << "between two runs";
+  EXPECT_EQ(PlaceOf(map, 8192, 96), 0U) << "the next run is not next to it";
+  EXPECT_EQ(PlaceOf(map, (1 << 20) + 4096, 0), 0U) << "behind the last";
+  EXPECT_EQ(PlaceOf(map, UINT64_MAX - 7, UINT64_MAX), 0U);
+}
+
+TEST(SegmentMapTest, FindsAnExtentThatWasEncodedAnewByItsBeginAlone) {
+  const SegmentMap map = SegmentMap::Place(kRuns);
+  for (const uint64_t size : {8U, 80U, 5000U}) {
+    const auto found = map.Find(8288, size);
+    ASSERT_TRUE(found) << size;
+    EXPECT_TRUE(found->is_reencoded);
+    EXPECT_EQ(found->place_bytes, 9080U);
+    EXPECT_EQ(found->size_bytes, 4000U);
   }
-  EXPECT_EQ(map.OriginalOf(8184), std::nullopt);
-  EXPECT_EQ(map.OriginalOf(map.data_end_bytes()), std::nullopt);
+  EXPECT_FALSE(map.Find(8296, 8));
 }
 
 TEST(SegmentMapTest, EveryFlippedBitAndCutIsNoticed) {
-  const SegmentMap map = SegmentMap::Place(kPieces);
+  const SegmentMap map = SegmentMap::Place(kRuns);
   const SegmentHeader header = HeaderFor(map);
   std::vector<uint8_t> bytes = map.Encode();
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
@@ -77,35 +95,38 @@ TEST(SegmentMapTest, EveryFlippedBitAndCutIsNoticed) {
 }
 
 TEST(SegmentMapTest, ImpossibleContentIsRefusedThoughTheChecksumHolds) {
-  const auto patched = [](size_t offset, uint64_t value) {
-    const SegmentMap map = SegmentMap::Place(kPieces);
+  const auto patched = [](size_t offset, auto value) {
+    const SegmentMap map = SegmentMap::Place(kRuns);
     SegmentHeader header = HeaderFor(map);
     std::vector<uint8_t> bytes = map.Encode();
     StoreLittleEndian(std::span<uint8_t>(bytes), offset, value);
     header.map_checksum = Checksum64(bytes);
     return SegmentMap::Decode(bytes, header).status().code();
   };
-  EXPECT_EQ(patched(0, 4096), StatusCode::kOk);
-  EXPECT_EQ(patched(0, 0), StatusCode::kCorruption) << "within the header";
-  EXPECT_EQ(patched(0, 4100), StatusCode::kCorruption) << "not aligned";
-  EXPECT_EQ(patched(0, 7400), StatusCode::kCorruption) << "overlaps the next";
-  EXPECT_EQ(patched(8, 8200), StatusCode::kCorruption) << "not behind the map";
-  EXPECT_EQ(patched(16, 8), StatusCode::kCorruption) << "not rising";
-  EXPECT_EQ(patched(24, 8192), StatusCode::kCorruption) << "an empty run";
-  EXPECT_EQ(patched(24, 8996), StatusCode::kCorruption) << "a place that is not aligned";
-  EXPECT_EQ(patched(56, 1 << 20), StatusCode::kCorruption) << "behind the data's end";
-  EXPECT_EQ(patched(48, UINT64_MAX - 7), StatusCode::kCorruption) << "beyond all files";
-  SegmentHeader header = HeaderFor(SegmentMap::Place(kPieces));
+  EXPECT_EQ(patched(0, uint64_t{4096}), StatusCode::kOk);
+  EXPECT_EQ(patched(0, uint64_t{0}), StatusCode::kCorruption) << "within the header";
+  EXPECT_EQ(patched(0, uint64_t{4100}), StatusCode::kCorruption) << "not aligned";
+  EXPECT_EQ(patched(0, uint64_t{7400}), StatusCode::kCorruption) << "overlaps the next";
+  EXPECT_EQ(patched(8, uint64_t{8200}), StatusCode::kCorruption) << "not behind the map";
+  EXPECT_EQ(patched(16, uint32_t{101}), StatusCode::kCorruption) << "the next does not follow";
+  EXPECT_EQ(patched(16, uint32_t{0}), StatusCode::kCorruption) << "an empty run";
+  EXPECT_EQ(patched(20, uint32_t{2}), StatusCode::kCorruption) << "an unknown flag";
+  EXPECT_EQ(patched(20, uint32_t{1}), StatusCode::kOk);
+  EXPECT_EQ(patched(24, uint64_t{8}), StatusCode::kCorruption) << "not rising";
+  EXPECT_EQ(patched(68, uint32_t{0}), StatusCode::kCorruption) << "a copied run reaches into the next";
+  EXPECT_EQ(patched(72, uint64_t{8288}), StatusCode::kCorruption) << "two runs at one place";
+  EXPECT_EQ(patched(96 + 16, uint32_t{513}), StatusCode::kCorruption) << "behind the data's end";
+  EXPECT_EQ(patched(96, UINT64_MAX - 7), StatusCode::kCorruption) << "beyond all files";
+  SegmentHeader header = HeaderFor(SegmentMap::Place(kRuns));
   header.run_count = 0;
   header.map_checksum = Checksum64({});
   EXPECT_EQ(SegmentMap::Decode({}, header).status().code(), StatusCode::kCorruption);
 }
 
 TEST(SegmentMapTest, TheHeaderOfARewrittenSegment) {
-  const SegmentHeader header = HeaderFor(SegmentMap::Place(kPieces));
+  const SegmentHeader header = HeaderFor(SegmentMap::Place(kRuns));
   std::vector<uint8_t> block(kSegmentHeaderSizeBytes, 0xff);
   EncodeSegmentHeader(header, std::span<uint8_t, kSegmentHeaderSizeBytes>(block));
-  EXPECT_EQ(block[8], 2) << "the version";
   EXPECT_EQ(DecodeSegmentHeader(block).value(), header);
   for (size_t bit = 0; bit < block.size() * 8; ++bit) {
     block[bit / 8] ^= static_cast<uint8_t>(1U << (bit % 8));

@@ -80,9 +80,10 @@ uint64_t Beyond(uint64_t amount, uint64_t limit) { return amount - std::min(amou
 /// The locator's extent, when its numbers can be remembered.
 std::optional<NeededExtent> NeededExtentOf(const Locator& locator) {
   const uint64_t offset = locator.offset_bytes / kExtentAlignmentBytes;
-  const uint64_t size = (locator.extent_size_bytes + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes;
+  const uint64_t size = locator.extent_size_bytes / kExtentAlignmentBytes;
   if (locator.offset_bytes % kExtentAlignmentBytes != 0 || size == 0 || offset + size > UINT32_MAX) return std::nullopt;
-  return NeededExtent{static_cast<uint32_t>(offset), static_cast<uint32_t>(size)};
+  return NeededExtent{static_cast<uint32_t>(offset), static_cast<uint32_t>(size),
+                      static_cast<uint32_t>(locator.identity)};
 }
 
 class GcPassImpl final : public GcPass {
@@ -101,7 +102,7 @@ class GcPassImpl final : public GcPass {
   /// Null: it is in none.
   [[nodiscard]] Candidate* Find(const Locator& locator);
   [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment);
-  void Remember(const Locator& locator, Candidate* candidate);
+  void Remember(const Locator& locator, bool is_reencoded, Candidate* candidate);
   /// One more piece of the candidate's work. False: it is done with.
   [[nodiscard]] Result<bool> Advance(Candidate* candidate, uint64_t bytes_max, GcStep* step);
   /// Looks at the next candidate. False: nothing is to be done in it.
@@ -192,23 +193,26 @@ void GcPassImpl::Mark(const Locator& locator) {
   ++(found == nullptr ? report_.marks_elsewhere : report_.marks);
   if (found == nullptr) return;
   Candidate& candidate = *found;
-  const std::optional<uint64_t> place = candidate.map == nullptr
-                                            ? locator.offset_bytes
-                                            : candidate.map->Find(locator.offset_bytes, locator.extent_size_bytes);
-  if (candidate.has_unknown_places || !place || *place < kSegmentHeaderSizeBytes || *place > candidate.size_bytes ||
-      locator.extent_size_bytes > candidate.size_bytes - *place) {
+  const std::optional<SegmentMap::Found> found_place =
+      candidate.map == nullptr ? SegmentMap::Found{locator.offset_bytes, locator.extent_size_bytes, false}
+                               : candidate.map->Find(locator.offset_bytes, locator.extent_size_bytes);
+  const SegmentMap::Found place = found_place.value_or(SegmentMap::Found());
+  if (candidate.has_unknown_places || place.place_bytes < kSegmentHeaderSizeBytes ||
+      place.place_bytes > candidate.size_bytes || place.size_bytes > candidate.size_bytes - place.place_bytes) {
     candidate.in_doubt = true;
     return;
   }
-  candidate.marks.Mark(*place / kBlockSizeBytes, RoundUpToBlock(*place + locator.extent_size_bytes) / kBlockSizeBytes);
+  candidate.marks.Mark(place.place_bytes / kBlockSizeBytes,
+                       RoundUpToBlock(place.place_bytes + place.size_bytes) / kBlockSizeBytes);
   ++candidate.marked_extents;
   candidate.marked_bytes += locator.extent_size_bytes;
-  Remember(locator, &candidate);
+  Remember(locator, place.is_reencoded, &candidate);
 }
 
-void GcPassImpl::Remember(const Locator& locator, Candidate* candidate) {
+void GcPassImpl::Remember(const Locator& locator, bool is_reencoded, Candidate* candidate) {
   if (options_.rewrite_above <= 0 || candidate->has_left_out) return;
-  const std::optional<NeededExtent> extent = NeededExtentOf(locator);
+  // Copying takes a row's word for an extent's size, which is another one once it was encoded anew.
+  const std::optional<NeededExtent> extent = is_reencoded ? std::nullopt : NeededExtentOf(locator);
   const size_t capacity_before = candidate->extents.capacity();
   if (extent && (candidate->extents.size() < capacity_before ||
                  memory_bytes_ + capacity_before * sizeof(NeededExtent) < options_.memory_max_bytes)) {
@@ -285,6 +289,9 @@ Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
   if (has_holes) {
     QUARRY_TRY_ASSIGN(candidate->file, store->OpenForHoles(candidate->segment));
     candidate->stage = Candidate::Stage::kPunch;
+  } else if (candidate->marks.empty()) {
+    ++report_.segments_skipped;  // nothing but a header, and no room to note that it is unlinked
+    return false;
   } else {
     candidate->stage = Candidate::Stage::kRewrite;
   }

@@ -182,7 +182,7 @@ TEST_F(GcRewriteTest, AReaderInTheMiddleKeepsTheOldFile) {
 
 TEST_F(GcRewriteTest, ADamagedExtentIsNeitherHealedNorLost) {
   const std::vector<Known> all = AppendSmall(400);
-  const uint64_t place = all[50].locator.offset_bytes + all[50].locator.extent_size_bytes - 3;
+  const uint64_t place = all[50].locator.offset_bytes + all[50].locator.extent_size_bytes - 10;
   ASSERT_TRUE(memory_.FlipBit(PathOf(all[50].locator), place, 2));
   const GcReport report = Collect(all, 5);
   EXPECT_EQ(report.segments_rewritten, 0U);

@@ -18,11 +18,13 @@ constexpr uint64_t kCallBytes = 1ULL << 20;
 uint64_t BytesOf(uint32_t units) { return units * kExtentAlignmentBytes; }
 
 /// Neighbours become one run.
-std::vector<SegmentMap::Piece> RunsOf(std::span<const NeededExtent> extents) {
-  std::vector<SegmentMap::Piece> runs;
+std::vector<SegmentRun> RunsOf(std::span<const NeededExtent> extents) {
+  std::vector<SegmentRun> runs;
   for (const NeededExtent& extent : extents) {
     const uint64_t begin = BytesOf(extent.offset_units);
-    if (runs.empty() || runs.back().original_bytes + runs.back().size_bytes != begin) runs.push_back({begin, 0});
+    if (runs.empty() || runs.back().original_bytes + runs.back().size_bytes != begin) {
+      runs.emplace_back().original_bytes = begin;
+    }
     runs.back().size_bytes += BytesOf(extent.size_units);
   }
   return runs;
@@ -95,9 +97,9 @@ Status SegmentRewrite::CopyPiece(uint64_t* copied, std::string* damage) {
   const NeededExtent& extent = extents_[next_extent_];
   const uint64_t begin = BytesOf(extent.offset_units);
   if (!index_) {
-    const std::optional<uint64_t> place =
-        old_map_ == nullptr ? begin : old_map_->Find(begin, BytesOf(extent.size_units));
-    place_bytes_ = place.value_or(source_size_bytes_);
+    const std::optional<SegmentMap::Found> found =
+        old_map_ == nullptr ? SegmentMap::Found{begin} : old_map_->Find(begin, BytesOf(extent.size_units));
+    place_bytes_ = found ? found->place_bytes : source_size_bytes_;
     Result<ExtentIndex> index = ReadIndex(extent, place_bytes_);
     if (!index.ok()) {
       *damage = index.status().ToString();
@@ -122,6 +124,7 @@ Status SegmentRewrite::CopyPiece(uint64_t* copied, std::string* damage) {
     QUARRY_TRY(Put(*stored));
   }
   if (next_part_ < index_->header.part_count) return Status::Ok();
+  *copied += ExtentSpaceBytes(index_->header) - ExtentSizeBytes(index_->header);
   index_.reset();
   ++next_extent_;
   return PutZerosTo(kExtentAlignmentBytes);
@@ -130,16 +133,19 @@ Status SegmentRewrite::CopyPiece(uint64_t* copied, std::string* damage) {
 Result<ExtentIndex> SegmentRewrite::ReadIndex(const NeededExtent& extent, uint64_t place_bytes) {
   const uint64_t offset = BytesOf(extent.offset_units);
   QUARRY_TRY_ASSIGN(std::span<const uint8_t> front, Source(place_bytes, kExtentHeaderSizeBytes));
-  QUARRY_TRY_ASSIGN(const ExtentHeader header,
-                    DecodeExtentHeader(front, segment_->store(), segment_->number(), offset));
-  // The sum of what the file says must be what the row said: else the one or the other is damaged.
-  if ((ExtentSizeBytes(header) + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes != extent.size_units) {
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, header_.origin(), offset));
+  // What the file says must be what the row said: else the one or the other is damaged.
+  if (ExtentSpaceBytes(header) != BytesOf(extent.size_units)) {
     return Status::Corruption(segment_->store().value, segment_->number().value, offset,
-                              "the extent has " + std::to_string(ExtentSizeBytes(header)) + " bytes, its row says " +
-                                  std::to_string(BytesOf(extent.size_units)) + " with what fills its end");
+                              "the extent takes " + std::to_string(ExtentSpaceBytes(header)) + " bytes, its row says " +
+                                  std::to_string(BytesOf(extent.size_units)));
+  }
+  if (static_cast<uint32_t>(header.identity) != extent.identity_low) {
+    return Status::Corruption(segment_->store().value, segment_->number().value, offset,
+                              "extent is not the one that the head was written for");
   }
   QUARRY_TRY_ASSIGN(front, Source(place_bytes, HeaderAndIndexSizeBytes(header)));
-  return DecodeExtentIndex(front, segment_->store(), segment_->number(), offset);
+  return DecodeExtentIndex(front, header_.origin(), offset);
 }
 
 Result<std::span<const uint8_t>> SegmentRewrite::Source(uint64_t place_bytes, uint64_t size_bytes) {

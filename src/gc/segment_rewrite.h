@@ -25,10 +25,11 @@
 
 namespace quarry {
 
-/// A needed extent, in units of kExtentAlignmentBytes: offset in the segment as it was, size rounded up.
+/// A needed extent, in units of kExtentAlignmentBytes: offset in the segment as it was, and its space.
 struct NeededExtent {
   uint32_t offset_units = 0;
   uint32_t size_units = 0;
+  uint32_t identity_low = 0;  ///< the lower half of its identity, as its row says
   auto operator<=>(const NeededExtent&) const = default;
 };
 

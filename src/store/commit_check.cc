@@ -1,4 +1,4 @@
-// StoreImpl::HoldsDurably: whether what a commit record names is there.
+// What a commit record says of extents (StoreImpl::Describe), and whether what it names is there (HoldsDurably).
 //
 // Invariants: nothing is believed that was not read from the device and verified, and nothing is read before the file
 // was flushed: what the process that died had written may still be in the operating system's memory alone. A segment
@@ -16,11 +16,12 @@ constexpr uint64_t kWindowBytes = 256ULL << 10;
 
 /// Whether the extent that `expected` means stands, whole, at `place_bytes` of the file. What was never written, or is
 /// torn, shows as damage; any other failure is no answer.
-Result<bool> IsWhole(SegmentWindow* window, StoreId store, const CommitRecord::Extent& expected, uint64_t place_bytes) {
-  const auto index = ReadExtentIndex(window, store, expected.segment, place_bytes, expected.offset_bytes);
+Result<bool> IsWhole(SegmentWindow* window, const SegmentOrigin& origin, const CommitRecord::Extent& expected,
+                     uint64_t place_bytes) {
+  const auto index = ReadExtentIndex(window, origin, place_bytes, expected.offset_bytes);
   if (index.status().code() == StatusCode::kCorruption) return false;
   QUARRY_TRY(index.status());
-  if (index->index_checksum != expected.index_checksum) return false;
+  if (CommitTagOf(origin.salt, index->header.identity) != expected.tag) return false;
   for (uint32_t part = 0; part < index->header.part_count; ++part) {
     const PartEntry& entry = index->parts[part];
     QUARRY_TRY_ASSIGN(const std::span<const uint8_t> stored,
@@ -31,6 +32,14 @@ Result<bool> IsWhole(SegmentWindow* window, StoreId store, const CommitRecord::E
 }
 
 }  // namespace
+
+Status StoreImpl::Describe(const Locator& locator, CommitRecord* record) {
+  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
+  if (segment == nullptr) return NotFound(locator.segment);
+  QUARRY_TRY_ASSIGN(const SegmentSalt salt, segment->Salt(this));
+  record->extents.push_back({locator.segment, CommitTagOf(salt, locator.identity), locator.offset_bytes});
+  return Status::Ok();
+}
 
 Result<bool> StoreImpl::HoldsDurably(std::span<const CommitRecord::Extent> extents) {
   std::shared_ptr<Segment> segment;  // that of the extent before, flushed and open
@@ -54,8 +63,10 @@ Result<bool> StoreImpl::HoldsDurably(std::span<const CommitRecord::Extent> exten
       window.emplace(file.get(), size, kWindowBytes);
     }
     // A header that is damaged is no answer: it was durable before the first extent.
-    QUARRY_TRY_ASSIGN(const uint64_t place, segment->PlaceOf(this, extent.offset_bytes, kExtentHeaderSizeBytes));
-    QUARRY_TRY_ASSIGN(const bool is_whole, IsWhole(&*window, id_, extent, place));
+    QUARRY_TRY_ASSIGN(const SegmentSalt salt, segment->Salt(this));
+    QUARRY_TRY_ASSIGN(const SegmentMap::Found place,
+                      segment->PlaceOf(this, extent.offset_bytes, kExtentHeaderSizeBytes));
+    QUARRY_TRY_ASSIGN(const bool is_whole, IsWhole(&*window, {id_, extent.segment, salt}, extent, place.place_bytes));
     if (!is_whole) return false;
   }
   return true;

@@ -42,10 +42,13 @@ ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, con
 }
 
 Result<AppendedExtent> ExtentWriter::Append(std::span<const uint8_t> value) {
+  QUARRY_TRY_ASSIGN(header_.identity, context_->identities.Take());
+  header_.prefix_size_bytes = options_.prefix_size_bytes;
+  const uint64_t prefix_checksum = Checksum64(value.first(options_.prefix_size_bytes));
+  prefix_tag_ = static_cast<uint32_t>(prefix_checksum);
+  checksum_ = ValueChecksum(value.size(), prefix_checksum);
   if (options_.encryption_key_id != 0) QUARRY_TRY(OpenCipher());
-  QUARRY_TRY_ASSIGN(AppendedExtent extent, AppendValue(value));
-  extent.locator.value_sample = SampleValue(value);
-  return extent;
+  return AppendContent(value.subspan(options_.prefix_size_bytes));
 }
 
 Status ExtentWriter::OpenCipher() {
@@ -57,64 +60,68 @@ Status ExtentWriter::OpenCipher() {
   return Status::Ok();
 }
 
-Result<AppendedExtent> ExtentWriter::AppendValue(std::span<const uint8_t> value) {
-  header_.value_size_bytes = value.size();
-  header_.part_count = PartCount(value.size(), options_.part_size_bytes);
+Result<AppendedExtent> ExtentWriter::AppendContent(std::span<const uint8_t> content) {
+  header_.content_size_bytes = content.size();
+  header_.part_count = PartCount(content.size(), options_.part_size_bytes);
   front_bytes_ = HeaderAndIndexSizeBytes(header_);
-  extent_max_bytes_ = ExtentSizeMaxBytes(value.size(), options_.part_size_bytes, header_.encrypted);
-  if ((options_.codec != Codec::kNone || header_.encrypted) && !value.empty()) return AppendCompressed(value);
-  return extent_max_bytes_ <= staged_max_bytes_ ? StageRaw(value) : StreamRaw(value);
+  extent_max_bytes_ = ExtentSizeMaxBytes(content.size(), options_.part_size_bytes, header_.encrypted);
+  if ((options_.codec != Codec::kNone || header_.encrypted) && !content.empty()) return AppendCompressed(content);
+  return extent_max_bytes_ <= staged_max_bytes_ ? StageRaw(content) : StreamRaw(content);
 }
 
-std::span<const uint8_t> ExtentWriter::PartOf(std::span<const uint8_t> value, uint32_t part) const {
-  return value.subspan(static_cast<size_t>(part) * options_.part_size_bytes, PartSizeOf(header_, part));
+std::span<const uint8_t> ExtentWriter::PartOf(std::span<const uint8_t> content, uint32_t part) const {
+  return content.subspan(static_cast<size_t>(part) * options_.part_size_bytes, PartSizeOf(header_, part));
 }
 
-void ExtentWriter::NotePart(std::span<const uint8_t> stored, bool raw) {
+void ExtentWriter::NotePart(std::span<const uint8_t> part, std::span<const uint8_t> stored, bool raw) {
   PartEntry entry;
   entry.checksum = Checksum64(stored);
   entry.stored_size_bytes = static_cast<uint32_t>(stored.size());
   entry.raw = raw;
   parts_.push_back(entry);
+  checksum_.AddPart(raw && !header_.encrypted ? entry.checksum : Checksum64(part));
 }
 
-AppendedExtent ExtentWriter::Encode(SegmentNumber segment, uint64_t offset_bytes, uint64_t reserved_bytes,
-                                    std::span<uint8_t> front) {
-  header_.segment = segment;
+AppendedExtent ExtentWriter::Encode(const Segment& segment, uint64_t offset_bytes, std::span<uint8_t> front) {
+  header_.segment = segment.number();
   header_.offset_bytes = offset_bytes;
-  header_.reserved_size_bytes = reserved_bytes;
   header_.stored_total_bytes = 0;
   for (const PartEntry& part : parts_) header_.stored_total_bytes += part.stored_size_bytes;
-  const uint32_t checksum = EncodeExtentIndex(header_, parts_, cipher_parameters_, front);
-  return {LocatorOf(header_, checksum), 0};
+  EncodeExtentIndex(header_, parts_, cipher_parameters_, segment.salt_of_this_life(), front);
+  AppendedExtent extent;
+  extent.locator = LocatorOf(header_);
+  extent.locator.prefix_tag = prefix_tag_;
+  extent.locator.value_checksum = checksum_.value();
+  return extent;
 }
 
-Result<AppendedExtent> ExtentWriter::StageRaw(std::span<const uint8_t> value) {
+Result<AppendedExtent> ExtentWriter::StageRaw(std::span<const uint8_t> content) {
   QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(extent_max_bytes_, canceller_));
   uint8_t* at = range.memory + front_bytes_;
   for (uint32_t part = 0; part < header_.part_count; ++part) {
-    const std::span<const uint8_t> bytes = PartOf(value, part);
+    const std::span<const uint8_t> bytes = PartOf(content, part);
     std::memcpy(at, bytes.data(), bytes.size());
-    NotePart({at, bytes.size()}, true);
+    NotePart(bytes, {at, bytes.size()}, true);
     at += bytes.size();
   }
-  AppendedExtent extent = Encode(range.run->file->segment->number(), range.offset_bytes, 0,
-                                 {range.memory, static_cast<size_t>(front_bytes_)});
+  AppendedExtent extent =
+      Encode(*range.run->file->segment, range.offset_bytes, {range.memory, static_cast<size_t>(front_bytes_)});
   extent.flush_ticket = range.ticket;
   lane_->FinishStaged(range);
   return extent;
 }
 
-Result<AppendedExtent> ExtentWriter::StreamRaw(std::span<const uint8_t> value) {
+Result<AppendedExtent> ExtentWriter::StreamRaw(std::span<const uint8_t> content) {
   // The checksums first, in a pass of their own: header and index then go out with the first batch.
-  for (uint32_t part = 0; part < header_.part_count; ++part) NotePart(PartOf(value, part), true);
+  for (uint32_t part = 0; part < header_.part_count; ++part)
+    NotePart(PartOf(content, part), PartOf(content, part), true);
   ExtentStream stream(context_, batch_bytes_, 0, 0, 0, KeepRecent(extent_max_bytes_));
   QUARRY_TRY(stream.Open(write_buffers(), canceller_));
   std::vector<uint8_t> front(static_cast<size_t>(front_bytes_));
   QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(extent_max_bytes_, canceller_));
-  AppendedExtent extent = Encode(range.file->segment->number(), range.offset_bytes, range.size_bytes, front);
+  AppendedExtent extent = Encode(*range.file->segment, range.offset_bytes, front);
   Status written = stream.Append(range, front);
-  if (written.ok()) written = stream.Append(range, value);
+  if (written.ok()) written = stream.Append(range, content);
   if (written.ok()) written = stream.Finish(range);
   return FinishPrivate(range, std::move(extent), written);
 }
@@ -145,27 +152,27 @@ Status ExtentWriter::StorePart(std::span<const uint8_t> part, ExtentStream* stre
     QUARRY_TRY(SealPart(cipher_.get(), number, {plain_.data(), stored_size}, room.first(stored_size)));
     context_->counters.Add(Counter::kPartsEncrypted);
   }
-  NotePart(room.first(stored_size), made.raw);
+  NotePart(part, room.first(stored_size), made.raw);
   stream->Advance(stored_size);
   return Status::Ok();
 }
 
-Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> value) {
+Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> content) {
   // Parts are gathered behind a place for header and index. Mostly they fit in one batch and the extent takes exactly
   // what it needs; only then is anything reserved.
   const bool front_fits = front_bytes_ <= batch_bytes_ / 2;
   const bool all_fits = RoundUpToBlock(extent_max_bytes_) <= batch_bytes_;
   ExtentStream stream(context_, all_fits ? RoundUpToBlock(extent_max_bytes_) : batch_bytes_,
                       all_fits ? 0
-                               : RoundUpToBlock(std::min<uint64_t>(options_.part_size_bytes, value.size()) +
+                               : RoundUpToBlock(std::min<uint64_t>(options_.part_size_bytes, content.size()) +
                                                 PartOverheadBytes(header_.encrypted)),
                       front_fits ? 0 : RoundDownToBlock(front_bytes_), front_bytes_, false);
   QUARRY_TRY(stream.Open(write_buffers(), canceller_));
-  if (!front_fits) return StreamCompressed(value, &stream);
+  if (!front_fits) return StreamCompressed(content, &stream);
   while (parts_.size() < header_.part_count && !stream.full()) {
-    QUARRY_TRY(StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), &stream));
+    QUARRY_TRY(StorePart(PartOf(content, static_cast<uint32_t>(parts_.size())), &stream));
   }
-  if (parts_.size() < header_.part_count) return StreamCompressed(value, &stream);
+  if (parts_.size() < header_.part_count) return StreamCompressed(content, &stream);
   if (stream.position_bytes() <= staged_max_bytes_) return StageGathered(stream.gathered());
   return WriteGathered(&stream);
 }
@@ -173,8 +180,8 @@ Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> v
 Result<AppendedExtent> ExtentWriter::StageGathered(std::span<const uint8_t> gathered) {
   QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(gathered.size(), canceller_));
   std::memcpy(range.memory + front_bytes_, gathered.data() + front_bytes_, gathered.size() - front_bytes_);
-  AppendedExtent extent = Encode(range.run->file->segment->number(), range.offset_bytes, 0,
-                                 {range.memory, static_cast<size_t>(front_bytes_)});
+  AppendedExtent extent =
+      Encode(*range.run->file->segment, range.offset_bytes, {range.memory, static_cast<size_t>(front_bytes_)});
   extent.flush_ticket = range.ticket;
   lane_->FinishStaged(range);
   return extent;
@@ -183,13 +190,13 @@ Result<AppendedExtent> ExtentWriter::StageGathered(std::span<const uint8_t> gath
 Result<AppendedExtent> ExtentWriter::WriteGathered(ExtentStream* stream) {
   const uint64_t size = stream->position_bytes();
   QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(size, canceller_));
-  AppendedExtent extent = Encode(range.file->segment->number(), range.offset_bytes, range.size_bytes,
-                                 stream->gathered().first(static_cast<size_t>(front_bytes_)));
+  AppendedExtent extent =
+      Encode(*range.file->segment, range.offset_bytes, stream->gathered().first(static_cast<size_t>(front_bytes_)));
   stream->IncludeFront();
   return FinishPrivate(range, std::move(extent), stream->Finish(range));
 }
 
-Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> value, ExtentStream* stream) {
+Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> content, ExtentStream* stream) {
   // Nobody knows yet how small the rest gets: the range is for the worst case.
   uint64_t size_max = stream->position_bytes();
   for (uint32_t part = static_cast<uint32_t>(parts_.size()); part < header_.part_count; ++part) {
@@ -198,7 +205,7 @@ Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> v
   QUARRY_TRY_ASSIGN(PrivateRange range, lane_->ReservePrivate(size_max, canceller_));
   Status written = stream->WriteFull(range);
   while (written.ok() && parts_.size() < header_.part_count) {
-    written = StorePart(PartOf(value, static_cast<uint32_t>(parts_.size())), stream);
+    written = StorePart(PartOf(content, static_cast<uint32_t>(parts_.size())), stream);
     if (written.ok()) written = stream->WriteFull(range);
   }
   AppendedExtent extent;
@@ -207,7 +214,7 @@ Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> v
     written = stream->Finish(range);
     lane_->ShrinkPrivate(&range, size);
     std::vector<uint8_t> front(static_cast<size_t>(front_bytes_));
-    extent = Encode(range.file->segment->number(), range.offset_bytes, range.size_bytes, front);
+    extent = Encode(*range.file->segment, range.offset_bytes, front);
     if (written.ok()) written = stream->WriteFront(range, front);
   }
   return FinishPrivate(range, std::move(extent), written);

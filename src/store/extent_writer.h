@@ -1,4 +1,4 @@
-// ExtentWriter: turns one value into one extent of a lane.
+// ExtentWriter: turns one value, but for the prefix that its head holds, into one extent of a lane.
 //
 // Two ways (docs/architecture.md, 'Append'): staged into the lane's open chunk, or private, a write batch at a time.
 // A value that is to be encrypted goes the way of those that are compressed: its parts are made in a buffer.
@@ -15,6 +15,7 @@
 
 #include "codec/codec.h"
 #include "format/extent.h"
+#include "format/value_checksum.h"
 #include "quarry/cipher.h"
 #include "quarry/options.h"
 #include "store/extent_stream.h"
@@ -35,28 +36,28 @@ class ExtentWriter {
   ExtentWriter(StoreContext* context, Lane* lane, StoreId store, const AppendOptions& options,
                const Canceller* canceller);
 
+  /// All of the value: options.prefix_size_bytes of it are not written.
   [[nodiscard]] Result<AppendedExtent> Append(std::span<const uint8_t> value);
 
  private:
-  /// Leaves the value sample of the locator to Append().
   /// Draws key version and salt when the value is to be encrypted.
   [[nodiscard]] Status OpenCipher();
-  [[nodiscard]] Result<AppendedExtent> AppendValue(std::span<const uint8_t> value);
-  [[nodiscard]] Result<AppendedExtent> StageRaw(std::span<const uint8_t> value);
-  [[nodiscard]] Result<AppendedExtent> StreamRaw(std::span<const uint8_t> value);
-  [[nodiscard]] Result<AppendedExtent> AppendCompressed(std::span<const uint8_t> value);
+  [[nodiscard]] Result<AppendedExtent> AppendContent(std::span<const uint8_t> content);
+  [[nodiscard]] Result<AppendedExtent> StageRaw(std::span<const uint8_t> content);
+  [[nodiscard]] Result<AppendedExtent> StreamRaw(std::span<const uint8_t> content);
+  [[nodiscard]] Result<AppendedExtent> AppendCompressed(std::span<const uint8_t> content);
   [[nodiscard]] Result<AppendedExtent> StageGathered(std::span<const uint8_t> gathered);
   [[nodiscard]] Result<AppendedExtent> WriteGathered(ExtentStream* stream);
-  [[nodiscard]] Result<AppendedExtent> StreamCompressed(std::span<const uint8_t> value, ExtentStream* stream);
+  [[nodiscard]] Result<AppendedExtent> StreamCompressed(std::span<const uint8_t> content, ExtentStream* stream);
 
-  [[nodiscard]] std::span<const uint8_t> PartOf(std::span<const uint8_t> value, uint32_t part) const;
+  [[nodiscard]] std::span<const uint8_t> PartOf(std::span<const uint8_t> content, uint32_t part) const;
   /// Compresses the next part into the stream, or stores it raw there when that does not pay; encrypts it, if asked to.
   [[nodiscard]] Status StorePart(std::span<const uint8_t> part, ExtentStream* stream);
   [[nodiscard]] CompressedPart MakePart(std::span<const uint8_t> part, std::span<uint8_t> out);
-  void NotePart(std::span<const uint8_t> stored, bool raw);
+  /// `part` is stored as `stored`.
+  void NotePart(std::span<const uint8_t> part, std::span<const uint8_t> stored, bool raw);
   /// Encodes header and index to `front`. The extent's locator is in the result.
-  [[nodiscard]] AppendedExtent Encode(SegmentNumber segment, uint64_t offset_bytes, uint64_t reserved_bytes,
-                                      std::span<uint8_t> front);
+  [[nodiscard]] AppendedExtent Encode(const Segment& segment, uint64_t offset_bytes, std::span<uint8_t> front);
   [[nodiscard]] Result<AppendedExtent> FinishPrivate(const PrivateRange& range, AppendedExtent extent,
                                                      const Status& written);
   [[nodiscard]] BufferPool* write_buffers() const {
@@ -74,6 +75,8 @@ class ExtentWriter {
   const uint64_t staged_max_bytes_;  ///< a larger extent is private
 
   ExtentHeader header_;
+  uint32_t prefix_tag_ = 0;
+  ValueChecksum checksum_{0, 0};  ///< of the value, so far
   CipherParameters cipher_parameters_;
   std::unique_ptr<Cipher> cipher_;  ///< nullptr: plain
   PooledBuffer plain_;              ///< one part before it is encrypted

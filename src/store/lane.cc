@@ -7,13 +7,7 @@
 #include "format/extent.h"
 
 namespace quarry {
-namespace {
-
-uint64_t RoundUpToExtent(uint64_t bytes) {
-  return (bytes + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes * kExtentAlignmentBytes;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool Lane::RoomInChunk(uint64_t size_bytes) const {
   if (chunk_ == nullptr) return false;
@@ -97,7 +91,7 @@ Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes, const Canceller* ca
     // The chunk was used before: what stands between this extent and the next must not carry old bytes to the disk.
     std::memset(range.memory + size_bytes, 0, static_cast<size_t>(size - size_bytes));
     // Nothing can go wrong any more but the write of the whole run, so it counts now.
-    CountAppended(active_.get(), range.offset_bytes, size_bytes);
+    CountAppended(active_.get(), range.offset_bytes, size);
   }
   if (opened) supply.Opened(weak_from_this());
   return range;

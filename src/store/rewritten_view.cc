@@ -14,7 +14,7 @@ constexpr uint64_t kWindowBytes = 1ULL << 20;
 RewrittenView::RewrittenView(ReadableFile* file, uint64_t file_size_bytes, std::vector<uint8_t> header, SegmentMap map)
     : file_(file), header_(std::move(header)), map_(std::move(map)), window_(file, file_size_bytes, kWindowBytes) {
   const SegmentRun& last = map_.runs().back();
-  size_bytes_ = last.original_bytes + (map_.data_end_bytes() - last.place_bytes);
+  size_bytes_ = last.original_bytes + last.size_bytes;
 }
 
 Result<std::unique_ptr<RewrittenView>> RewrittenView::Open(ReadableFile* file, uint64_t file_size_bytes, StoreId store,
@@ -46,9 +46,9 @@ std::vector<RewrittenView::Piece> RewrittenView::PiecesOf(uint64_t begin_bytes, 
                        [](uint64_t offset, const SegmentRun& run) { return offset < run.original_bytes; });
   for (auto run = static_cast<size_t>(behind - runs.begin()) - (behind == runs.begin() ? 0 : 1);
        run < runs.size() && runs[run].original_bytes < end_bytes; ++run) {
-    const uint64_t place_end = run + 1 < runs.size() ? runs[run + 1].place_bytes : map_.data_end_bytes();
+    if (runs[run].is_reencoded) continue;
     const uint64_t from = std::max(begin_bytes, runs[run].original_bytes);
-    const uint64_t to = std::min(end_bytes, runs[run].original_bytes + (place_end - runs[run].place_bytes));
+    const uint64_t to = std::min(end_bytes, runs[run].original_bytes + runs[run].size_bytes);
     if (from < to) pieces.push_back({from, runs[run].place_bytes + (from - runs[run].original_bytes), to - from});
   }
   return pieces;

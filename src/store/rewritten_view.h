@@ -28,9 +28,12 @@ class RewrittenView final : public ReadableFile {
   [[nodiscard]] Result<uint64_t> SizeBytes() override { return size_bytes_; }
   [[nodiscard]] Result<uint64_t> AllocatedBytes() override { return file_->AllocatedBytes(); }
 
+  /// Of it, for extents that were encoded anew, which the view leaves out: they have another size than they had.
+  [[nodiscard]] const SegmentMap& map() const { return map_; }
   /// Where the file keeps these bytes, whose sectors and holes are the file's; nothing when not all of them together.
   [[nodiscard]] std::optional<uint64_t> PlaceOf(uint64_t offset_bytes, uint64_t size_bytes) const {
-    return map_.Find(offset_bytes, size_bytes);
+    const std::optional<SegmentMap::Found> found = map_.Find(offset_bytes, size_bytes);
+    return found && !found->is_reencoded ? std::optional(found->place_bytes) : std::nullopt;
   }
   /// The file itself. Valid until the next read.
   [[nodiscard]] Result<std::span<const uint8_t>> ReadFile(uint64_t place_bytes, uint64_t size_bytes) {

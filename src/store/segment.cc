@@ -27,12 +27,20 @@ Result<ReadableFile*> Segment::FileForRead(SegmentLocator* locator) {
   return file_.get();
 }
 
-Result<uint64_t> Segment::PlaceOf(SegmentLocator* locator, uint64_t offset_bytes, uint64_t size_bytes) {
+Result<SegmentMap::Found> Segment::PlaceOf(SegmentLocator* locator, uint64_t offset_bytes, uint64_t size_bytes) {
   QUARRY_TRY_ASSIGN(const std::shared_ptr<const SegmentMap> map, Map(locator));
-  if (map == nullptr) return offset_bytes;
-  if (const std::optional<uint64_t> place = map->Find(offset_bytes, size_bytes)) return *place;
+  if (map == nullptr) return SegmentMap::Found{offset_bytes, size_bytes, false};
+  if (const std::optional<SegmentMap::Found> place = map->Find(offset_bytes, size_bytes)) return *place;
   return Status::Corruption(store_.value, number_.value, offset_bytes,
                             "the extent is not in its segment, which was rewritten without it: no row needed it then");
+}
+
+Result<SegmentSalt> Segment::Salt(SegmentLocator* locator) {
+  if (KnowsLayout()) return salt_;
+  QUARRY_TRY_ASSIGN(ReadableFile* const file, FileForRead(locator));
+  MutexLock lock(open_mutex_);
+  QUARRY_TRY(LearnLayout(file));
+  return salt_;
 }
 
 Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) {
@@ -52,13 +60,15 @@ Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) 
 
 Status Segment::LearnLayout(ReadableFile* file) {
   if (layout_.load(std::memory_order_relaxed) != Layout::kUnknown) return Status::Ok();
-  QUARRY_TRY_ASSIGN(header_, ReadSegmentLayout(file, store_, number_));
+  QUARRY_TRY_ASSIGN(header_, ReadSegmentHeader(file, store_, number_));
+  salt_ = header_.salt;
   layout_.store(header_.is_rewritten() ? Layout::kMapped : Layout::kOwnOffsets, std::memory_order_release);
   return Status::Ok();
 }
 
-void Segment::set_of_this_life() {
+void Segment::set_of_this_life(const SegmentSalt& salt) {
   is_of_this_life_ = true;
+  salt_ = salt;
   layout_.store(Layout::kOwnOffsets, std::memory_order_release);
 }
 

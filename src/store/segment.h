@@ -68,13 +68,21 @@ class Segment {
 
   /// Where [offset, offset + size) of the segment stands in the file of FileForRead. Errors: those of opening it;
   /// kCorruption: nowhere, because it was not needed when the segment was rewritten, or the map is damaged.
-  [[nodiscard]] Result<uint64_t> PlaceOf(SegmentLocator* locator, uint64_t offset_bytes, uint64_t size_bytes)
+  [[nodiscard]] Result<SegmentMap::Found> PlaceOf(SegmentLocator* locator, uint64_t offset_bytes, uint64_t size_bytes)
       QUARRY_EXCLUDES(open_mutex_);
+  /// What the headers of its extents are told by. Read from the segment's header at the first need. Errors: those of
+  /// opening the file; kCorruption: the header is damaged.
+  [[nodiscard]] Result<SegmentSalt> Salt(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
   /// The map of a rewritten segment, read at the first need and when the cache let go of it; null: never rewritten.
   [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> Map(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
   /// Made in this life of the process: not rewritten, and perhaps still of interest to its lane.
   [[nodiscard]] bool is_of_this_life() const { return is_of_this_life_; }
-  void set_of_this_life();
+  void set_of_this_life(const SegmentSalt& salt);
+  /// The same as Salt, of a segment made in this life of the process.
+  [[nodiscard]] const SegmentSalt& salt_of_this_life() const { return salt_; }
+  /// A hint for readers: an extent in it was found encrypted, so others may be.
+  [[nodiscard]] bool holds_encrypted() const { return holds_encrypted_.load(std::memory_order_relaxed); }
+  void NoteEncrypted() { holds_encrypted_.store(true, std::memory_order_relaxed); }
   /// One rewriting at a time. False: somebody else is at it.
   [[nodiscard]] bool ClaimRewriting() { return !is_being_rewritten_.exchange(true, std::memory_order_acquire); }
   void EndRewriting() { is_being_rewritten_.store(false, std::memory_order_release); }
@@ -134,8 +142,11 @@ class Segment {
   /// As far as it is known where the extents stand.
   enum class Layout : uint8_t { kUnknown, kOwnOffsets, kMapped };
   [[nodiscard]] Status LearnLayout(ReadableFile* file) QUARRY_REQUIRES(open_mutex_);
+  [[nodiscard]] bool KnowsLayout() const { return layout_.load(std::memory_order_acquire) != Layout::kUnknown; }
 
   bool is_of_this_life_ = false;  ///< set before anybody else knows the segment
+  std::atomic<bool> holds_encrypted_{false};
+  SegmentSalt salt_{};  ///< written before the layout is known, and never again
   PublishedAtomic<Layout> layout_{Layout::kUnknown};
 
   Mutex open_mutex_;

@@ -11,15 +11,6 @@ Result<SegmentHeader> ReadSegmentHeader(ReadableFile* file, StoreId store, Segme
   return DecodeSegmentHeader(block, store, segment);
 }
 
-Result<SegmentHeader> ReadSegmentLayout(ReadableFile* file, StoreId store, SegmentNumber segment) {
-  Result<SegmentHeader> header = ReadSegmentHeader(file, store, segment);
-  if (header.status().code() != StatusCode::kCorruption) return header;
-  SegmentHeader plain;
-  plain.store = store;
-  plain.segment = segment;
-  return plain;
-}
-
 Result<std::shared_ptr<const SegmentMap>> ReadSegmentMap(ReadableFile* file, const SegmentHeader& header) {
   QUARRY_TRY_ASSIGN(const uint64_t file_size, file->SizeBytes());
   if (header.data_end_bytes > file_size || DataBeginBytes(header.run_count) > file_size) {

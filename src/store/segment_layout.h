@@ -14,13 +14,9 @@
 
 namespace quarry {
 
-/// The header of `segment`. Errors: kIoError, kCorruption, kNotSupported (a newer version).
+/// The header of `segment`, without which no extent of it can be read: it has the salt. Errors: kIoError, kCorruption,
+/// kNotSupported (a newer version).
 [[nodiscard]] Result<SegmentHeader> ReadSegmentHeader(ReadableFile* file, StoreId store, SegmentNumber segment);
-
-/// The same for a reader of extents: a header that does not verify is taken for that of a segment that was never
-/// rewritten: extents that do not stand where they say fail by their own checksums, those that do need no header to be
-/// read. Errors: kIoError; kNotSupported (a newer version, whose layout nobody here knows).
-[[nodiscard]] Result<SegmentHeader> ReadSegmentLayout(ReadableFile* file, StoreId store, SegmentNumber segment);
 
 /// The map behind the header of a rewritten segment. Errors: kIoError, kCorruption.
 [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> ReadSegmentMap(ReadableFile* file, const SegmentHeader& header);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/checksum.h"
 #include "codec/codec.h"
 #include "format/part_cipher.h"
 #include "store/layout.h"
@@ -29,12 +30,12 @@ class SlotOwner final : public ValueBuffer::Owner {
 
 }  // namespace
 
-SegmentReader::SegmentReader(StoreContext* context, SegmentLocator* files, Segment* segment, const Locator& locator,
+SegmentReader::SegmentReader(StoreContext* context, SegmentLocator* files, Segment* segment, const Head& head,
                              const ReadOptions& options)
     : context_(context),
       files_(files),
       segment_(segment),
-      locator_(locator),
+      head_(head),
       batch_bytes_(std::clamp<uint64_t>(options.read_batch_bytes, kBatchMinBytes, kBatchMaxBytes)),
       page_cache_pct_(options.page_cache_pct) {}
 
@@ -42,24 +43,40 @@ Status SegmentReader::Corruption(const std::string& what) const {
   return Status::Corruption(locator_.store.value, locator_.segment.value, locator_.offset_bytes, what);
 }
 
-Status SegmentReader::CheckLocator() const {
-  // The locator's own checksum verified, yet nothing here may overflow or allocate on its word alone.
+Status SegmentReader::Prepare() {
+  if (place_) return Status::Ok();
+  // The locator's own tag verified, yet nothing here may overflow or allocate on its word alone.
   if (locator_.offset_bytes < kSegmentHeaderSizeBytes || locator_.offset_bytes % kExtentAlignmentBytes != 0 ||
       locator_.offset_bytes > INT64_MAX / 2 || locator_.value_size_bytes > kValueSizeMaxBytes ||
-      locator_.extent_size_bytes < HeaderAndIndexSizeBytes(0, locator_.encrypted) ||
-      locator_.extent_size_bytes >
-          ExtentSizeMaxBytes(locator_.value_size_bytes, kPartSizeMinBytes, locator_.encrypted)) {
+      locator_.prefix_size_bytes > locator_.value_size_bytes || !IsExtentSizePossible(locator_)) {
     return Corruption("the locator points at no possible extent");
   }
+  QUARRY_TRY_ASSIGN(salt_, segment_->Salt(files_));
+  QUARRY_TRY_ASSIGN(place_, segment_->PlaceOf(files_, locator_.offset_bytes, locator_.extent_size_bytes));
   return Status::Ok();
 }
 
+Status SegmentReader::BeginWhole() {
+  is_whole_ = true;
+  QUARRY_TRY(Prepare());
+  QUARRY_TRY_ASSIGN(const uint64_t prefix_checksum, CheckPrefix(head_));
+  checksum_.emplace(locator_.value_size_bytes, prefix_checksum);
+  return Status::Ok();
+}
+
+Status SegmentReader::EndWhole() {
+  if (checksum_->value() == locator_.value_checksum) return Status::Ok();
+  return Corruption("the value is not the one that its head was written for (checksum mismatch)");
+}
+
 bool SegmentReader::LooksRaw(uint64_t* front_bytes) const {
-  if (locator_.encrypted) return false;
-  if (locator_.extent_size_bytes < locator_.value_size_bytes + HeaderAndIndexSizeBytes(1, false)) return false;
-  *front_bytes = locator_.extent_size_bytes - locator_.value_size_bytes;
-  return *front_bytes <= kSmallFrontBytes &&
-         (*front_bytes - HeaderAndIndexSizeBytes(0, false)) % kIndexEntrySizeBytes == 0;
+  if (place_->is_reencoded || segment_->holds_encrypted()) return false;
+  const uint64_t raw_size = HeaderAndIndexSizeBytes(1, false) + locator_.content_size_bytes();
+  if (locator_.content_size_bytes() == 0 || locator_.extent_size_bytes < raw_size) return false;
+  // The index has whole entries; what is left fills the end up to a multiple of 8.
+  const uint64_t padding = (locator_.extent_size_bytes - raw_size) % kIndexEntrySizeBytes;
+  *front_bytes = locator_.extent_size_bytes - padding - locator_.content_size_bytes();
+  return padding < kExtentAlignmentBytes && *front_bytes <= kSmallFrontBytes;
 }
 
 Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
@@ -74,7 +91,7 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
   std::array<ReadRequest, 2> placed;
   assert(requests.size() <= placed.size());
   for (size_t i = 0; i < requests.size(); ++i) {
-    placed[i] = {requests[i].offset_bytes - locator_.offset_bytes + *place_bytes_, requests[i].out};
+    placed[i] = {requests[i].offset_bytes - locator_.offset_bytes + place_->place_bytes, requests[i].out};
   }
   context_->counters.Add(Counter::kReadSubmissions);
   context_->counters.Add(Counter::kFileBytesRead, size);
@@ -86,11 +103,7 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
 
 Result<ReadableFile*> SegmentReader::OpenFile() {
   missed_recent_ = true;
-  QUARRY_TRY_ASSIGN(ReadableFile* const file, segment_->FileForRead(files_));
-  if (!place_bytes_) {
-    QUARRY_TRY_ASSIGN(place_bytes_, segment_->PlaceOf(files_, locator_.offset_bytes, locator_.extent_size_bytes));
-  }
-  return file;
+  return segment_->FileForRead(files_);
 }
 
 Status SegmentReader::Explain(ReadableFile* file, uint64_t end_bytes, Status failure) const {
@@ -177,56 +190,93 @@ Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<co
 
 Result<ValueBuffer> SegmentReader::ReadWholeInPlace() {
   is_whole_ = true;
-  QUARRY_TRY(CheckLocator());
-  const uint64_t size = locator_.extent_size_bytes;
+  QUARRY_TRY(Prepare());
   uint64_t front_bytes = 0;
-  // In a read batch, too; and a byte is left behind the value, wherever the extent begins in a block.
-  const bool suits = LooksRaw(&front_bytes) && size <= batch_bytes_ &&
-                     size <= DirectBuffers::kSlotBytes - kBlockSizeBytes - 1 && page_cache_pct_ < 100;
+  if (!LooksRaw(&front_bytes)) return ValueBuffer();
+  const uint64_t size = front_bytes + locator_.content_size_bytes();
+  const uint64_t begin = RoundDownToBlock(place_->place_bytes);
+  const uint64_t end = place_->place_bytes + size;
+  // The prefix goes right before the content, over header and index: room for it in front where these are shorter.
+  const uint64_t before_content = place_->place_bytes - begin + front_bytes;
+  const uint64_t room =
+      RoundUpToBlock(locator_.prefix_size_bytes - std::min<uint64_t>(before_content, locator_.prefix_size_bytes));
+  // In a read batch, too; and a byte is left behind the value.
+  const bool suits = size <= batch_bytes_ && room + (end - begin) < DirectBuffers::kSlotBytes && page_cache_pct_ < 100;
   if (!suits || segment_->chunks()->Holds(locator_.offset_bytes, size)) return ValueBuffer();
   QUARRY_TRY_ASSIGN(ReadableFile* const file, OpenFile());
-  way_ = ChooseWay(file, *place_bytes_, size);
+  way_ = ChooseWay(file, place_->place_bytes, size);
   if (*way_ != Way::kAround) return ValueBuffer();
   std::optional<DirectBuffers::Slot> slot = context_->direct_buffers.TakeToKeep();
   if (!slot) return ValueBuffer();
   auto owner = std::make_unique<SlotOwner>(std::move(*slot));
-  const uint64_t begin = RoundDownToBlock(*place_bytes_);
-  const uint64_t end = *place_bytes_ + size;
-  const std::span<uint8_t> blocks = owner->bytes().first(static_cast<size_t>(RoundUpToBlock(end - begin)));
-  const Result<bool> was_read = ReadBlocks(file, begin, end, blocks);
+  const std::span<uint8_t> memory = owner->bytes().subspan(static_cast<size_t>(room));
+  const Result<bool> was_read =
+      ReadBlocks(file, begin, end, memory.first(static_cast<size_t>(RoundUpToBlock(end - begin))));
   if (was_read.ok() && !*was_read) return ValueBuffer();
   way_.reset();
   context_->counters.Add(Counter::kReadSubmissions);
   context_->counters.Add(Counter::kDirectReadSubmissions);
   context_->counters.Add(Counter::kFileBytesRead, size);
   if (!was_read.ok()) return Explain(file, end, was_read.status());
-  const std::span<uint8_t> extent =
-      owner->bytes().subspan(static_cast<size_t>(*place_bytes_ - begin), static_cast<size_t>(size));
-  const std::span<const uint8_t> front = extent.first(static_cast<size_t>(front_bytes));
+  const std::span<const uint8_t> front =
+      memory.subspan(static_cast<size_t>(place_->place_bytes - begin), static_cast<size_t>(front_bytes));
   QUARRY_TRY_ASSIGN(const bool is_raw, DecodeRawFront(front));
   if (!is_raw) return ValueBuffer();
-  const std::span<const uint8_t> value = extent.subspan(static_cast<size_t>(front_bytes));
+  QUARRY_TRY(BeginWhole());
+  uint8_t* const content = memory.data() + before_content;
+  const auto content_size = static_cast<size_t>(locator_.content_size_bytes());
   uint32_t verified = 0;
-  QUARRY_TRY(VerifyRaw(value, value.size(), &verified));
-  *(extent.data() + extent.size()) = 0;  // for who looks behind a string for its end
-  return ValueBuffer(std::move(owner), value);
+  QUARRY_TRY(VerifyRaw({content, content_size}, content_size, &verified));
+  QUARRY_TRY(EndWhole());
+  std::copy(head_.prefix.begin(), head_.prefix.end(), content - head_.prefix.size());
+  content[content_size] = 0;  // for who looks behind a string for its end
+  return ValueBuffer(std::move(owner), {content - head_.prefix.size(), static_cast<size_t>(locator_.value_size_bytes)});
 }
 
 Status SegmentReader::ReadWhole(std::span<uint8_t> out) {
-  is_whole_ = true;
-  QUARRY_TRY(CheckLocator());
-  Status status;
+  QUARRY_TRY(BeginWhole());
+  std::copy(head_.prefix.begin(), head_.prefix.end(), out.begin());
+  const std::span<uint8_t> content = out.subspan(head_.prefix.size());
   bool done = false;
-  if (uint64_t front_bytes = 0; LooksRaw(&front_bytes)) status = ReadRawWhole(front_bytes, out, &done);
-  if (status.ok() && !done) status = ReadRange(0, out);
-  return status;
+  if (uint64_t front_bytes = 0; LooksRaw(&front_bytes)) QUARRY_TRY(ReadRawWhole(front_bytes, content, &done));
+  if (!done) QUARRY_TRY(ReadContent(0, content, true));
+  return EndWhole();
+}
+
+Status SegmentReader::ReadRange(uint64_t offset_bytes, std::span<uint8_t> out) {
+  const uint64_t prefix_size = locator_.prefix_size_bytes;
+  if (offset_bytes < prefix_size) {
+    QUARRY_TRY(CheckPrefix(head_).status());
+    const std::span<const uint8_t> known = head_.prefix.subspan(static_cast<size_t>(offset_bytes));
+    const size_t size = std::min(known.size(), out.size());
+    std::copy_n(known.begin(), size, out.begin());
+    out = out.subspan(size);
+    offset_bytes += size;
+  }
+  if (out.empty()) return Status::Ok();
+  QUARRY_TRY(Prepare());
+  return ReadContent(offset_bytes - prefix_size, out, out.size() == locator_.content_size_bytes());
+}
+
+Status SegmentReader::Verify(const Canceller* canceller) {
+  QUARRY_TRY(BeginWhole());
+  QUARRY_TRY(ReadIndex(std::min(place_->size_bytes, batch_bytes_)));
+  PooledBuffer buffer = context_->read_buffers.Take(
+      static_cast<size_t>(std::min<uint64_t>(index_.header.part_size_bytes, locator_.content_size_bytes())));
+  QUARRY_TRY(ReadParts({0, index_.header.part_count}, [&](uint32_t part, std::span<const uint8_t> stored) {
+    if (canceller != nullptr && canceller->IsCancelled()) return Status::Cancelled("the rest of a value");
+    return DeliverPart(part, stored, static_cast<uint64_t>(part) * index_.header.part_size_bytes,
+                       {buffer.data(), PartSizeOf(index_.header, part)});
+  }));
+  return EndWhole();
 }
 
 Result<bool> SegmentReader::DecodeRawFront(std::span<const uint8_t> front) {
-  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_));
-  if (HeaderAndIndexSizeBytes(header) != front.size()) return false;
-  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex(front, locator_));
-  return true;
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_, salt_));
+  if (header.encrypted) segment_->NoteEncrypted();
+  if (header.encrypted || HeaderAndIndexSizeBytes(header) != front.size()) return false;
+  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex(front, locator_, salt_));
+  return header.stored_total_bytes == header.content_size_bytes;
 }
 
 Status SegmentReader::ReadRawWhole(uint64_t front_bytes, std::span<uint8_t> out, bool* was_raw) {
@@ -252,12 +302,13 @@ Status SegmentReader::ReadRawWhole(uint64_t front_bytes, std::span<uint8_t> out,
   return Status::Ok();
 }
 
-Status SegmentReader::VerifyRaw(std::span<const uint8_t> out, uint64_t filled_bytes, uint32_t* verified) const {
+Status SegmentReader::VerifyRaw(std::span<const uint8_t> out, uint64_t filled_bytes, uint32_t* verified) {
   for (; *verified < index_.parts.size(); ++*verified) {
     const uint64_t begin = static_cast<uint64_t>(*verified) * index_.header.part_size_bytes;
     const uint64_t size = index_.parts[*verified].stored_size_bytes;
     if (begin + size > filled_bytes) break;
     QUARRY_TRY(VerifyPart(index_, *verified, out.subspan(static_cast<size_t>(begin), static_cast<size_t>(size))));
+    checksum_->AddPart(index_.parts[*verified].checksum);
   }
   return Status::Ok();
 }
@@ -267,7 +318,8 @@ Status SegmentReader::ReadIndex(uint64_t first_read_bytes) {
   buffer_end_bytes_ = first_read_bytes;
   const ReadRequest first{locator_.offset_bytes, {buffer_.data(), static_cast<size_t>(first_read_bytes)}};
   QUARRY_TRY(Submit({&first, 1}));
-  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(first.out, locator_));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(first.out, locator_, salt_));
+  if (header.encrypted) segment_->NoteEncrypted();
   const uint64_t front_bytes = HeaderAndIndexSizeBytes(header);
   if (front_bytes > first_read_bytes) {
     PooledBuffer longer = context_->read_buffers.Take(static_cast<size_t>(front_bytes));
@@ -278,7 +330,7 @@ Status SegmentReader::ReadIndex(uint64_t first_read_bytes) {
     buffer_ = std::move(longer);
     buffer_end_bytes_ = front_bytes;
   }
-  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex({buffer_.data(), static_cast<size_t>(front_bytes)}, locator_));
+  QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex({buffer_.data(), static_cast<size_t>(front_bytes)}, locator_, salt_));
   return Status::Ok();
 }
 
@@ -317,11 +369,13 @@ Status SegmentReader::DeliverPart(uint32_t part, std::span<const uint8_t> stored
       out.subspan(static_cast<size_t>(from - begin_bytes), static_cast<size_t>(to - from));
   if (index_.parts[part].raw) {
     std::memcpy(target.data(), bytes.data() + (from - part_begin), target.size());
+    if (checksum_) checksum_->AddPart(index_.header.encrypted ? Checksum64(bytes) : index_.parts[part].checksum);
     return Status::Ok();
   }
   bool fits = false;
   if (target.size() == part_size) {
     fits = DecompressPart(index_.header.codec, bytes, target);
+    if (fits && checksum_) checksum_->AddPart(Checksum64(target));
   } else {
     PooledBuffer whole = context_->read_buffers.Take(static_cast<size_t>(part_size));
     fits = DecompressPart(index_.header.codec, bytes, {whole.data(), static_cast<size_t>(part_size)});
@@ -330,14 +384,17 @@ Status SegmentReader::DeliverPart(uint32_t part, std::span<const uint8_t> stored
   return fits ? Status::Ok() : PartCorruption(index_, part, "does not decompress to its size");
 }
 
-Status SegmentReader::ReadRange(uint64_t offset_bytes, std::span<uint8_t> out) {
-  QUARRY_TRY(CheckLocator());
+Status SegmentReader::ReadContent(uint64_t offset_bytes, std::span<uint8_t> out, bool whole) {
   // A range wants the index first; a whole value wants as much behind it as a batch may ask for.
-  const bool whole = offset_bytes == 0 && out.size() == locator_.value_size_bytes;
-  const uint64_t first_read =
-      whole ? std::min(locator_.extent_size_bytes, batch_bytes_) : FirstReadSizeBytes(locator_, kSmallFrontBytes);
-  QUARRY_TRY(ReadIndex(std::max(first_read, std::min<uint64_t>(locator_.extent_size_bytes, kExtentHeaderSizeBytes))));
-  const PartRange range = PartsOfRange(index_.header, offset_bytes, out.size());
+  const uint64_t first_read = whole ? batch_bytes_ : FirstReadSizeBytes(locator_, kSmallFrontBytes);
+  QUARRY_TRY(ReadIndex(std::min(place_->size_bytes, first_read)));
+  return ReadParts(
+      PartsOfRange(index_.header, offset_bytes, out.size()),
+      [&](uint32_t part, std::span<const uint8_t> stored) { return DeliverPart(part, stored, offset_bytes, out); });
+}
+
+template <typename Deliver>
+Status SegmentReader::ReadParts(const PartRange& range, const Deliver& deliver) {
   const uint32_t end = range.first + range.count;
   for (uint32_t part = range.first; part < end; ++part) {
     const PartEntry& entry = index_.parts[part];
@@ -354,9 +411,8 @@ Status SegmentReader::ReadRange(uint64_t offset_bytes, std::span<uint8_t> out) {
       const ReadRequest batch{locator_.offset_bytes + begin_in_extent, {buffer_.data(), static_cast<size_t>(size)}};
       QUARRY_TRY(Submit({&batch, 1}));
     }
-    const std::span<const uint8_t> stored{buffer_.data() + (begin_in_extent - buffer_begin_bytes_),
-                                          entry.stored_size_bytes};
-    QUARRY_TRY(DeliverPart(part, stored, offset_bytes, out));
+    QUARRY_TRY(deliver(part, std::span<const uint8_t>(buffer_.data() + (begin_in_extent - buffer_begin_bytes_),
+                                                      entry.stored_size_bytes)));
   }
   return Status::Ok();
 }

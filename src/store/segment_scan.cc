@@ -5,6 +5,7 @@
 
 #include "base/zeros.h"
 #include "format/segment_header.h"
+#include "store/segment_layout.h"
 
 namespace quarry {
 namespace {
@@ -19,56 +20,60 @@ size_t NextCandidate(std::span<const uint8_t> in_block) {
 }
 
 /// The sound extent at `place_bytes` of the file, whose own offset is `offset_bytes`; nothing when there is none.
-Result<std::optional<ExtentHeader>> ExtentAt(SegmentWindow* window, StoreId store, SegmentNumber segment,
-                                             uint64_t place_bytes, uint64_t offset_bytes) {
+Result<std::optional<ExtentHeader>> ExtentAt(SegmentWindow* window, const SegmentOrigin& origin, uint64_t place_bytes,
+                                             uint64_t offset_bytes) {
   QUARRY_TRY_ASSIGN(const std::span<const uint8_t> start, window->At(place_bytes, kExtentHeaderSizeBytes));
   if (!StartsLikeExtent(start)) return std::optional<ExtentHeader>();
-  const auto index = ReadExtentIndex(window, store, segment, place_bytes, offset_bytes);
+  const auto index = ReadExtentIndex(window, origin, place_bytes, offset_bytes);
   if (index.ok()) return std::optional<ExtentHeader>(index->header);
   const StatusCode code = index.status().code();
   if (code != StatusCode::kCorruption && code != StatusCode::kNotSupported) return index.status();
   return std::optional<ExtentHeader>();
 }
 
+/// Nothing: the segment's header is damaged, and with it the salt is lost that its extents are told by.
+Result<std::optional<SegmentOrigin>> OriginOf(ReadableFile* file, StoreId store, SegmentNumber segment) {
+  const Result<SegmentHeader> header = ReadSegmentHeader(file, store, segment);
+  if (header.ok()) return std::optional<SegmentOrigin>(header->origin());
+  const StatusCode code = header.status().code();
+  if (code != StatusCode::kCorruption && code != StatusCode::kNotSupported) return header.status();
+  return std::optional<SegmentOrigin>();
+}
+
 }  // namespace
 
-Result<ExtentIndex> ReadExtentIndex(SegmentWindow* window, StoreId store, SegmentNumber segment, uint64_t place_bytes,
+Result<ExtentIndex> ReadExtentIndex(SegmentWindow* window, const SegmentOrigin& origin, uint64_t place_bytes,
                                     uint64_t offset_bytes) {
   QUARRY_TRY_ASSIGN(const std::span<const uint8_t> start, window->At(place_bytes, kExtentHeaderSizeBytes));
-  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(start, store, segment, offset_bytes));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(start, origin, offset_bytes));
   QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front, window->At(place_bytes, HeaderAndIndexSizeBytes(header)));
-  return DecodeExtentIndex(front, store, segment, offset_bytes);
+  return DecodeExtentIndex(front, origin, offset_bytes);
 }
 
 Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber segment, uint64_t from_bytes) {
   QUARRY_TRY_ASSIGN(const uint64_t file_size, file->SizeBytes());
-  SegmentWindow window(file, file_size, kWindowBytes);
+  QUARRY_TRY_ASSIGN(const std::optional<SegmentOrigin> origin, OriginOf(file, store, segment));
   SegmentScan scan;
+  if (!origin) {
+    scan.passed_over = true;
+    return scan;
+  }
+  SegmentWindow window(file, file_size, kWindowBytes);
   uint64_t at = std::max<uint64_t>(from_bytes, kSegmentHeaderSizeBytes);
   while (at < file_size) {
-    QUARRY_TRY_ASSIGN(const std::optional<ExtentHeader> extent, ExtentAt(&window, store, segment, at, at));
+    QUARRY_TRY_ASSIGN(const std::optional<ExtentHeader> extent, ExtentAt(&window, *origin, at, at));
     if (extent) {
       ++scan.extents;
-      scan.bytes += ExtentSizeBytes(*extent);
+      scan.bytes += ExtentSpaceBytes(*extent);
       at = NextExtentOffsetBytes(*extent);
-#ifdef QUARRY_PLANTED_BUG_RECOVERY_CUTS
-      scan.end_bytes = std::min(file_size, at);
-      at = std::max(at, extent->offset_bytes + extent->reserved_size_bytes);
-#endif
       continue;
     }
     QUARRY_TRY_ASSIGN(const std::span<const uint8_t> in_block,
                       window.At(at, (at / kBlockSizeBytes + 1) * kBlockSizeBytes - at));
     const std::span<const uint8_t> rest = in_block.first(NextCandidate(in_block));
     if (rest.empty()) break;  // the file is shorter than it said
-    const uint64_t next = at + rest.size();
-    if (!IsZero(rest)) {
-      scan.passed_over = true;
-#ifdef QUARRY_PLANTED_BUG_RECOVERY_CUTS
-      scan.end_bytes = std::min(next, file_size);
-#endif
-    }
-    at = next;
+    if (!IsZero(rest)) scan.passed_over = true;
+    at += rest.size();
   }
   return scan;
 }
@@ -76,21 +81,22 @@ Result<SegmentScan> ScanSegment(ReadableFile* file, StoreId store, SegmentNumber
 Result<SegmentScan> ScanRewrittenSegment(ReadableFile* file, StoreId store, SegmentNumber segment,
                                          const SegmentMap& map) {
   QUARRY_TRY_ASSIGN(const uint64_t file_size, file->SizeBytes());
+  QUARRY_TRY_ASSIGN(const std::optional<SegmentOrigin> origin, OriginOf(file, store, segment));
   SegmentWindow window(file, file_size, kWindowBytes);
   SegmentScan scan;
-  for (size_t run = 0; run < map.runs().size(); ++run) {
-    const SegmentRun& begin = map.runs()[run];
-    const uint64_t end = run + 1 < map.runs().size() ? map.runs()[run + 1].place_bytes : map.data_end_bytes();
-    for (uint64_t at = begin.place_bytes; at < end;) {
-      const uint64_t offset = begin.original_bytes + (at - begin.place_bytes);
-      QUARRY_TRY_ASSIGN(const std::optional<ExtentHeader> extent, ExtentAt(&window, store, segment, at, offset));
+  scan.passed_over = !origin;
+  for (const SegmentRun& run : map.runs()) {
+    uint64_t done = 0;
+    while (origin && done < run.size_bytes) {
+      QUARRY_TRY_ASSIGN(const std::optional<ExtentHeader> extent,
+                        ExtentAt(&window, *origin, run.place_bytes + done, run.original_bytes + done));
       if (!extent) {
         scan.passed_over = true;
         break;
       }
       ++scan.extents;
-      scan.bytes += ExtentSizeBytes(*extent);
-      at += (ExtentSizeBytes(*extent) + kExtentAlignmentBytes - 1) / kExtentAlignmentBytes * kExtentAlignmentBytes;
+      scan.bytes += ExtentSpaceBytes(*extent);
+      done += ExtentSpaceBytes(*extent);
     }
   }
   return scan;

@@ -1,7 +1,7 @@
 // ScanSegment: counts the extents of a segment that a crash left active.
 //
-// Invariants: nothing is changed, and nothing is decided by what is found: the bytes of a value whose header was never
-// written may look like extents. What the rows' locators say is believed, not the scan. A torn or damaged extent only
+// Invariants: nothing is changed, and nothing is decided by what is found. What the rows' locators say is believed, not
+// the scan. No bytes of a value are taken for an extent: they lack the segment's salt. A torn or damaged extent only
 // hides itself: behind its start every multiple of 8 is looked at again.
 // Thread-safety: a pure function of the file.
 #pragma once
@@ -19,16 +19,13 @@ namespace quarry {
 
 /// Header and index, verified, of the extent that stands at `place_bytes` of the file and whose own offset is
 /// `offset_bytes`. Errors: kCorruption: no sound one; kNotSupported; those of reading.
-[[nodiscard]] Result<ExtentIndex> ReadExtentIndex(SegmentWindow* window, StoreId store, SegmentNumber segment,
+[[nodiscard]] Result<ExtentIndex> ReadExtentIndex(SegmentWindow* window, const SegmentOrigin& origin,
                                                   uint64_t place_bytes, uint64_t offset_bytes);
 
 struct SegmentScan {
   uint64_t extents = 0;
-  uint64_t bytes = 0;                    ///< header + index + parts of them
-  bool passed_over = false;              ///< bytes that are no extent, and not zeros
-#ifdef QUARRY_PLANTED_BUG_RECOVERY_CUTS  // a bug on purpose, never in a normal build
-  uint64_t end_bytes = 0;                ///< behind everything that looks like an extent or is not zero
-#endif
+  uint64_t bytes = 0;        ///< that they take of the segment
+  bool passed_over = false;  ///< bytes that are no extent, and not zeros; or all, for the segment's header is damaged
 };
 
 /// Scans from `from_bytes` (where an extent or a block starts) to the end of the file.

@@ -9,6 +9,7 @@
 #include "format/extent.h"
 #include "format/magic.h"
 #include "store/rewritten_view.h"
+#include "store/segment_scan.h"
 #include "store/segment_window.h"
 
 namespace quarry {
@@ -41,13 +42,14 @@ class SegmentVerifier {
         end_bytes_(std::min(file_size_bytes, expected.end_bytes)) {}
 
   Result<VerifiedSegment> Run() {
-    QUARRY_TRY(Header());
-    uint64_t at = kSegmentHeaderSizeBytes;
+    QUARRY_TRY_ASSIGN(const bool has_header, Header());
+    uint64_t at = has_header ? kSegmentHeaderSizeBytes : end_bytes_;
     while (at < end_bytes_ && !verified_.stopped) {
       QUARRY_TRY_ASSIGN(at, Step(at));
     }
     CloseStray();
-    Judge();
+    if (has_header) Judge();
+    if (has_header && view_ != nullptr) QUARRY_TRY(Reencoded());
     verified_.read_bytes = window_.read_bytes();
     return std::move(verified_);
   }
@@ -79,14 +81,57 @@ class SegmentVerifier {
     return std::optional<std::span<const uint8_t>>();
   }
 
-  Status Header() {
+  // False: nothing of the segment can be told from anything else, for its salt is in the header.
+  Result<bool> Header() {
     QUARRY_TRY_ASSIGN(const auto block, Read(0, kSegmentHeaderSizeBytes));
-    if (!block.has_value()) return Status::Ok();
+    if (!block.has_value()) {
+      Add(FindingKind::kUnreadable, kSegmentHeaderSizeBytes, SizeBehindHeader(),
+          "without the segment header no extent of this segment can be read");
+      return false;
+    }
     const Result<SegmentHeader> header = DecodeSegmentHeader(*block, expected_.store, expected_.segment);
     if (!header.ok()) {
-      Add(FindingKind::kDamaged, 0, block->size(), WithoutPlace(header.status()));
-    } else if (expected_.installation.has_value() && header->installation != *expected_.installation) {
+      Add(FindingKind::kDamaged, 0, end_bytes_,
+          WithoutPlace(header.status()) + ": no extent of this segment can be read");
+      return false;
+    }
+    origin_ = header->origin();
+    if (expected_.installation.has_value() && header->installation != *expected_.installation) {
       Add(FindingKind::kForeign, 0, block->size(), "the segment header is of another installation");
+    }
+    return true;
+  }
+
+  [[nodiscard]] uint64_t SizeBehindHeader() const {
+    return end_bytes_ - std::min<uint64_t>(end_bytes_, kSegmentHeaderSizeBytes);
+  }
+
+  // Extents that were encoded anew, which the view leaves out.
+  Status Reencoded() {
+    SegmentWindow window(view_->file(), view_->file_size_bytes(), kWindowBytes);
+    for (const SegmentRun& run : view_->map().runs()) {
+      if (!run.is_reencoded || verified_.stopped) continue;
+      const uint64_t before = window.read_bytes();
+      const Status status = VerifyRun(&window, run);
+      if (!pace_(window.read_bytes() - before)) verified_.stopped = true;
+      if (status.ok()) continue;
+      const bool is_damaged = status.code() == StatusCode::kCorruption;
+      if (!is_damaged && (status.code() != StatusCode::kIoError || ++unreadable_ > kUnreadableMax)) return status;
+      Add(is_damaged ? FindingKind::kDamaged : FindingKind::kUnreadable, run.original_bytes, run.size_bytes,
+          WithoutPlace(status));
+    }
+    return Status::Ok();
+  }
+
+  Status VerifyRun(SegmentWindow* window, const SegmentRun& run) {
+    QUARRY_TRY_ASSIGN(const ExtentIndex index, ReadExtentIndex(window, origin_, run.place_bytes, run.original_bytes));
+    ++verified_.extents;
+    for (uint32_t part = 0; part < index.header.part_count; ++part) {
+      const PartEntry& entry = index.parts[part];
+      QUARRY_TRY_ASSIGN(const std::span<const uint8_t> stored,
+                        window->At(run.place_bytes + entry.offset_in_extent_bytes, entry.stored_size_bytes));
+      QUARRY_TRY(VerifyPart(index, part, stored));
+      ++verified_.parts;
     }
     return Status::Ok();
   }
@@ -103,7 +148,7 @@ class SegmentVerifier {
     if (LooksLikeHeader(copy, at)) {
       const bool is_marked = StartsLikeExtent(copy);
       StoreLittleEndian(std::span<uint8_t>(header_bytes), 0, kExtentMagic);
-      const auto header = DecodeExtentHeader(header_bytes, expected_.store, expected_.segment, at);
+      const auto header = DecodeExtentHeader(header_bytes, origin_, at);
       const bool is_inside = stray_.has_value() || at < inside_until_;
       if (header.ok() && copy.size() == header_bytes.size()) {
         CloseStray();
@@ -136,16 +181,16 @@ class SegmentVerifier {
     if (!is_marked) {
       QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, kExtentHeaderSizeBytes, is_inside));
       Add(kind, at, size, "the mark of an extent (its first 8 bytes) is damaged");
-      if (kind == FindingKind::kDamaged) damaged_bytes_ += size;
+      if (kind == FindingKind::kDamaged) damaged_bytes_ += ExtentSpaceBytes(header);
       return LookInside(at + kExtentHeaderSizeBytes, at + size);
     }
     QUARRY_TRY_ASSIGN(const auto front, Read(at, front_bytes));
     if (!front.has_value()) return next_extent_bytes_;
-    const auto index = DecodeExtentIndex(*front, expected_.store, expected_.segment, at);
+    const auto index = DecodeExtentIndex(*front, origin_, at);
     if (!index.ok()) {
       QUARRY_TRY_ASSIGN(const FindingKind kind, KindOf(at, front_bytes, is_inside));
       Add(kind, at, size, WithoutPlace(index.status()) + ": no part of this extent can be read");
-      if (kind == FindingKind::kDamaged) damaged_bytes_ += size;
+      if (kind == FindingKind::kDamaged) damaged_bytes_ += ExtentSpaceBytes(header);
       return LookInside(at + kExtentHeaderSizeBytes, at + size);
     }
     QUARRY_TRY(ExplainTail(at));
@@ -198,7 +243,7 @@ class SegmentVerifier {
       std::array<uint8_t, kExtentHeaderSizeBytes> header{};
       std::copy_n(rest.begin(), header.size(), header.begin());
       StoreLittleEndian(std::span<uint8_t>(header), 0, kExtentMagic);
-      if (DecodeExtentHeader(header, expected_.store, expected_.segment, offset + at).ok()) return true;
+      if (DecodeExtentHeader(header, origin_, offset + at).ok()) return true;
     }
     return false;
   }
@@ -217,7 +262,7 @@ class SegmentVerifier {
     return false;
   }
 
-  // What belongs to an extent and was never written: up to the next multiple of 8, or the end of its reserved range.
+  // What fills the end of an extent, up to the next multiple of 8.
   Status Unused(uint64_t begin, uint64_t end) {
     for (uint64_t at = begin; at < end && !verified_.stopped;) {
       const uint64_t size = std::min(kWindowBytes - at % kWindowBytes, end - at);
@@ -250,7 +295,7 @@ class SegmentVerifier {
       is_damaged |= kind == FindingKind::kDamaged;
       AddPart(kind, offset, entry.stored_size_bytes, WithoutPlace(status));
     }
-    const uint64_t size = ExtentSizeBytes(index.header);
+    const uint64_t size = ExtentSpaceBytes(index.header);
     if (is_sound) sound_bytes_ += size;
     if (is_damaged) damaged_bytes_ += size;
     return has_mismatch;
@@ -384,8 +429,7 @@ class SegmentVerifier {
     const bool is_named = std::any_of(verified_.pieces.begin(), verified_.pieces.end(),
                                       [](const auto& piece) { return piece.kind != FindingKind::kForeign; });
     if (is_enough || is_estimated || is_named) return;
-    Add(FindingKind::kDoubtful, kSegmentHeaderSizeBytes,
-        end_bytes_ - std::min<uint64_t>(end_bytes_, kSegmentHeaderSizeBytes),
+    Add(FindingKind::kDoubtful, kSegmentHeaderSizeBytes, SizeBehindHeader(),
         "the store counted " + std::to_string(*expected_.counted_bytes) + " bytes of extents here, " +
             std::to_string(known_bytes) + " are found and the rest of the segment is empty");
   }
@@ -396,6 +440,7 @@ class SegmentVerifier {
   const VerifyPace& pace_;
   SegmentWindow window_;
   const uint64_t end_bytes_;
+  SegmentOrigin origin_;
   VerifiedSegment verified_;
   std::optional<Stray> stray_;
   uint64_t next_extent_bytes_ = kSegmentHeaderSizeBytes;  ///< behind the last extent

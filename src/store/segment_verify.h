@@ -37,7 +37,7 @@ struct ExpectedSegment {
   SegmentNumber segment;
   std::optional<InstallationId> installation;  ///< none: not known
   uint64_t end_bytes = UINT64_MAX;             ///< not looked at from here on; the file may end before
-  /// Bytes of extents (header, index, parts) that the store counted in it, those released included. None: not known.
+  /// Bytes that extents take, as the store counted them in it, those released included. None: not known.
   std::optional<uint64_t> counted_bytes;
   CountedExtents counted = CountedExtents::kAll;
   bool gc_may_run = false;  ///< holes may come between the counting and the reading

@@ -1,6 +1,7 @@
 // What stands between staged extents on disk: zeros, never what the chunk's memory held before.
 #include <set>
 
+#include "format/extent.h"
 #include "store/store_test_util.h"
 
 namespace quarry {
@@ -30,7 +31,10 @@ TEST(StagedPaddingTest, NoOldMemoryBetweenExtents) {
   ASSERT_EQ(ValueOf(file->ReadAt(0, bytes)), bytes.size());
   std::set<uint64_t> gap_sizes;
   for (size_t i = 0; i < locators.size(); ++i) {
-    const uint64_t begin = locators[i].offset_bytes + locators[i].extent_size_bytes;
+    const Locator& locator = locators[i];
+    const uint64_t parts = PartCount(locator.value_size_bytes, kPartSizeDefaultBytes);
+    const uint64_t begin =
+        locator.offset_bytes + HeaderAndIndexSizeBytes(static_cast<uint32_t>(parts), false) + locator.value_size_bytes;
     const uint64_t end = i + 1 < locators.size() ? locators[i + 1].offset_bytes : bytes.size();
     gap_sizes.insert(end - begin);
     for (uint64_t at = begin; at < end; ++at) ASSERT_EQ(bytes[at], 0) << "behind extent " << i << " at " << at;

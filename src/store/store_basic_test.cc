@@ -41,7 +41,7 @@ TEST_F(StoreBasicTest, EveryCodecAndSizeReadsBackAtEveryStage) {
           options.codec = codec;
           options.part_size_bytes = part_size;
           written.locator = Append(written.value, options);
-          ASSERT_EQ(written.locator.value_sample, SampleValue(written.value));
+          ASSERT_EQ(written.locator.value_checksum, ValueChecksumOf(written.value, 0, part_size));
           ASSERT_EQ(ValueOf(ReadValue(directory_.get(), written.locator)), written.value);
           all.push_back(std::move(written));
         }
@@ -191,7 +191,7 @@ TEST_F(StoreBasicTest, ReadsOfWhatIsNotThereSayWhat) {
   other.extent_size_bytes = 40;
   EXPECT_EQ(directory_->Read(other, {}, out).code(), StatusCode::kCorruption);
   other = locator;
-  other.index_checksum ^= 1;
+  other.identity ^= 1;
   EXPECT_EQ(directory_->Read(other, {}, out).code(), StatusCode::kCorruption);
   EXPECT_EQ(directory_->GetCounters().corruptions, 4U);
 }

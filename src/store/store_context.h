@@ -15,6 +15,7 @@
 #include "store/counter_set.h"
 #include "store/direct_buffers.h"
 #include "store/flush_threads.h"
+#include "store/identity_source.h"
 #include "store/maintenance.h"
 #include "store/map_cache.h"
 #include "store/page_cache_share.h"
@@ -57,7 +58,7 @@ struct SegmentPath {
 inline constexpr uint64_t kReadBufferKeptBytes = 16ULL << 20;
 /// Buffers of reads around the page cache, 32 MiB if all are in use.
 inline constexpr size_t kDirectSlots = 64;
-/// Maps of rewritten segments: 16 bytes for each run of extents, so some four million runs.
+/// Maps of rewritten segments: 32 bytes for each run of extents, so some two million runs.
 inline constexpr uint64_t kMapBudgetBytes = 64ULL << 20;
 /// A larger quarry_write_batch_bytes has no further effect.
 inline constexpr uint64_t kWriteCallMaxBytes = 8ULL << 20;
@@ -74,6 +75,7 @@ struct StoreContext {
         recent(options_in.recent_cache_bytes),
         values(&counters),
         maps(kMapBudgetBytes),
+        identities(env_in),
         maintenance(background_thread),
         flush_threads(background_thread, kFlushThreadsMax) {}
 
@@ -106,6 +108,7 @@ struct StoreContext {
   RecentCache recent;
   ValueCache values;
   MapCache maps;
+  IdentitySource identities;
   Maintenance maintenance;
   FlushThreads flush_threads;
 };

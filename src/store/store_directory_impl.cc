@@ -200,15 +200,21 @@ Status StoreDirectoryImpl::CheckRead(const Locator& locator, uint64_t offset_byt
                                  " is not within a value of " + std::to_string(locator.value_size_bytes) + " bytes");
 }
 
-Status StoreDirectoryImpl::Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) {
+Status StoreDirectoryImpl::Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) {
+  const Locator& locator = head.locator;
   if (out.size() != locator.value_size_bytes) {
     return Status::InvalidArgument("a buffer of " + std::to_string(out.size()) + " bytes for a value of " +
                                    std::to_string(locator.value_size_bytes));
   }
   if (CopyCached(locator, 0, options, out)) return Status::Ok();
-  const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
-  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
-  return store->Read(locator, 0, options, out, true);
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(locator.store));
+  return store->Read(head, 0, options, out, true);
+}
+
+Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::RequireStore(StoreId id) const {
+  std::shared_ptr<StoreImpl> store = FindStore(id);
+  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(id.value));
+  return store;
 }
 
 ValueBuffer StoreDirectoryImpl::FindCached(const Locator& locator, const ReadOptions& options) {
@@ -225,18 +231,21 @@ bool StoreDirectoryImpl::CopyCached(const Locator& locator, uint64_t offset_byte
   return true;
 }
 
-Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
-  if (ValueBuffer cached = FindCached(locator, options); !cached.empty()) return cached;
-  const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
-  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
-  return store->ReadValue(locator, options);
+Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Head& head, const ReadOptions& options) {
+  if (ValueBuffer cached = FindCached(head.locator, options); !cached.empty()) return cached;
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(head.locator.store));
+  return store->ReadValue(head, options);
 }
 
-Result<ValueBuffer> StoreDirectoryImpl::ReadIfCached(const Locator& locator, const ReadOptions& options) {
-  if (ValueBuffer cached = FindCached(locator, options); !cached.empty()) return cached;
-  const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
-  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
-  return store->ReadIntoCache(locator, options);
+Result<ValueBuffer> StoreDirectoryImpl::ReadIfCached(const Head& head, const ReadOptions& options) {
+  if (ValueBuffer cached = FindCached(head.locator, options); !cached.empty()) return cached;
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(head.locator.store));
+  return store->ReadIntoCache(head, options);
+}
+
+Status StoreDirectoryImpl::VerifyValue(const Head& head, const ReadOptions& options, const Canceller* canceller) {
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(head.locator.store));
+  return store->Verify(head, options, canceller);
 }
 
 Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
@@ -249,19 +258,23 @@ Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
                               " bytes; it is off now");
 }
 
-Status StoreDirectoryImpl::ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+Status StoreDirectoryImpl::ReadRange(const Head& head, uint64_t offset_bytes, const ReadOptions& options,
                                      std::span<uint8_t> out) {
+  const Locator& locator = head.locator;
   QUARRY_TRY(CheckRead(locator, offset_bytes, out.size()));
+  if (offset_bytes + out.size() <= locator.prefix_size_bytes) {
+    QUARRY_TRY(CheckPrefix(head).status());
+    std::copy_n(head.prefix.begin() + static_cast<ptrdiff_t>(offset_bytes), out.size(), out.begin());
+    return Status::Ok();
+  }
   if (CopyCached(locator, offset_bytes, options, out)) return Status::Ok();
-  const std::shared_ptr<StoreImpl> store = FindStore(locator.store);
-  if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(locator.store.value));
-  return store->Read(locator, offset_bytes, options, out, false);
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(locator.store));
+  return store->Read(head, offset_bytes, options, out, false);
 }
 
 Status StoreDirectoryImpl::Sync(const UnsyncedExtents& unsynced) {
   for (const UnsyncedExtents::Entry& entry : unsynced.entries()) {
-    const std::shared_ptr<StoreImpl> store = FindStore(entry.store);
-    if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(entry.store.value));
+    QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(entry.store));
     QUARRY_TRY(store->Sync(entry.segment, entry.flush_ticket, entry.is_counted, unsynced.canceller()));
   }
   return Status::Ok();
@@ -278,6 +291,14 @@ void StoreDirectoryImpl::StartSync(UnsyncedExtents* unsynced) {
     entry.is_counted =
         store != nullptr && store->StartSync(entry.segment, entry.flush_ticket);  // Sync says what is wrong
   }
+}
+
+Result<CommitRecord> StoreDirectoryImpl::DescribeCommit(std::span<const Locator> locators) {
+  CommitRecord record;
+  record.store = locators.front().store;
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(record.store));
+  for (const Locator& locator : locators) QUARRY_TRY(store->Describe(locator, &record));
+  return record;
 }
 
 Result<bool> StoreDirectoryImpl::HoldsDurably(const CommitRecord& record) {
@@ -335,8 +356,7 @@ std::vector<StoreStats> StoreDirectoryImpl::ListStores() const {
 }
 
 Result<StoreStats> StoreDirectoryImpl::GetStoreStats(StoreId store) const {
-  const std::shared_ptr<StoreImpl> found = FindStore(store);
-  if (found == nullptr) return Status::NotFound("there is no store " + std::to_string(store.value));
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> found, RequireStore(store));
   return found->GetStats();
 }
 

@@ -52,11 +52,13 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) override;
   [[nodiscard]] Status Discard(TableId table, uint64_t lsn) override;
   [[nodiscard]] Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) override;
-  [[nodiscard]] Status Read(const Locator& locator, const ReadOptions& options, std::span<uint8_t> out) override;
-  [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options) override;
-  [[nodiscard]] Result<ValueBuffer> ReadIfCached(const Locator& locator, const ReadOptions& options) override;
-  [[nodiscard]] Status ReadRange(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
+  [[nodiscard]] Status Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) override;
+  [[nodiscard]] Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options) override;
+  [[nodiscard]] Result<ValueBuffer> ReadIfCached(const Head& head, const ReadOptions& options) override;
+  [[nodiscard]] Status ReadRange(const Head& head, uint64_t offset_bytes, const ReadOptions& options,
                                  std::span<uint8_t> out) override;
+  [[nodiscard]] Status VerifyValue(const Head& head, const ReadOptions& options, const Canceller* canceller) override;
+  [[nodiscard]] Result<CommitRecord> DescribeCommit(std::span<const Locator> locators) override;
   [[nodiscard]] Status SetValueCacheBytes(uint64_t bytes) override;
   [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;
   void WakeWaiters() override;
@@ -111,6 +113,8 @@ class StoreDirectoryImpl final : public StoreDirectory {
       QUARRY_REQUIRES(admin_mutex_);
   // From the value cache, which needs neither the store nor its segment for it: a value stands there under its whole
   // locator, which names both, and no locator is given out twice.
+  /// FindStore, or kNotFound.
+  [[nodiscard]] Result<std::shared_ptr<StoreImpl>> RequireStore(StoreId id) const QUARRY_EXCLUDES(stores_mutex_);
   [[nodiscard]] ValueBuffer FindCached(const Locator& locator, const ReadOptions& options);
   [[nodiscard]] bool CopyCached(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                 std::span<uint8_t> out);

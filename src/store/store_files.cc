@@ -72,7 +72,7 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   context_->counters.Add(Counter::kWriteCalls);
   context_->counters.Add(Counter::kFileBytesWritten, block.size());
   auto segment = std::make_shared<Segment>(context_, id_, header.segment, path_number);
-  segment->set_of_this_life();
+  segment->set_of_this_life(header.salt);
   RegisterSegment(segment);
   return std::make_shared<SegmentFile>(std::move(segment), std::move(file), kSegmentHeaderSizeBytes);
 }

@@ -24,6 +24,11 @@ Status CheckOptions(std::span<const uint8_t> value, const AppendOptions& options
     return Status::InvalidArgument("write batch " + std::to_string(options.write_batch_bytes) + " is not within " +
                                    std::to_string(kBatchMinBytes) + ".." + std::to_string(kBatchMaxBytes));
   }
+  if (options.prefix_size_bytes > std::min<size_t>(value.size(), kPrefixMaxBytes)) {
+    return Status::InvalidArgument("a prefix of " + std::to_string(options.prefix_size_bytes) +
+                                   " bytes is longer than the value (" + std::to_string(value.size()) + ") or than " +
+                                   std::to_string(kPrefixMaxBytes));
+  }
   if (value.size() > kValueSizeMaxBytes) {
     return Status::InvalidArgument("a value of " + std::to_string(value.size()) + " bytes is longer than " +
                                    std::to_string(kValueSizeMaxBytes));
@@ -173,12 +178,13 @@ Status StoreImpl::NotFound(SegmentNumber segment) const {
 
 // What the cache holds was verified when it was read. The segment is looked for first all the same: what is gone from
 // the store is gone from the cache.
-Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptions& options) {
+Result<ValueBuffer> StoreImpl::ReadValue(const Head& head, const ReadOptions& options) {
+  const Locator& locator = head.locator;
   const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
   if (segment == nullptr) return NotFound(locator.segment);
-  QUARRY_TRY_ASSIGN(ValueBuffer cached, TakeIntoCache(segment.get(), locator, TakeIn::kWhatFits, options));
+  QUARRY_TRY_ASSIGN(ValueBuffer cached, TakeIntoCache(segment.get(), head, TakeIn::kWhatFits, options));
   if (!cached.empty()) return cached;
-  SegmentReader reader(context_.get(), this, segment.get(), locator, options);
+  SegmentReader reader(context_.get(), this, segment.get(), head, options);
   Result<ValueBuffer> in_place = reader.ReadWholeInPlace();
   if (!in_place.ok() || !in_place->empty()) {
     QUARRY_TRY(NoteRead(reader, locator.value_size_bytes, in_place.status()));
@@ -195,35 +201,47 @@ Result<ValueBuffer> StoreImpl::ReadValue(const Locator& locator, const ReadOptio
   return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
 }
 
-Result<ValueBuffer> StoreImpl::ReadIntoCache(const Locator& locator, const ReadOptions& options) {
-  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
-  if (segment == nullptr) return NotFound(locator.segment);
-  return TakeIntoCache(segment.get(), locator, TakeIn::kWhatIsAskedForAgain, options);
+Result<ValueBuffer> StoreImpl::ReadIntoCache(const Head& head, const ReadOptions& options) {
+  const std::shared_ptr<Segment> segment = FindSegment(head.locator.segment);
+  if (segment == nullptr) return NotFound(head.locator.segment);
+  return TakeIntoCache(segment.get(), head, TakeIn::kWhatIsAskedForAgain, options);
 }
 
 // Empty: the cache will not take it in; nothing was read.
-Result<ValueBuffer> StoreImpl::TakeIntoCache(Segment* segment, const Locator& locator, TakeIn take_in,
+Result<ValueBuffer> StoreImpl::TakeIntoCache(Segment* segment, const Head& head, TakeIn take_in,
                                              const ReadOptions& options) {
+  const Locator& locator = head.locator;
   if (options.skip_cache) return ValueBuffer();
   const bool worthwhile = context_->values.NoteMiss(locator);
   const bool fits = take_in == TakeIn::kWhatFits && context_->values.HasRoomFor(locator.value_size_bytes);
   if (!worthwhile && !fits) return ValueBuffer();
   ValueCache::Filling filling = context_->values.Begin(locator, cached_bytes_);
   if (filling.empty()) return ValueBuffer();
-  QUARRY_TRY(ReadSegment(segment, locator, 0, options, filling.bytes(), true));
+  QUARRY_TRY(ReadSegment(segment, head, 0, options, filling.bytes(), true));
   return context_->values.Publish(std::move(filling));
 }
 
-Status StoreImpl::Read(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
-                       std::span<uint8_t> out, bool whole) {
-  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
-  if (segment == nullptr) return NotFound(locator.segment);
-  return ReadSegment(segment.get(), locator, offset_bytes, options, out, whole);
+Status StoreImpl::Read(const Head& head, uint64_t offset_bytes, const ReadOptions& options, std::span<uint8_t> out,
+                       bool whole) {
+  const std::shared_ptr<Segment> segment = FindSegment(head.locator.segment);
+  if (segment == nullptr) return NotFound(head.locator.segment);
+  return ReadSegment(segment.get(), head, offset_bytes, options, out, whole);
 }
 
-Status StoreImpl::ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
-                              const ReadOptions& options, std::span<uint8_t> out, bool whole) {
-  SegmentReader reader(context_.get(), this, segment, locator, options);
+Status StoreImpl::Verify(const Head& head, const ReadOptions& options, const Canceller* canceller) {
+  const std::shared_ptr<Segment> segment = FindSegment(head.locator.segment);
+  if (segment == nullptr) return NotFound(head.locator.segment);
+  SegmentReader reader(context_.get(), this, segment.get(), head, options);
+  try {
+    return NoteRead(reader, head.locator.value_size_bytes, reader.Verify(canceller));
+  } catch (const std::bad_alloc&) {
+    return Status::NotSupported("no memory for a part of a value");
+  }
+}
+
+Status StoreImpl::ReadSegment(Segment* segment, const Head& head, uint64_t offset_bytes, const ReadOptions& options,
+                              std::span<uint8_t> out, bool whole) {
+  SegmentReader reader(context_.get(), this, segment, head, options);
   return NoteRead(reader, out.size(), whole ? reader.ReadWhole(out) : reader.ReadRange(offset_bytes, out));
 }
 

@@ -47,12 +47,13 @@ class StoreImpl final : public Store,
   [[nodiscard]] StoreStats GetStats() const override;
 
   // What the directory asks for. Reads: what the value cache has not got.
-  [[nodiscard]] Status Read(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
-                            std::span<uint8_t> out, bool whole);
+  [[nodiscard]] Status Read(const Head& head, uint64_t offset_bytes, const ReadOptions& options, std::span<uint8_t> out,
+                            bool whole);
+  [[nodiscard]] Status Verify(const Head& head, const ReadOptions& options, const Canceller* canceller);
   /// Into memory of the value cache when the value is worth being kept, or else into a read buffer.
-  [[nodiscard]] Result<ValueBuffer> ReadValue(const Locator& locator, const ReadOptions& options);
+  [[nodiscard]] Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options);
   /// The former, or nothing.
-  [[nodiscard]] Result<ValueBuffer> ReadIntoCache(const Locator& locator, const ReadOptions& options);
+  [[nodiscard]] Result<ValueBuffer> ReadIntoCache(const Head& head, const ReadOptions& options);
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
     context_->values.Carry(replaced, by, value, cached_bytes_);
   }
@@ -60,6 +61,8 @@ class StoreImpl final : public Store,
   void WakeWaiters();
   /// Lane::StartFlush; what it said is for Sync.
   [[nodiscard]] bool StartSync(SegmentNumber segment, uint64_t flush_ticket);
+  /// Adds what a commit record says of the extent, which is of this life of the process.
+  [[nodiscard]] Status Describe(const Locator& locator, CommitRecord* record);
   /// StoreDirectory::HoldsDurably (commit_check.cc).
   [[nodiscard]] Result<bool> HoldsDurably(std::span<const CommitRecord::Extent> extents);
   /// Rewrites the manifest with what is true now.
@@ -182,9 +185,9 @@ class StoreImpl final : public Store,
   void CheckpointWhenDue(uint64_t appended_bytes);
   /// Who asks for pieces would have a whole value read for it: so only what is asked for again.
   enum class TakeIn { kWhatIsAskedForAgain, kWhatFits };
-  [[nodiscard]] Result<ValueBuffer> TakeIntoCache(Segment* segment, const Locator& locator, TakeIn take_in,
+  [[nodiscard]] Result<ValueBuffer> TakeIntoCache(Segment* segment, const Head& head, TakeIn take_in,
                                                   const ReadOptions& options);
-  [[nodiscard]] Status ReadSegment(Segment* segment, const Locator& locator, uint64_t offset_bytes,
+  [[nodiscard]] Status ReadSegment(Segment* segment, const Head& head, uint64_t offset_bytes,
                                    const ReadOptions& options, std::span<uint8_t> out, bool whole);
   /// Counts a read of `bytes` of a value by `reader`, or its damage. Returns `status`.
   Status NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status);

@@ -102,17 +102,24 @@ inline std::string SegmentPathOf(const Locator& locator) {
   return "/home/stores/" + StoreDirectoryName(locator.store) + "/" + SegmentFileName(locator.segment);
 }
 
-inline Result<std::vector<uint8_t>> ReadValue(StoreDirectory* directory, const Locator& locator,
+/// Of the segment at `path`.
+inline SegmentHeader HeaderOf(Env* env, const std::string& path) {
+  std::vector<uint8_t> block(kSegmentHeaderSizeBytes);
+  EXPECT_EQ(ValueOf(ValueOf(env->OpenForRead(path))->ReadAt(0, block)), block.size());
+  return ValueOf(DecodeSegmentHeader(block));
+}
+
+inline Result<std::vector<uint8_t>> ReadValue(StoreDirectory* directory, const Head& head,
                                               const ReadOptions& options = {}) {
-  std::vector<uint8_t> out(locator.value_size_bytes);
-  QUARRY_TRY(directory->Read(locator, options, out));
+  std::vector<uint8_t> out(head.locator.value_size_bytes);
+  QUARRY_TRY(directory->Read(head, options, out));
   return out;
 }
 
 /// The same, by StoreDirectory::ReadValue.
-inline Result<std::vector<uint8_t>> ReadInBuffer(StoreDirectory* directory, const Locator& locator,
+inline Result<std::vector<uint8_t>> ReadInBuffer(StoreDirectory* directory, const Head& head,
                                                  const ReadOptions& options = {}) {
-  QUARRY_TRY_ASSIGN(const ValueBuffer buffer, directory->ReadValue(locator, options));
+  QUARRY_TRY_ASSIGN(const ValueBuffer buffer, directory->ReadValue(head, options));
   return std::vector<uint8_t>(buffer.bytes().begin(), buffer.bytes().end());
 }
 

@@ -149,7 +149,7 @@ TEST_F(CachedStoreTest, ALocatorThatDiffersIsReadAndRefused) {
   Locator locator = Append(RandomValue(60000, 5));
   (void)Read(locator);
   (void)Read(locator);
-  locator.index_checksum ^= 1;
+  locator.identity ^= 1;
   EXPECT_EQ(directory_->ReadValue(locator, {}).status().code(), StatusCode::kCorruption);
 }
 

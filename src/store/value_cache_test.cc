@@ -23,7 +23,7 @@ Locator MakeLocator(uint64_t number, uint64_t size_bytes, uint64_t store = 1) {
   locator.offset_bytes = 4096 + number * 4096;
   locator.extent_size_bytes = size_bytes + 64;
   locator.value_size_bytes = size_bytes;
-  locator.index_checksum = static_cast<uint32_t>(number * 31);
+  locator.identity = 1 + number * 31;
   return locator;
 }
 
@@ -141,7 +141,7 @@ TEST_F(ValueCacheTest, ServesOnlyTheVeryLocator) {
   (void)Take(locator);
   ASSERT_TRUE(IsCached(locator));
   Locator other = locator;
-  other.index_checksum ^= 1;
+  other.identity ^= 1;
   EXPECT_FALSE(IsCached(other));
   other = locator;
   other.value_size_bytes -= 1;

@@ -2,8 +2,10 @@
 // Thread-safety: values; for one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,7 @@ struct Value {
   bool may_be_gone = false;    ///< GC or EmptyTrash was allowed to take it
   bool is_damaged = false;     ///< a bit of its extent was flipped
   bool loss_reported = false;  ///< a SyncAll failed after it was appended: only its own commit can vouch for it
+  [[nodiscard]] Head head() const { return {locator, std::span(bytes).first(locator.prefix_size_bytes)}; }
 };
 
 struct Transaction {
@@ -59,7 +62,14 @@ struct Transaction {
 struct PreparedTransaction {
   std::vector<size_t> values;
   bool is_acknowledged = false;  ///< it was said to be committed
+  CommitRecord record;
 };
+
+/// So many of a value's first bytes stand in its head.
+[[nodiscard]] inline uint32_t DrawPrefixSize(Dice* dice, size_t value_size_bytes) {
+  const uint64_t size = dice->OneOf<uint64_t>({0, 0, 1, 100, 100, 1000, 20000, kPrefixMaxBytes});
+  return static_cast<uint32_t>(std::min<uint64_t>(size, value_size_bytes));
+}
 
 /// What a store is bound to, as ListStores shows it (but for the LSN).
 struct Shape {

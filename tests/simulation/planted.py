@@ -78,8 +78,8 @@ BUGS = [
     Bug(
         "a mark leaves out the last block of its extent",
         "src/gc/gc_pass.cc",
-        "RoundUpToBlock(*place + locator.extent_size_bytes) / kBlockSizeBytes)",
-        "(*place + locator.extent_size_bytes) / kBlockSizeBytes)",
+        "RoundUpToBlock(place.place_bytes + place.size_bytes) / kBlockSizeBytes)",
+        "(place.place_bytes + place.size_bytes) / kBlockSizeBytes)",
         ["durable-reads-back", "gc-gives-back"],
     ),
     Bug(
@@ -127,8 +127,8 @@ BUGS = [
     Bug(
         "the map of a rewritten segment is off by one entry",
         "src/format/segment_map.cc",
-        "static_cast<size_t>(behind - runs_.begin()) - 1;\n  const uint64_t from_run",
-        "static_cast<size_t>(behind - runs_.begin()) - (behind - runs_.begin() > 1 ? 2 : 1);\n  const uint64_t from_run",
+        "const SegmentRun& run = *(behind - 1);\n",
+        "const SegmentRun& run = *(behind - (behind - runs_.begin() > 1 ? 2 : 1));\n",
         ["durable-reads-back", "unsynced-reads"],
     ),
     Bug(
@@ -263,15 +263,6 @@ BUGS = [
         THREADS,
     ),
     # Bugs that the core had, which it keeps under a define. Each takes a build of the whole core.
-    Bug(
-        "recovery cuts off committed values behind forged bytes",
-        "",
-        "",
-        "",
-        ["flushed-not-cut", "durable-reads-back"],
-        THREADS,
-        define="QUARRY_PLANTED_BUG_RECOVERY_CUTS",
-    ),
     Bug(
         "appenders wait for zeros",
         "",

@@ -32,6 +32,7 @@ inline constexpr const char* kNobodyWaitsForEver = "nobody-waits-for-ever";
 inline constexpr const char* kNobodyWaitsForOthers = "nobody-waits-for-others";
 inline constexpr const char* kThreadsEnd = "threads-end";
 inline constexpr const char* kCountersAgree = "counters-agree";
+inline constexpr const char* kNoForgedExtent = "no-forged-extent";
 inline constexpr const char* kCheckpointGoesOn = "checkpoint-goes-on";
 inline constexpr const char* kPausedIsStill = "paused-is-still";
 inline constexpr const char* kBackupHoldsAll = "backup-holds-all";

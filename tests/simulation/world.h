@@ -114,6 +114,7 @@ class World {
   void ExpectCause(const Status& status, uint64_t failures_before, const char* what);
   void CompareValue(const Value& value);
   void CompareRange(const Value& value);
+  void VerifyValue(const Value& value);
   void CompareBytes(const Value& value, const Status& status, uint64_t failures_before, bool is_right);
   void CompareAll();
   void CompareStats();
@@ -152,7 +153,6 @@ class World {
 
   // world_prepared.cc
   void NotePrepared(const std::vector<size_t>& values, bool is_acknowledged);
-  [[nodiscard]] std::vector<Locator> LocatorsOf(const PreparedTransaction& transaction) const;
   void DecidePrepared();
   void DecideOne(const PreparedTransaction& transaction);
 

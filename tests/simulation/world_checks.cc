@@ -52,8 +52,14 @@ void World::CompareValue(const Value& value) {
   // What the cache gives says nothing of the disk, so half of the reads go past it.
   const ReadOptions options{dice_.OneOf<uint32_t>({4096, 32 << 10, 1 << 20}), dice_.Percent(50),
                             dice_.OneOf<uint32_t>({0, 10, 100})};
-  const Result<ValueBuffer> read = directory_->ReadValue(value.locator, options);
+  const Result<ValueBuffer> read = directory_->ReadValue(value.head(), options);
   CompareBytes(value, read.status(), failures_before, read.ok() && std::ranges::equal(read->bytes(), value.bytes));
+}
+
+void World::VerifyValue(const Value& value) {
+  const uint64_t failures_before = disk_.failures();
+  const ReadOptions options{dice_.OneOf<uint32_t>({4096, 1 << 20}), true, 0};
+  CompareBytes(value, directory_->VerifyValue(value.head(), options, nullptr), failures_before, true);
 }
 
 void World::CompareRange(const Value& value) {
@@ -63,7 +69,7 @@ void World::CompareRange(const Value& value) {
   std::vector<uint8_t> out(size);
   const ReadOptions options{dice_.OneOf<uint32_t>({4096, 1 << 20}), dice_.Percent(50),
                             dice_.OneOf<uint32_t>({0, 10, 100})};
-  const Status status = directory_->ReadRange(value.locator, from, options, out);
+  const Status status = directory_->ReadRange(value.head(), from, options, out);
   CompareBytes(value, status, failures_before,
                status.ok() && std::equal(out.begin(), out.end(), value.bytes.begin() + static_cast<ptrdiff_t>(from)));
 }
@@ -72,6 +78,7 @@ void World::CompareAll() {
   for (const Value& value : values_) {
     CompareValue(value);
     if (dice_.Percent(10)) CompareRange(value);
+    if (dice_.Percent(10)) VerifyValue(value);
   }
 }
 

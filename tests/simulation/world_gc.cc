@@ -112,16 +112,17 @@ void World::CheckGivenBackIn(const std::string& path, const std::vector<const Va
     const Locator& locator = value->locator;
     // GC leaves a segment whole when a mark is beyond its end, where recovery cut off what a damaged header hid.
     if (value->is_damaged && !map && locator.offset_bytes + locator.extent_size_bytes > file_size_bytes) return;
-    const std::optional<uint64_t> place =
-        map ? map->Find(locator.offset_bytes, locator.extent_size_bytes) : locator.offset_bytes;
+    const std::optional<SegmentMap::Found> place =
+        map ? map->Find(locator.offset_bytes, locator.extent_size_bytes) : SegmentMap::Found{locator.offset_bytes};
     Check(place.has_value(), kDurableReadsBack,
           path + " was rewritten without offset " + std::to_string(locator.offset_bytes));
-    const uint64_t last = (*place + locator.extent_size_bytes - 1) / kBlockSizeBytes;
-    for (uint64_t block = *place / kBlockSizeBytes; block <= last; ++block) {
+    const uint64_t first = place->place_bytes;
+    const uint64_t last = (first + locator.extent_size_bytes - 1) / kBlockSizeBytes;
+    for (uint64_t block = first / kBlockSizeBytes; block <= last; ++block) {
       blocks.insert(block);
       if (!value->is_damaged) blocks_undamaged.insert(block);
     }
-    sizes[locator.offset_bytes] = (locator.extent_size_bytes + 7) / 8 * 8;
+    sizes[locator.offset_bytes] = locator.extent_size_bytes;
     is_damaged = is_damaged || value->is_damaged;
   }
   const uint64_t front = map ? DataBeginBytes(static_cast<uint32_t>(map->runs().size())) / kBlockSizeBytes : 1;
@@ -140,7 +141,7 @@ void World::CheckGivenBackIn(const std::string& path, const std::vector<const Va
     end = offset + size;
     bytes += size;
   }
-  const uint64_t packed = 1 + (16 * runs + 4095) / 4096 + (bytes + 4095) / 4096;
+  const uint64_t packed = 1 + (24 * runs + 4095) / 4096 + (bytes + 4095) / 4096;
   const bool is_worth =
       static_cast<double>(allocated * kBlockSizeBytes) > gc_->options.rewrite_above * static_cast<double>(bytes) &&
       packed * 8 <= allocated * 7;

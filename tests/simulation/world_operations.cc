@@ -42,6 +42,7 @@ void World::AppendOne() {
   options.codec = dice_.OneOf({Codec::kNone, Codec::kNone, Codec::kLz4, Codec::kZstd});
   options.write_batch_bytes = dice_.OneOf<uint32_t>({4096, 16384, 65536, 524288});
   if (dice_.Percent(encrypted_percent_)) options.encryption_key_id = kKey;
+  options.prefix_size_bytes = DrawPrefixSize(&dice_, value.bytes.size());
   if (dice_.Percent(5)) keys_->Rotate(kKey, dice_.Word());
   Transaction& transaction = transactions_[dice_.Below(transactions_.size())];
   const uint64_t failures_before = disk_.failures();
@@ -52,7 +53,7 @@ void World::AppendOne() {
   transaction.values.push_back(values_.size());
   values_.push_back(std::move(value));
   ++totals_->appends;
-  if (appended->encrypted) ++totals_->appends_encrypted;
+  if (options.encryption_key_id != 0) ++totals_->appends_encrypted;
   if (dice_.Percent(50)) CompareValue(values_.back());
 }
 
@@ -84,10 +85,10 @@ void World::FlipBit() {
   if (file == files.end()) return;
   const Locator& locator = value->locator;
   const std::optional<SegmentMap> map = MapOf(file->second);
-  const std::optional<uint64_t> place =
-      map ? map->Find(locator.offset_bytes, locator.extent_size_bytes) : locator.offset_bytes;
+  const std::optional<SegmentMap::Found> place =
+      map ? map->Find(locator.offset_bytes, locator.extent_size_bytes) : SegmentMap::Found{locator.offset_bytes};
   Check(place.has_value(), kDurableReadsBack, file->second + " was rewritten without a value that is needed");
-  const uint64_t offset = *place + dice_.Below(locator.extent_size_bytes);
+  const uint64_t offset = place->place_bytes + dice_.Below(locator.extent_size_bytes - 7);  // not what fills its end
   if (!disk_.memory()->FlipBit(file->second, offset, static_cast<int>(dice_.Below(8)))) return;
   ++totals_->bits_flipped;
   value->is_damaged = true;

@@ -14,16 +14,14 @@ constexpr size_t kPreparedMax = 8;
 }  // namespace
 
 void World::NotePrepared(const std::vector<size_t>& values, bool is_acknowledged) {
-  PreparedTransaction transaction{values, is_acknowledged};
-  if (!FitsCommitRecord(LocatorsOf(transaction))) return;
+  std::vector<Locator> locators;
+  for (const size_t index : values) locators.push_back(values_[index].locator);
+  if (!FitsCommitRecord(locators)) return;
+  Result<CommitRecord> record = directory_->DescribeCommit(locators);
+  if (!record.ok()) return;  // its store was dropped
+  PreparedTransaction transaction{values, is_acknowledged, std::move(record).value()};
   prepared_.push_back(std::move(transaction));
   if (prepared_.size() > kPreparedMax) prepared_.erase(prepared_.begin());
-}
-
-std::vector<Locator> World::LocatorsOf(const PreparedTransaction& transaction) const {
-  std::vector<Locator> locators;
-  for (const size_t index : transaction.values) locators.push_back(values_[index].locator);
-  return locators;
 }
 
 void World::DecidePrepared() {
@@ -36,7 +34,7 @@ void World::DecidePrepared() {
 
 void World::DecideOne(const PreparedTransaction& transaction) {
   std::array<uint8_t, kCommitRecordSizeBytes> record{};
-  EncodeCommitRecord(LocatorsOf(transaction), record);
+  EncodeCommitRecord(transaction.record, record);
   const Result<CommitRecord> decoded = DecodeCommitRecord(record);
   Check(decoded.ok(), kPreparedDecidedRight, decoded.status().ToString());
   const uint64_t failures_before = disk_.failures();

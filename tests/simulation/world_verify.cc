@@ -49,7 +49,7 @@ void World::CheckFindings(const std::vector<Finding>& findings) {
   for (const Value& value : values_) {
     if (!value.is_damaged || value.state != Value::State::kLive || value.may_be_gone) continue;
     std::vector<uint8_t> out(value.bytes.size());
-    if (directory_->Read(value.locator, {}, out).code() != StatusCode::kCorruption) continue;
+    if (directory_->Read(value.head(), {}, out).code() != StatusCode::kCorruption) continue;
     const bool is_found = std::any_of(findings.begin(), findings.end(), [&value](const Finding& finding) {
       return finding.kind != FindingKind::kLeftover && Overlaps(finding, value.locator);
     });

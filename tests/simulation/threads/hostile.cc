@@ -33,17 +33,19 @@ void Forge(const HostileFacts& facts, uint64_t offset_bytes, bool with_part, Dic
   header.store = facts.store;
   header.segment = facts.segment;
   header.offset_bytes = offset_bytes;
-  header.value_size_bytes = kForgedValueBytes;
+  header.identity = facts.other.identity | 1;
+  header.content_size_bytes = kForgedValueBytes;
   header.part_size_bytes = kPartSizeMinBytes;
   header.part_count = 1;
-  header.reserved_size_bytes = dice->OneOf<uint64_t>({0, 65536, 1 << 20, 1ULL << 32});
+  SegmentSalt salt{};  // the segment's own is what nobody can know
+  salt[0] = static_cast<uint8_t>(dice->Below(256));
   const size_t front = HeaderAndIndexSizeBytes(1, false);
   const std::array<uint8_t, kForgedValueBytes> value = {1, 2, 3};
   PartEntry part;
   part.stored_size_bytes = kForgedValueBytes;
   part.raw = true;
   part.checksum = Checksum64(value);
-  (void)EncodeExtentIndex(header, {&part, 1}, {}, out.first(front));
+  EncodeExtentIndex(header, {&part, 1}, {}, salt, out.first(front));
   if (with_part) std::copy(value.begin(), value.end(), out.begin() + static_cast<ptrdiff_t>(front));
 }
 
@@ -58,9 +60,10 @@ void FillWithExtents(std::vector<uint8_t>* value, const HostileFacts& facts, boo
 }
 
 void FillWithRecords(std::vector<uint8_t>* value, const HostileFacts& facts) {
+  const auto tag = static_cast<uint32_t>(facts.other.identity);
+  const CommitRecord record{facts.other.store, {{facts.other.segment, tag, facts.other.offset_bytes}}};
   for (size_t at = 0; at + kCommitRecordSizeBytes <= value->size(); at += kCommitRecordSizeBytes) {
-    EncodeCommitRecord({&facts.other, 1},
-                       std::span<uint8_t, kCommitRecordSizeBytes>(value->data() + at, kCommitRecordSizeBytes));
+    EncodeCommitRecord(record, std::span<uint8_t, kCommitRecordSizeBytes>(value->data() + at, kCommitRecordSizeBytes));
   }
 }
 

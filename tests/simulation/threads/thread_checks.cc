@@ -1,7 +1,11 @@
 // The comparing half of ThreadWorld.
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <set>
+#include <utility>
 
+#include "format/extent.h"
 #include "format/manifest.h"
 #include "io/path.h"
 #include "simulation/threads/thread_world.h"
@@ -69,7 +73,7 @@ void ThreadWorld::CompareValue(Dice* dice, const Value& value) {
   ++totals_->values_compared;
   const ReadOptions options{dice->OneOf<uint32_t>({4096, 1 << 20}), dice->Percent(50),
                             dice->OneOf<uint32_t>({0, 10, 100})};
-  const Result<ValueBuffer> read = directory_->ReadValue(value.locator, options);
+  const Result<ValueBuffer> read = directory_->ReadValue(value.head(), options);
   if (read.ok()) {
     return Check(std::ranges::equal(read->bytes(), value.bytes), kNeverOtherBytes,
                  NameOf(value.locator) + " gave other bytes");
@@ -136,7 +140,36 @@ void ThreadWorld::CompareQuiet() {
     if (const Status status = directory_->Checkpoint(); !status.ok()) return ExpectCause(status, "checkpoint");
   }
   if (disk_.failures() > 0 || is_over()) return;
-  for (const StoreId store : SharedStores()) CompareManifest(store);
+  for (const StoreId store : SharedStores()) {
+    CompareManifest(store);
+    CheckNoForgery(store);
+  }
+}
+
+/// What a scan takes for an extent was appended as one: no bytes inside of a value pass, whatever they pretend.
+void ThreadWorld::CheckNoForgery(StoreId store) {
+  const FiberScheduler::Alone alone(&scheduler_);
+  if (has_unknown_.contains(store.value)) return;
+  const std::string home = JoinPath(JoinPath(options_.home_path, kStoresDirectoryName), StoreDirectoryName(store));
+  std::set<std::pair<uint32_t, uint64_t>> appended;
+  for (const ValuePointer& value : values_) {
+    if (value->locator.store == store) appended.insert({value->locator.segment.value, value->locator.offset_bytes});
+  }
+  for (const std::shared_ptr<Segment>& segment : directory_->FindStore(store)->AllSegments()) {
+    const auto file = disk_.memory()->ReadSmallFile(JoinPath(home, SegmentFileName(segment->number())), UINT64_MAX);
+    if (!file.ok()) continue;  // on another data path
+    const auto header = DecodeSegmentHeader(*file, store, segment->number());
+    if (!header.ok() || header->is_rewritten()) continue;
+    const std::span<const uint8_t> bytes(*file);
+    for (uint64_t at = kSegmentHeaderSizeBytes; at < bytes.size(); at += kExtentAlignmentBytes) {
+      if (!StartsLikeExtent(bytes.subspan(at))) continue;
+      const bool is_extent = DecodeExtentHeader(bytes.subspan(at), header->origin(), at).ok();
+      if (!is_extent) ++totals_->forgeries_refused;
+      Check(!is_extent || appended.contains({segment->number().value, at}), kNoForgedExtent,
+            "store " + std::to_string(store.value) + " segment " + std::to_string(segment->number().value) +
+                " offset " + std::to_string(at) + " passes for an extent");
+    }
+  }
 }
 
 void ThreadWorld::CompareManifest(StoreId store) {
@@ -197,21 +230,28 @@ bool ThreadWorld::IsCommitted(const Finding& finding) const {
   });
 }
 
-void ThreadWorld::NotePrepared(const std::vector<ValuePointer>& values, bool is_acknowledged) {
+/// Before anything of the commit can be seen, as the plugin does: others may run meanwhile.
+std::optional<CommitRecord> ThreadWorld::DescribeCommit(const std::vector<ValuePointer>& values) {
   std::vector<Locator> locators;
   for (const ValuePointer& value : values) locators.push_back(value->locator);
-  if (!FitsCommitRecord(locators)) return;
-  prepared_.push_back({values, is_acknowledged});
+  if (!FitsCommitRecord(locators)) return std::nullopt;
+  Result<CommitRecord> record = directory_->DescribeCommit(locators);
+  if (!record.ok()) return std::nullopt;  // its store was dropped
+  return std::move(record).value();
+}
+
+void ThreadWorld::NotePrepared(const std::vector<ValuePointer>& values, const std::optional<CommitRecord>& record,
+                               bool is_acknowledged) {
+  if (!record) return;
+  prepared_.push_back({values, is_acknowledged, *record});
   if (prepared_.size() > kPreparedMax) prepared_.erase(prepared_.begin());
 }
 
 void ThreadWorld::DecidePrepared() {
   for (; !prepared_.empty() && !is_over(); prepared_.pop_back()) {
     const Prepared transaction = prepared_.back();
-    std::vector<Locator> locators;
-    for (const ValuePointer& value : transaction.values) locators.push_back(value->locator);
     std::array<uint8_t, kCommitRecordSizeBytes> bytes{};
-    EncodeCommitRecord(locators, bytes);
+    EncodeCommitRecord(transaction.record, bytes);
     const Result<CommitRecord> record = DecodeCommitRecord(bytes);
     Check(record.ok(), kPreparedDecidedRight, record.status().ToString());
     const Result<bool> held = directory_->HoldsDurably(*record);
@@ -221,7 +261,7 @@ void ThreadWorld::DecidePrepared() {
       const bool may_be_gone = std::any_of(transaction.values.begin(), transaction.values.end(),
                                            [](const ValuePointer& value) { return value->may_be_gone; });
       Check(!transaction.is_acknowledged || may_be_gone || is_over(), kPreparedDecidedRight,
-            NameOf(locators.front()) + " was committed, and is to be rolled back");
+            NameOf(transaction.values.front()->locator) + " was committed, and is to be rolled back");
       continue;
     }
     for (const ValuePointer& value : transaction.values) {

@@ -66,6 +66,7 @@ void ThreadWorld::AppendOne(Dice* dice, TableId table, const DealPointer& deal) 
   options.write_batch_bytes = dice->OneOf<uint32_t>({4096, 4096, 16384, 65536});
   auto value = std::make_shared<Value>();
   value->bytes = DrawBytes(dice, (*store)->id(), options);
+  options.prefix_size_bytes = DrawPrefixSize(dice, value->bytes.size());
   const uint64_t began = scheduler_.now_micros();
   value->appended_at = ++clock_;  // before: a pass that begins meanwhile may have it
   scheduler_.Say("appends " + std::to_string(value->bytes.size()) + " bytes");
@@ -98,6 +99,7 @@ void ThreadWorld::EndDeal(const DealPointer& deal, Value::State state) {
 
 void ThreadWorld::Commit(Dice* dice, const DealPointer& deal) {
   if (deal->values.empty()) return EndDeal(deal, Value::State::kLost);
+  const std::optional<CommitRecord> record = DescribeCommit(deal->values);
   const uint64_t began = scheduler_.now_micros();
   if (dice->Percent(50)) {
     directory_->StartSync(&deal->unsynced);
@@ -105,7 +107,7 @@ void ThreadWorld::Commit(Dice* dice, const DealPointer& deal) {
   }
   const Status status = directory_->Sync(deal->unsynced);
   if (!status.ok()) {
-    if (is_over()) NotePrepared(deal->values, false);
+    if (is_over()) NotePrepared(deal->values, record, false);
     ExpectCause(status, "commit");
     ++totals_->failed_commits;
     return EndDeal(deal, Value::State::kLost);
@@ -119,7 +121,7 @@ void ThreadWorld::Commit(Dice* dice, const DealPointer& deal) {
   ++totals_->commits;
   scheduler_.Say("committed");
   CheckWait("commit", began, deal->values);
-  NotePrepared(deal->values, true);
+  NotePrepared(deal->values, record, true);
   EndDeal(deal, Value::State::kLive);
 }
 

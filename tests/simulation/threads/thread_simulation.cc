@@ -71,6 +71,7 @@ void Report(const ThreadTotals& totals, uint64_t start, double seconds) {
   Print("client threads", totals.threads);
   Print("appends", totals.appends);
   Print("  of them hostile", totals.hostile_values);
+  Print("forged extents refused", totals.forgeries_refused);
   Print("commits", totals.commits);
   Print("commits that failed", totals.failed_commits);
   Print("prepared transactions decided", totals.prepared_decided);

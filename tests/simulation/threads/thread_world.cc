@@ -159,7 +159,7 @@ void ThreadWorld::OneLife() {
 
 void ThreadWorld::EndDeals(bool is_crash) {
   for (const DealPointer& deal : std::vector<DealPointer>(deals_)) {
-    if (is_crash && dice_.Percent(50)) NotePrepared(deal->values, false);
+    if (is_crash && dice_.Percent(50)) NotePrepared(deal->values, DescribeCommit(deal->values), false);
     EndDeal(deal, Value::State::kLost);
   }
 }

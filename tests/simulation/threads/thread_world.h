@@ -37,6 +37,7 @@ struct ThreadTotals {
   uint64_t commits = 0;
   uint64_t failed_commits = 0;
   uint64_t prepared_decided = 0;
+  uint64_t forgeries_refused = 0;  ///< marks of extents, in values, that are none
   uint64_t values_compared = 0;
   uint64_t power_cuts = 0;
   uint64_t kills = 0;
@@ -71,6 +72,7 @@ class ThreadWorld final : private CallWatcher {
   struct Prepared {
     std::vector<ValuePointer> values;
     bool is_acknowledged = false;
+    CommitRecord record;
   };
 
   // thread_world.cc: lives
@@ -129,7 +131,11 @@ class ThreadWorld final : private CallWatcher {
   void VerifyFiles();
   [[nodiscard]] bool IsCommitted(const Finding& finding) const;
   void DecidePrepared();
-  void NotePrepared(const std::vector<ValuePointer>& values, bool is_acknowledged);
+  void CheckNoForgery(StoreId store);
+  /// Nothing: no record can name them all.
+  [[nodiscard]] std::optional<CommitRecord> DescribeCommit(const std::vector<ValuePointer>& values);
+  void NotePrepared(const std::vector<ValuePointer>& values, const std::optional<CommitRecord>& record,
+                    bool is_acknowledged);
   [[nodiscard]] std::vector<StoreId> SharedStores();
 
   Dice dice_;
