@@ -6,17 +6,16 @@ A fuzzer that is not listed here starts from nothing.
 import struct
 from pathlib import Path
 
-GOLDEN_ROOT = Path(__file__).resolve().parent.parent / "tests" / "golden"
-GOLDEN = GOLDEN_ROOT / "v1"
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "v1"
 TRAILER_SIZE = 64
-HEADER_SIZE = 72
+HEADER_SIZE = 80
 CIPHER_SIZE = 32
 ENTRY = struct.Struct("<IQ")
 RAW_BIT = 1 << 31
 
 
-def _heads(version="*"):
-    return [path.read_bytes() for path in sorted(GOLDEN_ROOT.glob(f"{version}/head-*.bin"))]
+def _heads(pattern="*head-*.bin"):
+    return [path.read_bytes() for path in sorted(GOLDEN.glob(pattern))]
 
 
 def _small_file(name):
@@ -25,33 +24,41 @@ def _small_file(name):
     return [contents, contents[16:-8]]
 
 
-def _extents(version):
-    segment = (GOLDEN_ROOT / version / "segment.qseg").read_bytes()
-    for head in _heads(version):
-        offset, size = struct.unpack_from("<QQ", head, len(head) - TRAILER_SIZE + 8)
-        yield segment[offset : offset + size]
+def _extents(name, heads):
+    segment = (GOLDEN / name).read_bytes()
+    for head in _heads(heads):
+        (offset,) = struct.unpack_from("<Q", head, len(head) - TRAILER_SIZE + 8)
+        (units,) = struct.unpack_from("<I", head, len(head) - TRAILER_SIZE + 32)
+        yield segment[offset : offset + 8 * units]
+
+
+def _plain():
+    return _extents("segment.qseg", "head-*.bin")
 
 
 def _fronts():
     """Header and index of every extent."""
-    for version, before_index in (("v1", HEADER_SIZE), ("v2", HEADER_SIZE + CIPHER_SIZE)):
-        for extent in _extents(version):
+    for extents, before_index in (
+        (_plain(), HEADER_SIZE),
+        (_extents("encrypted.qseg", "encrypted-head-*.bin"), HEADER_SIZE + CIPHER_SIZE),
+    ):
+        for extent in extents:
             (part_count,) = struct.unpack_from("<I", extent, 60)
-            yield extent[: before_index + ENTRY.size * part_count + 8]
+            yield extent[: before_index + ENTRY.size * part_count]
 
 
 def _parts(codec):
     """Every part that `codec` compressed, behind the size of what it gives."""
-    for extent in _extents("v1"):
-        (value_size,) = struct.unpack_from("<Q", extent, 32)
+    for extent in _plain():
+        (content_size,) = struct.unpack_from("<I", extent, 40)
         part_size, part_count = struct.unpack_from("<II", extent, 56)
-        at = HEADER_SIZE + ENTRY.size * part_count + 8
+        at = HEADER_SIZE + ENTRY.size * part_count
         for part in range(part_count):
             size, _ = ENTRY.unpack_from(extent, HEADER_SIZE + ENTRY.size * part)
             stored = extent[at : at + (size & ~RAW_BIT)]
             at += len(stored)
             if extent[10] == codec and not size & RAW_BIT:
-                yield struct.pack("<I", min(part_size, value_size - part * part_size)) + stored
+                yield struct.pack("<I", min(part_size, content_size - part * part_size)) + stored
 
 
 def _segment_headers():

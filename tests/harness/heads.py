@@ -13,7 +13,9 @@ import struct
 
 from harness.segments import TRAILER_MAGIC, TRAILER_SIZE_BYTES
 
-TRAILER = struct.Struct("<QQQQIIHHIQ")
+# Store, offset, identity, value size, segment, extent size / 8, prefix tag, version, prefix size, value checksum, tag.
+TRAILER = struct.Struct("<QQQIIIIHHIQ")
+NO_PREFIX_TAG = 0x38D394C2  # of no bytes
 CHECKSUMMED_BYTES = 48
 # No directory ever comes to give out this one.
 FOREIGN_STORE = 0x7E57_0000_0000_0001
@@ -43,15 +45,16 @@ def checksum(data):
     return total ^ (total >> 32)
 
 
-def make_trailer(store=FOREIGN_STORE, offset=4096, value_size=9000, segment=1, extent_size=None, index_checksum=0x5EED):
-    """The 64 bytes of a trailer whose checksum holds, of whatever place."""
+def make_trailer(store=FOREIGN_STORE, offset=4096, value_size=9000, segment=1, extent_size=None, identity=0x5EED):
+    """The 64 bytes of a trailer without a prefix whose tag holds, of whatever place."""
     head = TRAILER.pack(
         store,
         offset,
-        extent_size or value_size + 92,
+        identity,
         value_size,
         segment,
-        index_checksum,
+        ((extent_size or value_size + 92) + 7) // 8,
+        NO_PREFIX_TAG,
         *(1, 0, 0xC0FFEE, 0),
     )[:CHECKSUMMED_BYTES]
     return head + struct.pack("<Q", checksum(head)) + TRAILER_MAGIC
@@ -61,8 +64,9 @@ def is_trailer(raw):
     """Whether these 64 bytes are one that some Quarry may have written."""
     if len(raw) != TRAILER_SIZE_BYTES or raw[-len(TRAILER_MAGIC) :] != TRAILER_MAGIC:
         return False
-    version, stated = TRAILER.unpack(raw[: TRAILER.size])[6], TRAILER.unpack(raw[: TRAILER.size])[9]
-    return version in (1, 2) and stated == checksum(raw[:CHECKSUMMED_BYTES])
+    fields = TRAILER.unpack(raw[: TRAILER.size])
+    version, stated = fields[7], fields[10]
+    return version == 1 and stated == checksum(raw[:CHECKSUMMED_BYTES])
 
 
 def find_trailers(data):

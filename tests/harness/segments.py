@@ -4,17 +4,22 @@ import collections
 import struct
 
 BLOCK_SIZE_BYTES = 4096
-EXTENT_MAGIC = b"QXtent\r\n"
-HEADER = struct.Struct("<8sHBBIQQQQQIIQ")
+EXTENT_MAGIC = b"QXExtn\r\n"
+# Magic, version, codec, flags, segment, store, offset, identity, content and prefix size, stored total, part size and
+# count, index checksum, tag.
+HEADER = struct.Struct("<8sHBBIQQQIIQIIQQ")
+ENCRYPTED_FLAG = 1
 CIPHER = struct.Struct("<IIII16s")
 INDEX_ENTRY = struct.Struct("<IQ")
-TRAILER_MAGIC = bytes([0xFF, 0x00, ord("q"), ord("H"), ord("e"), ord("a"), ord("d"), 0xFE])
+MAP_ENTRY = struct.Struct("<QQII")
+TRAILER_MAGIC = bytes([0xFF, 0x00, ord("q"), ord("H"), ord("e"), ord("a"), ord("d"), 0xFD])
 TRAILER_SIZE_BYTES = 64
 CODECS = {0: "none", 1: "lz4", 2: "zstd"}
 
 Extent = collections.namedtuple(
     "Extent",
-    "path offset size value_size part_size part_count codec stored_total first_part_offset raw_parts key_id key_version",
+    "path offset size value_size part_size part_count codec stored_total first_part_offset raw_parts key_id key_version"
+    " prefix_size",
 )
 
 
@@ -24,15 +29,15 @@ def extents(path):
     runs = _runs(data)
     found, position = [], data.find(EXTENT_MAGIC, BLOCK_SIZE_BYTES)
     while position != -1:
-        _, version, codec, _, _, _, offset, value_size, stored_total, _, part_size, part_count, _ = HEADER.unpack_from(
-            data, position
+        (_, version, codec, flags, _, _, offset, _, content_size, prefix_size, stored_total, part_size, part_count, _, _) = (
+            HEADER.unpack_from(data, position)
         )
-        if version in (1, 2) and offset == _original_offset(runs, position):
+        if version == 1 and offset == _original_offset(runs, position):
             index, key_id, key_version = position + HEADER.size, 0, 0
-            if version == 2:
+            if flags & ENCRYPTED_FLAG:
                 _, key_id, key_version, _, _ = CIPHER.unpack_from(data, index)
                 index += CIPHER.size
-            first_part = index + part_count * INDEX_ENTRY.size + 8
+            first_part = index + part_count * INDEX_ENTRY.size
             raw = sum(
                 INDEX_ENTRY.unpack_from(data, index + part * INDEX_ENTRY.size)[0] >> 31
                 for part in range(part_count)
@@ -42,7 +47,7 @@ def extents(path):
                     path,
                     offset,
                     first_part - position + stored_total,
-                    value_size,
+                    content_size + prefix_size,
                     part_size,
                     part_count,
                     CODECS.get(codec, codec),
@@ -51,6 +56,7 @@ def extents(path):
                     raw,
                     key_id,
                     key_version,
+                    prefix_size,
                 )
             )
             position = data.find(EXTENT_MAGIC, first_part + stored_total)
@@ -61,10 +67,10 @@ def extents(path):
 
 def _runs(data):
     """(original offset, place) of each run of a rewritten segment; of any other one run that is the whole file."""
-    if len(data) < BLOCK_SIZE_BYTES or struct.unpack_from("<H", data, 8)[0] != 2:
+    if len(data) < BLOCK_SIZE_BYTES or struct.unpack_from("<I", data, 80)[0] == 0:
         return [(0, 0)]
     (count,) = struct.unpack_from("<I", data, 84)
-    return [struct.unpack_from("<QQ", data, BLOCK_SIZE_BYTES + 16 * run) for run in range(count)]
+    return [MAP_ENTRY.unpack_from(data, BLOCK_SIZE_BYTES + MAP_ENTRY.size * run)[:2] for run in range(count)]
 
 
 def _original_offset(runs, position):

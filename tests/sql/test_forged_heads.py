@@ -26,7 +26,7 @@ KINDS = {
     1: "another table's value",
     2: "a value of a table that is gone",
     3: "a store that never was",
-    4: "another table's place, with a wrong checksum of its index",
+    4: "another table's place, with a wrong identity",
 }
 CHANGED = 20  # the same again in rows from here on, for what takes them away
 # What no error may tell of another table: a store, a place, a size.
@@ -60,7 +60,7 @@ def forged():
     )
     server.stop()
     (victims, _), (gone,) = trailers(server, "victim"), trailers(server, "gone")
-    forgeries = {1: victims, 2: gone, 3: make_trailer(), 4: other_index(victims)}
+    forgeries = {1: victims, 2: gone, 3: make_trailer(), 4: other_identity(victims)}
     for row in rows:
         replace_bytes(server.datadir / "app" / "thief.ibd", marker(row), forgeries[row % CHANGED])
     server.start()
@@ -69,10 +69,10 @@ def forged():
     server.remove()
 
 
-def other_index(trailer):
-    """The same place, with another checksum of the index: one guess of an attacker."""
-    store, offset, extent_size, value_size, segment, index_checksum, *_ = TRAILER.unpack(trailer[: TRAILER.size])
-    return make_trailer(store, offset, value_size, segment, extent_size, index_checksum ^ 1)
+def other_identity(trailer):
+    """The same place, with another identity of the extent: one guess of an attacker."""
+    store, offset, identity, value_size, segment, extent_units, *_ = TRAILER.unpack(trailer[: TRAILER.size])
+    return make_trailer(store, offset, value_size, segment, 8 * extent_units, identity ^ 1)
 
 
 def counters(server):
