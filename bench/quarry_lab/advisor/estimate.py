@@ -73,8 +73,9 @@ class _Fields:
                 self.heads.append(size)
                 continue
             self.heads.append(head_bytes(size, mine.inline_size, mine.prefix_size))
-            stored = size * mine.stored_ratio
-            self.segment_bytes += extent_bytes(size, stored, mine.part_size)
+            content = size - min(mine.prefix_size, size)
+            stored = content * mine.stored_ratio
+            self.segment_bytes += extent_bytes(content, stored, mine.part_size)
             self.out_bytes += size
             self.stored_bytes += stored
 
