@@ -52,7 +52,7 @@ std::vector<uint8_t> Plausible(std::span<const uint8_t> input) {
   header.store = kOrigin.store;
   header.segment = kOrigin.segment;
   header.offset_bytes = kOffset;
-  header.identity = 1 + reader.U32();
+  header.identity = uint64_t{1} + reader.U32();
   header.prefix_size_bytes = reader.U16();
   header.part_size_bytes = kPartSizeMinBytes + reader.U16() % 4096;
   header.content_size_bytes = reader.U32() % (64U * header.part_size_bytes);
