@@ -328,7 +328,8 @@ Status RowRewriter::ReadColumn(Column* column, const DecodedField& field, bool r
 }
 
 bool RowRewriter::WantsPieces(Column* column, const DecodedField& field) {
-  if (field.locator.value_size_bytes < kRangeValueMinBytes) return false;
+  // Only what the row has can serve a short value's ranges.
+  if (field.locator.value_size_bytes < kRangeValueMinBytes && field.prefix.empty()) return false;
   const Field* const server_field = table_->field[column->plan->field_index];
   if (column->wanted == Wanted::kUnknown || column->wanted_by != table_->in_use->query_id) {
     const bool found = FindWantedRanges(table_, server_field, &column->requests);

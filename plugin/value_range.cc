@@ -60,12 +60,13 @@ ByteRange RangeOf(const RangeRequest& request, uint64_t size_bytes, uint32_t cha
 
 bool ChooseRanges(const std::vector<RangeRequest>& requests, const ValueShape& value, std::vector<ByteRange>* ranges) {
   ranges->clear();
-  if (value.size_bytes < kRangeValueMinBytes) return false;
   for (const RangeRequest& request : requests) {
     ByteRange range = RangeOf(request, value.size_bytes, value.character_bytes_max);
     range.begin = std::max(range.begin, value.prefix_bytes);
     if (!range.empty()) ranges->push_back(range);
   }
+  if (ranges->empty()) return true;  // the row has all of it
+  if (value.size_bytes < kRangeValueMinBytes) return false;
   SortAndJoin(value.part_size_bytes, ranges);
   return 2 * BytesOfParts(*ranges, value) <= value.size_bytes - value.prefix_bytes;
 }

@@ -31,7 +31,7 @@ struct RangeRequest {
 /// Of a value of `size_bytes` in a character set whose characters take up to `character_bytes_max` bytes.
 [[nodiscard]] ByteRange RangeOf(const RangeRequest& request, uint64_t size_bytes, uint32_t character_bytes_max);
 
-/// A shorter value is read whole, in one go.
+/// A shorter value is read whole, in one go, unless the prefix in its row serves what is asked for.
 inline constexpr uint64_t kRangeValueMinBytes = 32U << 10;
 
 /// Up to this size a value of which a range is asked for again may be read whole, once, into the value cache, from

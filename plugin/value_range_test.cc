@@ -62,9 +62,8 @@ ValueShape Shape(uint64_t size, uint64_t prefix, uint32_t part) { return {size, 
 
 TEST(ValueRangeTest, ChoosesRangesOnlyWhereTheySpareReading) {
   std::vector<ByteRange> ranges;
-  EXPECT_FALSE(ChooseRanges({}, Shape(kRangeValueMinBytes - 1, 0, 4096), &ranges));
-  EXPECT_TRUE(ChooseRanges({}, Shape(kRangeValueMinBytes, 0, 4096), &ranges));
-  EXPECT_TRUE(ranges.empty());
+  EXPECT_FALSE(ChooseRanges({{1, 1}}, Shape(kRangeValueMinBytes - 1, 0, 4096), &ranges));
+  EXPECT_TRUE(ChooseRanges({{1, 1}}, Shape(kRangeValueMinBytes, 0, 4096), &ranges));
   // A byte costs its part.
   EXPECT_FALSE(ChooseRanges({{1, 1}}, Shape(100000, 0, 65536), &ranges));
   EXPECT_TRUE(ChooseRanges({{1, 1}}, Shape(131072, 0, 65536), &ranges));
@@ -79,6 +78,10 @@ TEST(ValueRangeTest, ThePrefixIsNotRead) {
   EXPECT_TRUE(ranges.empty());
   EXPECT_TRUE(ChooseRanges({{1, 501}}, Shape(200000, 500, 65536), &ranges));
   EXPECT_EQ(ranges, (std::vector<ByteRange>{{500, 501}}));
+  // Of a value that is short, too.
+  EXPECT_TRUE(ChooseRanges({{1, 500}}, Shape(2000, 500, 512), &ranges));
+  EXPECT_TRUE(ranges.empty());
+  EXPECT_FALSE(ChooseRanges({{1, 501}}, Shape(2000, 500, 512), &ranges));
 }
 
 TEST(ValueRangeTest, RangesComeInOrderAndNoPartTwice) {

@@ -79,6 +79,18 @@ def test_a_piece_of_the_prefix_asks_no_segment(server):
     assert [number(server, name) for name in names] == before
 
 
+def test_nor_does_one_of_a_short_value(server):
+    server.query("CREATE TABLE p.s (id INT PRIMARY KEY, b BLOB PREFIX_SIZE=300) ENGINE=QUARRY")
+    server.query("INSERT INTO p.s VALUES (1, %s)", (payload("short", 9_000),))
+    before = number(server, "Quarry_extents_read")
+    assert server.query("SELECT LEFT(b, 300), SUBSTRING(b, 7, 20) FROM p.s") == (
+        (payload("short", 9_000)[:300], payload("short", 9_000)[6:26]),
+    )
+    assert number(server, "Quarry_extents_read") == before
+    assert server.query("SELECT LEFT(b, 301) FROM p.s") == ((payload("short", 9_000)[:301],),)
+    assert number(server, "Quarry_extents_read") == before + 1
+
+
 def test_a_cold_read_asks_for_the_remainder(server):
     server.restart()
     before = number(server, "Quarry_file_bytes_read"), number(server, "Quarry_read_submissions")
