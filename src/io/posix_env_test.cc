@@ -1,4 +1,4 @@
-// What is particular to PosixEnv: direct I/O and its fall-back, symbolic links, io_uring and its fall-back.
+// What is particular to PosixEnv: direct I/O and its fall-back, symbolic links.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 #include "io/env.h"
 #include "io/page_cache.h"
 #include "io/posix_file.h"
-#include "io/uring_reader.h"
 
 namespace quarry {
 namespace {
@@ -172,32 +171,6 @@ TEST_F(PosixEnvTest, AFullDeviceIsNoSpace) {
   PosixWritableFile file("/dev/full", OpenFd("/dev/full", O_WRONLY));
   EXPECT_FALSE(file.direct()) << "a device without O_DIRECT is written all the same";
   EXPECT_EQ(file.WriteAt(0, AlignedBuffer(4096).span()).code(), StatusCode::kNoSpace);
-}
-
-TEST_F(PosixEnvTest, UringReadsAndReportsEachRequest) {
-  UringReader* const ring = UringReader::ForThisThread();
-  if (ring == nullptr) GTEST_SKIP() << "io_uring is not permitted here: batches are read with pread";
-  AlignedBuffer buffer(1 << 20);
-  for (size_t i = 0; i < buffer.size(); ++i) buffer.data()[i] = static_cast<uint8_t>(i / 4096);
-  ASSERT_TRUE(Env::Posix()->CreateFile(Path("f")).value()->WriteAt(0, buffer.span()).ok());
-  const unique_fd fd = OpenFd(Path("f"), O_RDONLY);
-  std::vector<std::vector<uint8_t>> out(UringReader::kEntries, std::vector<uint8_t>(100));
-  std::vector<ReadRequest> requests;
-  for (size_t i = 0; i < out.size(); ++i) requests.push_back({(i * 37 % 256) * 4096, out[i]});
-  requests.back().offset_bytes = (1 << 20) - 10;
-  std::vector<int> results(requests.size());
-  for (int round = 0; round < 3; ++round) {
-    ring->Read(fd.get(), requests, results);
-    for (size_t i = 0; i + 1 < out.size(); ++i) {
-      ASSERT_EQ(results[i], 100);
-      ASSERT_EQ(out[i], std::vector<uint8_t>(100, static_cast<uint8_t>(i * 37 % 256)));
-    }
-    ASSERT_EQ(results.back(), 10) << "the end of the file";
-  }
-  ring->Read(-1, requests, results);
-  EXPECT_EQ(results, std::vector<int>(requests.size(), -EBADF));
-  ring->Read(fd.get(), std::span<const ReadRequest>(requests).first(1), std::span<int>(results).first(1));
-  EXPECT_EQ(results.front(), 100) << "the ring is as good as new after errors";
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "io/page_cache.h"
-#include "io/uring_reader.h"
 
 namespace quarry {
 
@@ -167,26 +166,11 @@ Status PosixReadableFile::ReadBatch(std::span<const ReadRequest> requests) {
   while (!requests.empty()) {
     const auto group = requests.first(std::min(requests.size(), kVectorMax));
     requests = requests.subspan(group.size());
-    if (group.size() == 1) {
-      QUARRY_TRY(ReadWhole(group.front(), 0));
-      continue;
-    }
     if (IsContiguous(group)) {
       QUARRY_TRY(ReadContiguous(group));
       continue;
     }
-    std::array<int, kVectorMax> results;
-    results.fill(-EAGAIN);
-    static_assert(kVectorMax <= UringReader::kEntries);
-    if (UringReader* const ring = UringReader::ForThisThread(); ring != nullptr) {
-      ring->Read(fd_.get(), group, std::span<int>(results).first(group.size()));
-    }
-    for (size_t i = 0; i < group.size(); ++i) {
-      const int result = results[i];
-      if (result < 0 && result != -EAGAIN && result != -EINTR) return Status::FromErrno(-result, "read", path_);
-      const size_t done = result < 0 ? 0 : static_cast<size_t>(result);
-      if (done < group[i].out.size()) QUARRY_TRY(ReadWhole(group[i], done));
-    }
+    for (const ReadRequest& request : group) QUARRY_TRY(ReadWhole(request, 0));
   }
   return Status::Ok();
 }
