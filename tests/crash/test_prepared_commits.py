@@ -299,7 +299,7 @@ def test_without_the_plugin_it_waits(server):
     plugin, server.private.plugin = server.private.plugin, None
     server.start()
     ((format_id, global_size, branch_size, data),) = server.query("XA RECOVER")
-    assert (format_id, global_size, branch_size, data[:8]) == (0x51584331, 64, 64, b"QXCmit\r\n")
+    assert (format_id, global_size, branch_size, data[:8]) == (0x51584331, 64, 64, b"QXCmtt\r\n")
     (server.private.plugin_dir / "ha_quarry.so").symlink_to(plugin)
     server.query("INSTALL SONAME 'ha_quarry'")
     assert DECIDED.search(server.error_log()).groups() == ("1", "1", "0")
