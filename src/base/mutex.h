@@ -83,8 +83,7 @@ class CondVar {
   /// False when `timeout` passed without a notification.
   bool WaitFor(Mutex& mutex, std::chrono::microseconds timeout) QUARRY_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // A deadline on the system clock: pthread_cond_timedwait, which every thread sanitizer knows.
-    const std::cv_status status = condition_.wait_until(lock, std::chrono::system_clock::now() + timeout);
+    const std::cv_status status = condition_.wait_for(lock, timeout);  // by the monotonic clock: nobody sets that back
     lock.release();
     return status == std::cv_status::no_timeout;
   }
