@@ -15,17 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "format/catalogue_record.h"
 #include "format/segment_header.h"
 #include "quarry/status.h"
 #include "quarry/types.h"
 
 namespace quarry {
-
-struct DataPath {
-  uint32_t number = 0;
-  std::string path;  ///< as configured; at most kNameMaxBytes
-  bool operator==(const DataPath&) const = default;
-};
 
 struct DirectoryFile {
   InstallationId installation{};

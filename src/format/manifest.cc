@@ -87,18 +87,6 @@ uint16_t VersionOf(const Manifest& manifest) {
 
 }  // namespace
 
-const char* SegmentStateName(SegmentState state) {
-  switch (state) {
-    case SegmentState::kActive:
-      return "active";
-    case SegmentState::kSealed:
-      return "sealed";
-    case SegmentState::kPoisoned:
-      return "poisoned";
-  }
-  return "unknown";
-}
-
 std::vector<uint8_t> EncodeManifest(const Manifest& manifest) {
   ByteWriter body;
   body.U64(manifest.store.value);

@@ -19,19 +19,11 @@
 #include <string>
 #include <vector>
 
+#include "format/catalogue_record.h"
 #include "quarry/status.h"
 #include "quarry/types.h"
 
 namespace quarry {
-
-enum class SegmentState : uint8_t {
-  kActive = 0,    ///< may have grown since: recovery scans it from the checkpoint position and seals it
-  kSealed = 1,    ///< never written again
-  kPoisoned = 2,  ///< sealed after a failed flush: bytes that no flush vouched for may be wrong
-};
-
-/// "active", "sealed", "poisoned".
-[[nodiscard]] const char* SegmentStateName(SegmentState state);
 
 struct ManifestSegment {
   SegmentNumber segment;

@@ -36,13 +36,6 @@ class SegmentLocator {
                                                                                  uint32_t path_number) = 0;
 };
 
-/// Which extents the counters of a segment count.
-enum class CountedExtents : uint8_t {
-  kAll,        ///< every one that was ever appended
-  kNeeded,     ///< at least those that a mark pass found needed
-  kEstimated,  ///< what a scan took for extents: it may have missed some, and counted bytes of a value as some
-};
-
 [[nodiscard]] inline CountedExtents CountedOf(const ManifestSegment& described) {
   if (!described.has_uncounted) return CountedExtents::kAll;
   return described.is_estimated() ? CountedExtents::kEstimated : CountedExtents::kNeeded;
