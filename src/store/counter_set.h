@@ -44,6 +44,7 @@ enum class Counter : uint8_t {
   kCacheCarried,
   kCorruptions,
   kCheckpoints,
+  kCatalogueFlushes,
   kPartsStoredRaw,
   kPartsCompressed,
   kPartsEncrypted,
