@@ -81,7 +81,7 @@ void AddWork(Text* text, const Counters& counters) {
              Ratio(counters.committers_flushed, counters.flushes), " a flush), ", counters.flushes_zeroed,
              " of them into zeroed space");
   text->Line("flush errors ", counters.flush_errors, ", segments poisoned ", counters.segments_poisoned,
-             ", checkpoints ", counters.checkpoints);
+             ", catalogue flushes ", counters.catalogue_flushes);
 }
 
 void AddGc(Text* text) {

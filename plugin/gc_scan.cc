@@ -23,7 +23,16 @@ GcScan::~GcScan() { current_scan = nullptr; }
 
 GcScan* GcScan::Current() { return current_scan; }
 
-void GcScan::Begin(TableId table) { begun_.insert(table.value); }
+void GcScan::Begin(TableId table) {
+  begun_.insert(table.value);
+  table_ = table;
+  last_store_ = {};
+}
+
+void GcScan::NoteStore(StoreId store) {
+  last_store_ = store;
+  stores_met_.emplace(store, table_);
+}
 
 bool GcScan::GoesOn(TABLE* table) {
   if (!status_.ok()) return false;

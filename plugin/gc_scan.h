@@ -49,13 +49,17 @@ class GcScan {
   void Mark(const Locator& locator, bool own) {
     pass_->Mark(locator);
     if (own) live_bytes_[locator.store] += locator.extent_size_bytes;
+    if (own && locator.store != last_store_) NoteStore(locator.store);
   }
+  void NoteStore(StoreId store);
   void NoteEnd(TableId table);
   void Fail(const Status& status);
 
   // By the pass.
   [[nodiscard]] uint64_t rows() const { return rows_; }
   [[nodiscard]] const std::map<StoreId, uint64_t>& live_bytes() const { return live_bytes_; }
+  /// Those that heads name, each with the table that they are in.
+  [[nodiscard]] const std::set<std::pair<StoreId, TableId>>& stores_met() const { return stores_met_; }
   /// Ok: the marks of exactly `tables` are complete.
   [[nodiscard]] Status Finish(const std::set<uint64_t>& tables) const;
 
@@ -71,6 +75,9 @@ class GcScan {
   std::set<uint64_t> begun_;
   std::map<uint64_t, int> ended_;
   std::map<StoreId, uint64_t> live_bytes_;
+  TableId table_;       ///< that is being scanned
+  StoreId last_store_;  ///< in stores_met_ already
+  std::set<std::pair<StoreId, TableId>> stores_met_;
 };
 
 }  // namespace quarry

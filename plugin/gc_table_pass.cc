@@ -104,6 +104,15 @@ Status GcTablePass::Scan(GcOutcome* outcome) {
   }
   outcome->rows = scan.rows();
   outcome->live_bytes = scan.live_bytes();
+  return BindUnbound(scan);
+}
+
+// Only now is it known which table such a store belongs to: the next pass collects it.
+Status GcTablePass::BindUnbound(const GcScan& scan) {
+  for (const auto& [store, table] : scan.stores_met()) {
+    if (directory_->OwnershipOf(store, table) != Ownership::kUnbound) continue;
+    QUARRY_TRY(directory_->BindUnbound(store, table, target_.inner_name));
+  }
   return Status::Ok();
 }
 

@@ -63,6 +63,8 @@ struct GcManner {
   GcOptions options;
 };
 
+class GcScan;
+
 class GcTablePass {
  public:
   GcTablePass(GcTarget target, StoreDirectory* directory, ServerLook* look, GcHost* host, const GcManner& manner);
@@ -79,6 +81,7 @@ class GcTablePass {
   [[nodiscard]] Status WaitForWriters();
   [[nodiscard]] Status MarkInView(GcOutcome* outcome);
   [[nodiscard]] Status Scan(GcOutcome* outcome);
+  [[nodiscard]] Status BindUnbound(const GcScan& scan);
   [[nodiscard]] Status WaitForReaders();
   [[nodiscard]] Status CheckUnchanged();
   [[nodiscard]] Status Reclaim();

@@ -84,7 +84,7 @@ Status RefuseWithoutHome(const std::string& data_home, const std::string& home) 
   return Status::Unavailable(
       std::to_string(tables.count) + " QUARRY tables are here (the first: " + tables.first +
       "), but their values are not: " +
-      (IsThere(home) ? "there is no DIRECTORY in '" + home + "'" : "there is no '" + home + "'") +
+      (IsThere(home) ? "there is no catalogue in '" + home + "'" : "there is no '" + home + "'") +
       ". If it was moved, move it back; if it has a file system of its own, mount that. mariadb-backup alone leaves it "
       "out, and so does a Galera state transfer with wsrep_sst_method=mariabackup: restore a backup made by "
       "quarry-backup, or let the node join with wsrep_sst_method=rsync. (To start without those values for good, make "

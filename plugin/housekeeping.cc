@@ -14,7 +14,6 @@ namespace quarry {
 
 namespace {
 
-constexpr std::chrono::seconds kCheckpointInterval{60};
 constexpr std::chrono::seconds kSweepInterval{5};
 /// A pause that lasts longer is told of, once.
 constexpr std::chrono::seconds kLongPause{300};
@@ -32,12 +31,6 @@ FileSteps steps;
 
 BackgroundThread thread("quarry_keeper");
 std::optional<TrashSweep> sweep;  // while the thread runs, and its alone
-
-void Checkpoint() {
-  if (const Status status = Directory()->Checkpoint(); !status.ok()) {
-    sql_print_warning("QUARRY: a checkpoint failed, recovery would scan more: %s", status.ToString().c_str());
-  }
-}
 
 std::chrono::seconds LongPause() {
   const char* const tests = getenv("QUARRY_TEST_LONG_PAUSE_S");
@@ -62,24 +55,20 @@ void WarnOfLongPause() {
   if (!steps.maintenance_paused || steps.has_warned || lasted < LongPause()) return;
   steps.has_warned = true;
   sql_print_warning(
-      "QUARRY: for %lld s no space has been given back (%s). Commits go on; dead space grows, checkpoints are not "
-      "taken and dropped tables keep their files until that ends",
+      "QUARRY: for %lld s no space has been given back (%s). Commits go on; dead space grows and dropped tables "
+      "keep their files until that ends",
       static_cast<long long>(std::chrono::duration_cast<std::chrono::seconds>(lasted).count()),
       ReasonsToPause().c_str());
 }
 
 void Run() {
-  auto last_checkpoint = std::chrono::steady_clock::now();
   while (thread.Wait(kSweepInterval)) {
     if (!TryBeginFileStep()) {
       WarnOfLongPause();
       continue;
     }
     sweep->Step();
-    if (std::chrono::steady_clock::now() - last_checkpoint >= kCheckpointInterval) {
-      last_checkpoint = std::chrono::steady_clock::now();
-      Checkpoint();
-    }
+    LogNotices();
     EndFileStep();
   }
   sweep.reset();
@@ -97,8 +86,6 @@ void PauseHousekeeping(Pause reason) {
   steps.ended.wait(lock, [] { return steps.working == 0; });
   // The reason may have been taken back meanwhile, or another may have paused already.
   if (steps.maintenance_paused || steps.paused_for == 0) return;
-  // So that whoever starts on the copy has little to scan.
-  Checkpoint();
   Directory()->PauseMaintenance();
   steps.maintenance_paused = true;
   steps.paused_since = std::chrono::steady_clock::now();
@@ -128,6 +115,10 @@ void EndFileStep() {
     --steps.working;
   }
   steps.ended.notify_all();
+}
+
+void LogNotices() {
+  for (const std::string& notice : Directory()->TakeNotices()) sql_print_warning("QUARRY: %s", notice.c_str());
 }
 
 void StopHousekeeping() { thread.Stop(); }

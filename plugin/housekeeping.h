@@ -1,4 +1,4 @@
-// Housekeeping: a thread that takes checkpoints at intervals and sweeps stores whose table is gone (trash_sweep.h), and
+// Housekeeping: a thread that sweeps stores whose table is gone (trash_sweep.h), and
 // the pauses that every change of files by the plugin's own threads keeps.
 // Thread-safety: internally synchronised.
 #pragma once
@@ -26,6 +26,8 @@ bool HousekeepingIsPaused();
 [[nodiscard]] bool TryBeginFileStep();
 void EndFileStep();
 /// Stops and joins. In pre_shutdown, while the server can still run the queries of the thread, and in deinit.
+/// What the store has to say goes to the error log.
+void LogNotices();
 void StopHousekeeping();
 
 }  // namespace quarry

@@ -1,6 +1,6 @@
 // The story of the plugin: at init it opens the stores (or refuses to load, saying why in the server's log) and fills
 // in a handlerton; when the server has finished its DDL recovery the threads start; at pre_shutdown they are joined,
-// and at deinit the stores are checkpointed and closed.
+// and at deinit the stores are closed.
 //
 // Our init may run before InnoDB's, so whatever needs InnoDB's handlerton is finished when the first handler is made.
 #include "hton.h"
@@ -196,6 +196,7 @@ int Init(void* argument) {
   }
   ForgetWishToGoOnWithoutValues(home);
   SayWhosePathsAre(options->adopt_data_paths);
+  LogNotices();
   quarry_handlerton = static_cast<handlerton*>(argument);
   innodb_adopted = false;  // UNINSTALL and INSTALL may come without the library being unloaded
   FillHandlerton(quarry_handlerton);
@@ -205,9 +206,6 @@ int Init(void* argument) {
 int Deinit(void*) {
   PreShutdown();
   if (store_directory != nullptr) {
-    if (const Status status = store_directory->Checkpoint(); !status.ok()) {
-      sql_print_warning("QUARRY: the last checkpoint failed, the next start scans more: %s", status.ToString().c_str());
-    }
     store_directory.reset();
   }
   quarry_handlerton = nullptr;

@@ -62,7 +62,7 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(cache_evictions),
     QUARRY_CORE(cache_hits),
     QUARRY_CORE(cache_misses),
-    QUARRY_CORE(checkpoints),
+    QUARRY_CORE(catalogue_flushes),
     QUARRY_OWN(commit_syncs),
     QUARRY_OWN(commits_prepared),
     QUARRY_CORE(committers_flushed),
@@ -202,7 +202,6 @@ int ShowQuarry(THD* thd, st_mysql_show_var* variable, void* raw_buffer, system_s
 /// Shown where they are: the buffer of ShowQuarry has no room for more. The server reads eight aligned bytes.
 st_mysql_show_var head_variables[] = {{"foreign_heads_refused", &plugin_counters.foreign_heads_refused, SHOW_LONGLONG},
                                       {"heads_caught", &plugin_counters.heads_caught, SHOW_LONGLONG},
-                                      {"unbound_reads_refused", &plugin_counters.unbound_reads_refused, SHOW_LONGLONG},
                                       {nullptr, nullptr, SHOW_UNDEF}};
 static_assert(sizeof(plugin_counters.heads_caught) == sizeof(longlong) && std::atomic<uint64_t>::is_always_lock_free);
 

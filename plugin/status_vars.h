@@ -19,7 +19,6 @@ struct PluginCounters {
   std::atomic<uint64_t> heads_kept{0};                  ///< updated rows' values whose old head was kept, unread
   std::atomic<uint64_t> heads_caught{0};                ///< heads that RowLookers had not foreseen: decoded in time
   std::atomic<uint64_t> foreign_heads_refused{0};       ///< heads that name a store of another table
-  std::atomic<uint64_t> unbound_reads_refused{0};       ///< heads of which nobody knows whose store they name
   std::atomic<uint64_t> range_reads{0};                 ///< values of which only what the statement looks at was read
   std::atomic<uint64_t> commit_syncs{0};                ///< transactions whose appends were made durable by the hook
   std::atomic<uint64_t> commits_prepared{0};            ///< of these, those flushed beside InnoDB's redo log

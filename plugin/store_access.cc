@@ -7,7 +7,6 @@
 #include "inner_table_id.h"
 #include "quarry/store.h"
 #include "status_vars.h"
-#include "sysvars.h"
 
 namespace quarry {
 
@@ -33,7 +32,7 @@ void LogForeign(const handler* child, StoreId store) {
 
 StoreAccess::Answer StoreAccess::Check(StoreId store) {
   const Result<InnerTable> table = ReadInnerTable(child_);
-  if (!table.ok()) return ReadUnboundStores() ? Answer::kOwn : Answer::kUnknown;
+  if (!table.ok()) return Answer::kOwn;
   // InnoDB gives temporary tables ids of their own, which equal those of others: no store is theirs.
   if (table->temporary) return Answer::kForeign;
   switch (Directory()->OwnershipOf(store, table->id)) {
@@ -41,7 +40,7 @@ StoreAccess::Answer StoreAccess::Check(StoreId store) {
       own_ = store;
       return Answer::kOwn;
     case Ownership::kUnbound:
-      return ReadUnboundStores() ? Answer::kOwn : Answer::kUnknown;
+      return Answer::kOwn;
     case Ownership::kForeign:
       break;
   }
@@ -50,18 +49,11 @@ StoreAccess::Answer StoreAccess::Check(StoreId store) {
 
 Status StoreAccess::Require(StoreId store, const LEX_CSTRING& column) {
   if (store == own_ && store != StoreId{}) return Status::Ok();
-  const Answer answer = Check(store);
-  if (answer == Answer::kOwn) return Status::Ok();
+  if (Check(store) == Answer::kOwn) return Status::Ok();
   const std::string where = "column '" + std::string(column.str, column.length) + "': ";
-  if (answer == Answer::kForeign) {
-    plugin_counters.foreign_heads_refused.fetch_add(1, std::memory_order_relaxed);
-    LogForeign(child_, store);
-    return Status::Foreign(where + "the value that the row refers to is lost, or never was this table's");
-  }
-  plugin_counters.unbound_reads_refused.fetch_add(1, std::memory_order_relaxed);
-  return Status::Foreign(where +
-                         "it cannot be told whether the value that the row refers to belongs to this table; a DBA who "
-                         "knows that it does can SET GLOBAL quarry_read_unbound_stores=ON");
+  plugin_counters.foreign_heads_refused.fetch_add(1, std::memory_order_relaxed);
+  LogForeign(child_, store);
+  return Status::Foreign(where + "the value that the row refers to is lost, or never was this table's");
 }
 
 }  // namespace quarry

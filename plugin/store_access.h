@@ -2,8 +2,7 @@
 // table that the head was found in. So a head that a user made up, or carried over from elsewhere, reads nothing,
 // counts nothing and marks nothing.
 //
-// A store that has no record of its table, and a table whose id cannot be told, prove nothing either way. Their values
-// are read only while quarry_read_unbound_stores is ON.
+// A store whose binding is lost, and a table whose id cannot be told, prove nothing either way. Their values are read.
 // Thread-safety: as the handler it belongs to: externally synchronised.
 #pragma once
 
@@ -28,7 +27,7 @@ class StoreAccess {
   [[nodiscard]] Status Require(StoreId store, const LEX_CSTRING& column);
 
  private:
-  enum class Answer : uint8_t { kOwn, kForeign, kUnknown };
+  enum class Answer : uint8_t { kOwn, kForeign };
   Answer Check(StoreId store);
 
   const handler* child_ = nullptr;

@@ -24,8 +24,6 @@ constexpr unsigned long long kSegmentSizeMin = 1ULL << 20;
 constexpr unsigned long long kSegmentSizeMax = 1ULL << 40;
 constexpr unsigned long long kPoolMax = 1ULL << 32;
 constexpr unsigned long long kCacheMax = 1ULL << 40;
-constexpr unsigned long long kCheckpointMin = 1ULL << 20;
-constexpr unsigned long long kCheckpointMax = 1ULL << 40;
 constexpr unsigned long long kGcRate = 256ULL << 20;
 constexpr unsigned long long kGcRateMax = 1ULL << 40;
 constexpr unsigned long long kScrubRateDefault = 1ULL << 20;
@@ -40,11 +38,9 @@ unsigned long long zeroed_pool_bytes;
 unsigned long long recent_cache_bytes;
 unsigned long long segment_size;
 unsigned long long cache_size;
-unsigned long long checkpoint_interval;
 my_bool parallel_flush;
 my_bool gc;
 my_bool gc_now;
-my_bool read_unbound_stores;
 double space_amplification_max;
 uint gc_interval;
 uint gc_full_interval;
@@ -125,20 +121,12 @@ MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
 MYSQL_SYSVAR_ULONGLONG(segment_size, segment_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Bytes after which a segment is sealed and the next one begun", nullptr, nullptr,
                        DirectoryOptions().segment_size_bytes, kSegmentSizeMin, kSegmentSizeMax, 0);
-MYSQL_SYSVAR_ULONGLONG(checkpoint_interval, checkpoint_interval, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                       "Appended bytes after which a store's manifest is written: bounds what a restart has to scan",
-                       nullptr, nullptr, DirectoryOptions().checkpoint_interval_bytes, kCheckpointMin, kCheckpointMax,
-                       0);
 
 MYSQL_SYSVAR_BOOL(
     parallel_flush, parallel_flush, PLUGIN_VAR_OPCMDARG,
     "A commit flushes its values and InnoDB's redo log at the same time; a crash between the two is decided "
     "at the next start. OFF: first the values, then the redo log",
     nullptr, nullptr, true);
-MYSQL_SYSVAR_BOOL(read_unbound_stores, read_unbound_stores, PLUGIN_VAR_RQCMDARG,
-                  "Read values of which it cannot be told whether they belong to the table whose row names them: their "
-                  "store has no record of its table, or InnoDB's table ids cannot be read. OFF: such reads fail",
-                  nullptr, nullptr, false);
 MYSQL_SYSVAR_BOOL(gc, gc, PLUGIN_VAR_RQCMDARG,
                   "Give back the space of dead values by itself. OFF: only when quarry_gc_now asks for it", nullptr,
                   nullptr, true);
@@ -231,7 +219,6 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(read_batch_bytes),
                                         MYSQL_SYSVAR(page_cache_pct),
                                         MYSQL_SYSVAR(range_pushdown),
-                                        MYSQL_SYSVAR(read_unbound_stores),
                                         MYSQL_SYSVAR(write_batch_bytes),
                                         MYSQL_SYSVAR(backup_lock),
                                         MYSQL_SYSVAR(replica_write_batch_bytes),
@@ -242,7 +229,6 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(recent_cache_bytes),
                                         MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(segment_size),
-                                        MYSQL_SYSVAR(checkpoint_interval),
                                         MYSQL_SYSVAR(parallel_flush),
                                         MYSQL_SYSVAR(gc),
                                         MYSQL_SYSVAR(gc_now),
@@ -272,8 +258,6 @@ bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 
 uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
 
-bool ReadUnboundStores() { return read_unbound_stores != 0; }
-
 bool ParallelFlush() { return parallel_flush != 0; }
 bool GcIsOn() { return gc != 0; }
 double SpaceAmplificationMax() { return space_amplification_max; }
@@ -294,7 +278,6 @@ Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_p
   options.zeroed_pool_bytes = zeroed_pool_bytes;
   options.recent_cache_bytes = recent_cache_bytes;
   options.value_cache_bytes = cache_size;
-  options.checkpoint_interval_bytes = checkpoint_interval;
   return options;
 }
 

@@ -21,9 +21,6 @@ bool RangePushdown(THD* thd);
 /// quarry_autoincrement_prefetch_sz of the session, 1-65536.
 uint32_t AutoincrementPrefetch(THD* thd);
 
-/// quarry_read_unbound_stores.
-bool ReadUnboundStores();
-
 /// quarry_parallel_flush.
 bool ParallelFlush();
 /// quarry_gc, quarry_space_amplification_max, quarry_gc_interval, quarry_gc_full_interval (0: never),

@@ -68,8 +68,8 @@ def _segment_headers():
 
 SEEDS = {
     "locator_fuzz": _heads,
-    "manifest_fuzz": lambda: _small_file("MANIFEST"),
-    "directory_fuzz": lambda: [*_small_file("DIRECTORY"), *_small_file("PATH")],
+    "catalogue_fuzz": lambda: [(GOLDEN / "CATALOGUE").read_bytes()],
+    "path_marker_fuzz": lambda: _small_file("PATH"),
     "segment_header_fuzz": _segment_headers,
     "extent_fuzz": _fronts,
     "lz4_fuzz": lambda: _parts(1),

@@ -6,9 +6,9 @@
 
 #include "dump_segment.h"
 #include "dump_text.h"
-#include "format/directory_file.h"
+#include "format/catalogue_log.h"
 #include "format/magic.h"
-#include "format/manifest.h"
+#include "format/path_marker.h"
 #include "format/small_file.h"
 #include "quarry/locator.h"
 
@@ -33,39 +33,57 @@ Result<std::vector<uint8_t>> ReadSmall(const std::string& path) {
   return bytes;
 }
 
-Status DumpManifest(std::span<const uint8_t> file, std::ostream& out) {
-  QUARRY_TRY_ASSIGN(const Manifest manifest, DecodeManifest(file, StoreId{0}));
-  out << "MANIFEST of store " << manifest.store.value << " (" << Hex64(manifest.store.value) << ")\n"
-      << "  table name       " << manifest.table_name << "\n"
-      << "  bound to         ";
-  if (manifest.tables.empty()) out << "no InnoDB table";
-  for (size_t i = 0; i < manifest.tables.size(); ++i)
-    out << (i == 0 ? "InnoDB table " : ", ") << manifest.tables[i].value;
-  out << "\n  state            " << (manifest.discarded ? "discarded" : "in use");
-  if (manifest.discarded) out << " at LSN " << manifest.discarded_at_lsn;
-  out << (manifest.rebinding ? ", rebinding" : "") << "\n"
-      << "  created          " << Time(manifest.created_micros) << "\n"
-      << "  sequence         " << manifest.sequence << "\n"
-      << "  next segment     " << manifest.next_segment.value << "\n"
-      << "  segments         " << manifest.segments.size() << "\n";
-  for (const ManifestSegment& segment : manifest.segments) {
-    out << "    segment " << segment.segment.value << ": path " << segment.path_number << ", "
-        << SegmentStateName(segment.state) << ", size " << Size(segment.size_bytes) << ", " << segment.extents
-        << " extents, live " << Size(segment.live_bytes) << ", dead " << Size(segment.dead_bytes) << ", checkpoint at "
-        << segment.checkpoint_position_bytes << (segment.has_uncounted ? ", may hold uncounted extents" : "") << "\n";
-  }
-  return Status::Ok();
+void DumpStore(const CatalogueStore& store, std::ostream& out) {
+  out << "table '" << store.table_name << "', bound to ";
+  if (store.tables.empty()) out << "no InnoDB table";
+  for (size_t i = 0; i < store.tables.size(); ++i) out << (i == 0 ? "InnoDB table " : ", ") << store.tables[i].value;
+  if (store.discarded) out << ", discarded at LSN " << store.discarded_at_lsn;
+  out << (store.rebinding ? ", rebinding" : "") << ", created " << Time(store.created_micros) << ", next segment "
+      << store.next_segment.value;
 }
 
-Status DumpDirectory(std::span<const uint8_t> file, std::ostream& out) {
-  QUARRY_TRY_ASSIGN(const DirectoryFile directory, DecodeDirectoryFile(file));
-  out << "DIRECTORY of installation " << Hex(directory.installation) << "\n"
-      << "  created          " << Time(directory.created_micros) << "\n"
-      << "  next store id    " << directory.next_store.value << "\n"
-      << "  next path number " << directory.next_path_number << "\n"
-      << "  data paths       " << directory.paths.size() << "\n";
-  for (const DataPath& path : directory.paths) out << "    path " << path.number << ": " << path.path << "\n";
-  return Status::Ok();
+void DumpSegmentRecord(const CatalogueSegment& segment, std::ostream& out) {
+  static constexpr const char* kCounted[] = {"all counted", "the needed counted", "not counted"};
+  out << segment.segment.value << ": path " << segment.path_number << ", " << SegmentStateName(segment.state)
+      << ", size " << Size(segment.size_bytes) << ", " << segment.extents << " extents, live "
+      << Size(segment.live_bytes) << ", dead " << Size(segment.dead_bytes) << ", "
+      << kCounted[static_cast<size_t>(segment.counted)];
+}
+
+void DumpInstallation(const CatalogueInstallation& installation, std::ostream& out) {
+  out << Hex(installation.id) << ", created " << Time(installation.created_micros) << ", next store id "
+      << installation.next_store.value << ", next path number " << installation.next_path_number;
+}
+
+void DumpRecord(const CatalogueRecord& record, std::ostream& out) {
+  out << "  " << CatalogueTypeName(static_cast<uint16_t>(record.index() + 1)) << " ";
+  std::visit(
+      [&out](const auto& one) {
+        using T = std::decay_t<decltype(one)>;
+        if constexpr (requires { one.store; }) out << "of store " << one.store.value << " ";
+        if constexpr (std::is_same_v<T, CatalogueInstallation>) DumpInstallation(one, out);
+        if constexpr (std::is_same_v<T, CatalogueEnd>) DumpInstallation(one.installation, out);
+        if constexpr (std::is_same_v<T, DataPath>) out << one.number << ": " << one.path;
+        if constexpr (std::is_same_v<T, CatalogueStore>) DumpStore(one, out);
+        if constexpr (std::is_same_v<T, CatalogueSegment>) DumpSegmentRecord(one, out);
+        if constexpr (std::is_same_v<T, CatalogueSegmentGone>) out << one.segment.value;
+        if constexpr (std::is_same_v<T, CatalogueDamage>) out << "noted " << Time(one.noted_micros) << ": " << one.what;
+        if constexpr (std::is_same_v<T, CatalogueUnknown>) out << "of type " << one.type << ", kept";
+      },
+      record);
+  out << "\n";
+}
+
+Status DumpCatalogue(std::span<const uint8_t> file, std::ostream& out) {
+  QUARRY_TRY_ASSIGN(const CatalogueFrame first, DecodeCatalogueFrame(file));
+  QUARRY_TRY_ASSIGN(const CatalogueLog log, ReadCatalogueLog(file, first.generation));
+  out << "CATALOGUE with " << log.records.size() << " records\n";
+  for (const CatalogueRecord& record : log.records) DumpRecord(record, out);
+  if (!log.has_snapshot) out << "  its snapshot is not whole: it does not count while there is another one\n";
+  if (log.has_torn_tail) out << "  its last flush was cut off, and nobody was told that it had ended\n";
+  for (const CatalogueLoss& loss : log.losses) out << "  LOST at " << loss.offset_bytes << ": " << loss.what << "\n";
+  if (log.losses.empty()) return Status::Ok();
+  return Status::Corruption(log.losses[0].store.value, 0, log.losses[0].offset_bytes, log.losses[0].what);
 }
 
 Status DumpPathMarker(std::span<const uint8_t> file, std::ostream& out) {
@@ -138,12 +156,11 @@ Status DumpFile(const std::string& path, const Options& options, std::ostream& o
   const uint64_t magic = MagicOf(start);
   if (magic == kSegmentMagic) return DumpSegment(path, options, out);
   QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, ReadSmall(path));
-  if (magic == kManifestMagic) return DumpManifest(bytes, out);
-  if (magic == kDirectoryMagic) return DumpDirectory(bytes, out);
+  if (static_cast<uint32_t>(magic) == kCatalogueMagic) return DumpCatalogue(bytes, out);
   if (magic == kPathMagic) return DumpPathMarker(bytes, out);
   if (magic == kOpenedMagic) return DumpOpenedRecord(bytes, out);
   if (EndsLikeHead(bytes)) return DumpField(bytes, out);
-  return Status::InvalidArgument(path + " is neither a segment, MANIFEST, DIRECTORY, PATH, OPENED nor a head");
+  return Status::InvalidArgument(path + " is neither a segment, a catalogue, PATH, OPENED nor a head");
 }
 
 }  // namespace quarry::dump

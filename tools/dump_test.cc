@@ -116,16 +116,16 @@ TEST(DumpTest, ATornExtentIsToldWithItsReason) {
 }
 
 TEST(DumpTest, SmallFiles) {
-  const Outcome manifest = Dump(Golden("MANIFEST"));
-  ExpectLine(manifest.text, "  bound to         InnoDB table 1234, 5678");
-  ExpectLine(manifest.text, "  state            discarded at LSN 987654321, rebinding");
+  const Outcome catalogue = Dump(Golden("CATALOGUE"));
+  ExpectLine(catalogue.text, "CATALOGUE with 9 records");
+  ExpectLine(catalogue.text, "  data path 3: /data/three");
   ExpectLine(
-      manifest.text,
-      "    segment 3: path 2, poisoned, size 16384 (16.0 KiB), 5 extents, live 9000, dead 0, checkpoint at 16384");
-  ExpectLine(Dump(Golden("DIRECTORY")).text, "    path 3: /data/three");
+      catalogue.text,
+      "  segment of store 81985529216486895 3: path 2, poisoned, size 16384 (16.0 KiB), 5 extents, live 9000, dead "
+      "70, the needed counted");
   ExpectLine(Dump(Golden("PATH")).text, "  path number      3");
-  for (const char* name : {"MANIFEST", "DIRECTORY", "PATH"}) {
-    const DamagedCopy copy(name, 30);
+  for (const char* name : {"CATALOGUE", "PATH"}) {
+    const DamagedCopy copy(name, std::string(name) == "PATH" ? 30 : 60);
     EXPECT_EQ(Dump(copy.path()).status.code(), StatusCode::kCorruption) << name;
   }
 }

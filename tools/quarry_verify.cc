@@ -1,5 +1,5 @@
 // quarry-verify: verifies all files of an installation that no server runs on: every checksum of every header, index,
-// part, manifest, DIRECTORY and marker, and that what is recorded is there.
+// part, the catalogue and markers, and that what is recorded is there.
 // Exit status: 0 all well, 1 something is damaged or missing, 2 it could not run, 3 nothing is damaged for certain, but
 // something is doubtful, foreign or could not be looked at, 130 interrupted. verify_report.h prints.
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@ volatile std::sig_atomic_t interrupted = 0;
 void Interrupt(int) { interrupted = 1; }
 
 constexpr const char* kDescription =
-    "Verifies every byte of Quarry's files while no server runs on them: all stores, segments, manifests, DIRECTORY "
+    "Verifies every byte of Quarry's files while no server runs on them: all stores, segments, the catalogue "
     "and "
     "the markers of the data paths. Reads only, around the page cache.\n"
     "Which row a damaged value belongs to, CHECK TABLE says: the files alone do not tell.";

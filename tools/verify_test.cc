@@ -74,7 +74,7 @@ class VerifyToolTest : public testing::Test {
 TEST_F(VerifyToolTest, AllWell) {
   const Outcome outcome = Verify();
   EXPECT_EQ(outcome.exit_status, 0);
-  EXPECT_EQ(outcome.out, "1 stores, 1 segments, 3 extents, 3 parts, 20.2 KiB read\nall well\n");
+  EXPECT_EQ(outcome.out, "1 stores, 1 segments, 3 extents, 3 parts, 40.0 KiB read\nall well\n");
   EXPECT_EQ(outcome.error, "");
 }
 
@@ -138,7 +138,7 @@ TEST_F(VerifyToolTest, ForeignAndMissingFilesAndLinks) {
   std::filesystem::remove(Segment());
   const Outcome missing = Verify();
   EXPECT_EQ(missing.exit_status, 1);
-  EXPECT_NE(missing.out.find("missing: store 1 (table shop/photos) segment 1: the manifest lists this segment"),
+  EXPECT_NE(missing.out.find("missing: store 1 (table shop/photos) segment 1: the catalogue lists this segment"),
             std::string::npos)
       << missing.out;
 }

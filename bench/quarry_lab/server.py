@@ -479,9 +479,9 @@ def holds_former_home(directory):
     """Whether `directory`, one server's or a cluster's, is what a build from before the first release left."""
     directory = Path(directory)
     return any(
-        (data / name / "DIRECTORY").exists() and not (data / HOME_NAME).exists()
+        (data / name / "DIRECTORY").exists()
         for data in (directory / "data", *directory.glob("*/data"))
-        for name in FORMER_HOME_NAMES
+        for name in (*FORMER_HOME_NAMES, HOME_NAME)
     )
 
 

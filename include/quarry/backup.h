@@ -1,6 +1,6 @@
 // BackupSnapshot: what somebody who copies the files of a running server needs to know of one moment.
 //
-// The small files (DIRECTORY, MANIFESTs) are handed out as bytes, because on disk they go on changing: a rebuild binds
+// The catalogue is handed out as bytes, because on disk it goes on changing: a rebuild binds
 // stores to another table, a drop sends one to the trash. Segments are named only: they are append-only, so a copy made
 // at any later moment holds everything that they held then, as long as nothing is given back
 // (StoreDirectory::PauseMaintenance, and no GC pass or EmptyTrash of the caller's).
@@ -16,7 +16,7 @@ namespace quarry {
 
 struct BackupSnapshot {
   struct SmallFile {
-    std::string name;  ///< relative to the home: "DIRECTORY", "stores/<store>/MANIFEST", "trash/<store>/MANIFEST"
+    std::string name;  ///< relative to the home: "CATALOGUE-<generation>"
     std::vector<uint8_t> contents;
   };
   struct SegmentFile {
@@ -30,7 +30,7 @@ struct BackupSnapshot {
     std::string marker;  ///< the file to be copied along: "<path>/quarry/PATH"
   };
 
-  std::vector<SmallFile> small_files;  ///< DIRECTORY first
+  std::vector<SmallFile> small_files;
   std::vector<SegmentFile> segments;
   std::vector<DataPath> data_paths;
 };

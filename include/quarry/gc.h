@@ -38,7 +38,7 @@ struct GcReport {
   uint64_t marks_elsewhere = 0;    ///< in newer segments or other stores
   uint64_t segments_done = 0;      ///< looked at by ReclaimSome, whatever came of it
   uint64_t segments_unlinked = 0;  ///< held nothing marked
-  uint64_t segments_skipped = 0;   ///< out of reach, no room to note them as sealed, or no holes on that file system
+  uint64_t segments_skipped = 0;   ///< out of reach, or no holes on that file system
   uint64_t segments_in_doubt = 0;  ///< a mark pointed at no possible place in them: kept whole
   uint64_t holes = 0;              ///< calls that punched
   uint64_t punched_bytes = 0;      ///< asked to be given back by holes
@@ -85,8 +85,9 @@ class GcPass {
   [[nodiscard]] virtual GcReport report() const = 0;
 };
 
-/// Begins a pass over `stores`, sealing what they append to. A store in the trash, or whose manifest was lost, has no
-/// candidates. Error: kNotFound names a store that is not there. `directory` must outlive the pass.
+/// Begins a pass over `stores`, sealing what they append to. A store in the trash, or without a binding, or that damage
+/// of the catalogue may concern, has no candidates. Error: kNotFound names a store that is not there. `directory` must
+/// outlive the pass.
 [[nodiscard]] Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span<const StoreId> stores,
                                                           const GcOptions& options = {});
 

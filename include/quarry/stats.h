@@ -44,9 +44,8 @@ struct Counters {
   uint64_t staging_bytes = 0;       ///< gauge: write buffers in use
   uint64_t buffer_bytes = 0;        ///< gauge: memory of all buffers of reads and writes, in use or kept for the next
   uint64_t corruptions = 0;         ///< reads refused by a checksum
-  uint64_t checkpoints = 0;
-  uint64_t catalogue_flushes = 0;
-  uint64_t parts_stored_raw = 0;  ///< parts for which compressing did not pay
+  uint64_t catalogue_flushes = 0;   ///< fdatasync calls on the catalogue
+  uint64_t parts_stored_raw = 0;    ///< parts for which compressing did not pay
   uint64_t parts_compressed = 0;
   uint64_t parts_encrypted = 0;
   uint64_t parts_decrypted = 0;

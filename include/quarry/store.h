@@ -41,7 +41,7 @@ inline constexpr uint32_t kNoPrefixLimit = 0xffffffff;
 enum class Ownership : uint8_t {
   kBound,    ///< the store's binding names the table; one whose rebuild is not decided names the old and the new one
   kForeign,  ///< it names other tables only; or there is no such store, which is then nobody's
-  kUnbound,  ///< nobody knows: it has no binding record, or one that may leave out a table (see OwnershipOf)
+  kUnbound,  ///< nobody knows: its binding is lost, or may be (see OwnershipOf)
 };
 
 /// The two tables that a store is bound to while its rebuild is not decided.
@@ -113,9 +113,10 @@ class StoreDirectory {
  public:
   virtual ~StoreDirectory() = default;
 
-  /// Opens (creating what is missing) and recovers. Bounded by the manifests' checkpoints.
-  /// Errors: kUnavailable names a data path that is missing or not the one recorded; kCorruption a manifest that
-  /// does not verify; kIoError an unwritable path. On error nothing is left half created.
+  /// Opens (creating what is missing) and recovers: reads the catalogue, and no payload. What of it is damaged costs
+  /// what TakeNotices says, and keeps nothing from opening. Errors: kUnavailable names a data path that is missing or
+  /// not the one recorded; kCorruption: there are stores and no catalogue; kNotSupported: a newer version, or a build
+  /// from before the first release, wrote it; kIoError an unwritable path. On error nothing is left half created.
   [[nodiscard]] static Result<std::unique_ptr<StoreDirectory>> Open(const DirectoryOptions& options);
 
   /// Whether `path` is a home that Open made, some time. An empty folder, as that of a drive that is not mounted, is
@@ -129,8 +130,8 @@ class StoreDirectory {
   /// The store bound to `table`, or kNotFound. Never creates.
   [[nodiscard]] virtual Result<std::shared_ptr<Store>> Find(TableId table) = 0;
 
-  /// Whether heads of `table` may point into `store`. A store in the trash is still bound. kUnbound also for a store
-  /// whose rebuild was announced by a version that did not record the new table, when `table` is not the old one.
+  /// Whether heads of `table` may point into `store`. A store in the trash is still bound. kUnbound also for one bound
+  /// to others, while damage of the catalogue may concern it: the record that bound it to `table` may be lost.
   /// Cheap: a shared lock and two look-ups.
   [[nodiscard]] virtual Ownership OwnershipOf(StoreId store, TableId table) const = 0;
   /// Rises with every change of a binding, discard or unlink: an answer of OwnershipOf that was asked for after this
@@ -232,18 +233,23 @@ class StoreDirectory {
   /// Counts the extent behind `locator` as probably dead, whichever store it is in. The value cache forgets it.
   virtual void Release(const Locator& locator) = 0;
 
-  /// Writes every store's manifest. Called at intervals and at shutdown.
-  [[nodiscard]] virtual Status Checkpoint() = 0;
+  /// A scan of all heads of `table` met some that name `store`: binds it, when it has no binding. Durable when it
+  /// returns.
+  [[nodiscard]] virtual Status BindUnbound(StoreId store, TableId table, const std::string& table_name) = 0;
+
+  /// What somebody should read in a log, said once: at first what Open found damaged or not known, later uses that were
+  /// refused for that.
+  [[nodiscard]] virtual std::vector<std::string> TakeNotices() = 0;
 
   /// Somebody copies the files: from the return of the first call until as many Resumes the background thread (zeros
-  /// ahead, tails cut off, due manifests) changes none. What callers ask for (Append, Sync, Checkpoint, EmptyTrash ...)
-  /// is still done; keeping them still is the caller's business.
+  /// ahead, tails cut off, the catalogue's compaction) changes none. What callers ask for (Append, Sync, EmptyTrash
+  /// ...) is still done; keeping them still is the caller's business.
   virtual void PauseMaintenance() = 0;
   virtual void ResumeMaintenance() = 0;
 
   /// What a copy of the files must hold to be a copy of this moment: every store, those in the trash too. For all of it
   /// to be of one moment no binding may change meanwhile (no DDL); stores that are made meanwhile may or may not be in
-  /// it. In the DIRECTORY handed out no data path has its place any more: a copy that is started must be told where its
+  /// it. In the catalogue handed out no data path has its place any more: a copy that is started must be told where its
   /// own are, lest it takes the source's for its own. Errors: kUnavailable: a data path with segments is not there.
   [[nodiscard]] virtual Result<BackupSnapshot> TakeBackupSnapshot() = 0;
 

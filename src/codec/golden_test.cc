@@ -177,15 +177,11 @@ TEST(GoldenV1Test, RewrittenSegment) {
 }
 
 TEST(GoldenV1Test, SmallFiles) {
-  const std::vector<uint8_t> manifest = ReadGolden("MANIFEST");
-  EXPECT_EQ(DecodeManifest(manifest, golden_v1::kStore).value(), golden_v1::StoreManifest());
-  EXPECT_EQ(EncodeManifest(golden_v1::StoreManifest()), manifest);
-  const std::vector<uint8_t> uncounted = ReadGolden("MANIFEST-uncounted");
-  EXPECT_EQ(DecodeManifest(uncounted, golden_v1::kStore).value(), golden_v1::UncountedManifest());
-  EXPECT_EQ(EncodeManifest(golden_v1::UncountedManifest()), uncounted);
-  const std::vector<uint8_t> directory = ReadGolden("DIRECTORY");
-  EXPECT_EQ(DecodeDirectoryFile(directory).value(), golden_v1::Directory());
-  EXPECT_EQ(EncodeDirectoryFile(golden_v1::Directory()), directory);
+  const std::vector<uint8_t> catalogue = ReadGolden("CATALOGUE");
+  const CatalogueLog log = ReadCatalogueLog(catalogue, golden_v1::kCatalogueGeneration).value();
+  EXPECT_EQ(log.records, golden_v1::Catalogue());
+  EXPECT_TRUE(log.losses.empty());
+  EXPECT_EQ(EncodeCatalogue(golden_v1::Catalogue(), golden_v1::kCatalogueGeneration), catalogue);
   const std::vector<uint8_t> path = ReadGolden("PATH");
   EXPECT_EQ(DecodePathMarker(path).value(), golden_v1::Path());
   EXPECT_EQ(EncodePathMarker(golden_v1::Path()), path);

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "format/directory_file.h"
-#include "format/manifest.h"
+#include "format/catalogue_log.h"
+#include "format/path_marker.h"
 #include "format/segment_header.h"
 #include "format/test_cipher.h"
 #include "quarry/options.h"
@@ -87,32 +87,42 @@ inline constexpr uint64_t kRewrittenMicros = 1800000000000000;
 
 // ---- small files ----
 
-inline Manifest StoreManifest() {
-  Manifest manifest;
-  manifest.store = kStore;
-  manifest.sequence = 42;
-  manifest.created_micros = 1700000000000000;
-  manifest.next_segment = SegmentNumber{9};
-  manifest.rebinding = true;
-  manifest.discarded = true;
-  manifest.discarded_at_lsn = 987654321;
-  manifest.table_name = "shop/documents#P#p0";
-  manifest.tables = {TableId{1234}, TableId{5678}};
-  manifest.segments = {{SegmentNumber{2}, 0, SegmentState::kSealed, 268435456, 4000, 250000000, 1000000, 268435456},
-                       {SegmentNumber{3}, 2, SegmentState::kPoisoned, 16384, 5, 9000, 0, 16384},
-                       {SegmentNumber{8}, 1, SegmentState::kActive, 1048576, 7, 500000, 0, 524288}};
-  return manifest;
-}
+inline constexpr uint64_t kCatalogueGeneration = 0x1234567890;
 
-/// The same with a segment whose counters leave something out.
-inline Manifest UncountedManifest() {
-  Manifest manifest = StoreManifest();
-  manifest.segments.front().has_uncounted = true;
-  return manifest;
-}
-
-inline DirectoryFile Directory() {
-  return {kInstallation, 1700000000000000, StoreId{77}, 4, {{1, "/data/one"}, {3, "/data/three"}}};
+/// One record of each type but the optional ones that nobody knows yet.
+inline std::vector<CatalogueRecord> Catalogue() {
+  const CatalogueInstallation installation{kInstallation, 1700000000000000, StoreId{77}, 4};
+  CatalogueStore store;
+  store.store = kStore;
+  store.created_micros = 1700000000000000;
+  store.next_segment = SegmentNumber{9};
+  store.rebinding = store.discarded = true;
+  store.discarded_at_lsn = 987654321;
+  store.prefix_limit_bytes = 700;
+  store.table_name = "shop/documents#P#p0";
+  store.tables = {TableId{1234}, TableId{5678}};
+  CatalogueSegment segment{kStore,
+                           SegmentNumber{3},
+                           2,
+                           SegmentState::kPoisoned,
+                           CountedExtents::kNeeded,
+                           {1, 2, 3},
+                           16384,
+                           5,
+                           9000,
+                           70,
+                           8000,
+                           1000,
+                           4};
+  return {installation,
+          DataPath{3, "/data/three"},
+          store,
+          segment,
+          CatalogueSegmentGone{kStore, SegmentNumber{2}},
+          CatalogueStoreGone{StoreId{6}},
+          CatalogueDamage{StoreId{5}, 1700000000000002, "a record does not verify"},
+          CatalogueUnknown{99, kStore, {7, 8, 9}},
+          CatalogueEnd{installation}};
 }
 
 inline PathMarker Path() { return {kInstallation, 3, 1700000000000001}; }

@@ -5,12 +5,12 @@
 #include "base/checksum.h"
 #include "base/coding.h"
 #include "base/zeros.h"
+#include "format/magic.h"
 #include "format/small_file.h"
 
 namespace quarry {
 namespace {
 
-constexpr uint32_t kMagic = 0x72635851U;  // "QXcr"
 constexpr size_t kFrameChecksumOffset = 40;
 constexpr uint16_t kKnownFlags = kCatalogueOptionalFlag | kCatalogueSnapshotFlag;
 
@@ -262,7 +262,7 @@ uint64_t CatalogueFrame::RecordSizeBytes() const {
 void AppendCatalogueRecord(const CatalogueRecord& record, const CataloguePlace& place, std::vector<uint8_t>* out) {
   const Encoded encoded = EncodeBody(record);
   ByteWriter writer;
-  writer.U32(kMagic);
+  writer.U32(kCatalogueMagic);
   writer.U32(static_cast<uint32_t>(encoded.body.size()));
   writer.U16(encoded.type);
   writer.U16(static_cast<uint16_t>(encoded.flags | (place.in_snapshot ? kCatalogueSnapshotFlag : 0)));
@@ -281,7 +281,7 @@ Result<CatalogueFrame> DecodeCatalogueFrame(std::span<const uint8_t> bytes) {
   const auto none = [] { return Status::Corruption(0, 0, 0, "no frame of a catalogue record"); };
   if (bytes.size() < kCatalogueFrameSizeBytes) return none();
   ByteReader reader(bytes);
-  if (reader.U32() != kMagic) return none();
+  if (reader.U32() != kCatalogueMagic) return none();
   CatalogueFrame frame;
   frame.body_size_bytes = reader.U32();
   frame.type = reader.U16();

@@ -11,8 +11,7 @@ namespace quarry {
 
 inline constexpr uint64_t kSegmentMagic = 0x0a0d746d67535851ULL;       // "QXSgmt\r\n"
 inline constexpr uint64_t kExtentMagic = 0x0a0d6e7478455851ULL;        // "QXExtn\r\n"
-inline constexpr uint64_t kManifestMagic = 0x0a0d666e614d5851ULL;      // "QXManf\r\n"
-inline constexpr uint64_t kDirectoryMagic = 0x0a0d746372445851ULL;     // "QXDrct\r\n"
+inline constexpr uint32_t kCatalogueMagic = 0x72635851U;               // "QXcr"
 inline constexpr uint64_t kCommitRecordMagic = 0x0a0d74746d435851ULL;  // "QXCmtt\r\n"
 inline constexpr uint64_t kPathMagic = 0x0a0d687461505851ULL;          // "QXPath\r\n"
 inline constexpr uint64_t kOpenedMagic = 0x0a0d6e65704f5851ULL;        // "QXOpen\r\n"

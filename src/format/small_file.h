@@ -27,7 +27,7 @@ inline constexpr size_t kNameMaxBytes = 4096;
 
 [[nodiscard]] std::vector<uint8_t> WrapSmallFile(uint64_t magic, uint16_t version, std::span<const uint8_t> body);
 
-/// The body; points into `file`. `kind` ("MANIFEST") starts the error messages; `store` is 0 where there is none.
+/// The body; points into `file`. `kind` ("PATH") starts the error messages; `store` is 0 where there is none.
 [[nodiscard]] Result<std::span<const uint8_t>> UnwrapSmallFile(std::span<const uint8_t> file, uint64_t magic,
                                                                uint16_t version, const std::string& kind,
                                                                uint64_t store);

@@ -3,13 +3,11 @@
 // Invariants:
 //  - Space is given back only in segments that were sealed when the pass began, and only in blocks that hold no byte of
 //    a marked extent. The header block stays as long as the file.
-//  - Before the first hole in a segment its manifest says, durably, that it is sealed: recovery does not scan it then,
-//    so it cannot take what stands behind a hole for the unused tail.
-//  - A segment leaves the manifest before its file is unlinked. A file that a crash leaves is found again at the next
-//    start as one that the manifest does not know yet, and unlinked by the next pass; its number is not used again.
+//  - A segment leaves the catalogue before its file is unlinked. A file that a crash leaves is found again at the next
+//    start as one that no record names, and unlinked by the next pass; its number is not used again.
 //  - Holes are not flushed: one that power loss undoes brings back dead bytes, which the next pass punches again.
 //  - A segment is rewritten (segment_rewrite.h) after its holes were punched, which makes the room, from exactly the
-//    extents that were marked, and only when all of them are known. Its manifest says by then that it is sealed.
+//    extents that were marked, and only when all of them are known.
 // Thread-safety: externally synchronised; the stores are internally synchronised.
 #include <algorithm>
 #include <cassert>
@@ -107,7 +105,7 @@ class GcPassImpl final : public GcPass {
   [[nodiscard]] Result<bool> Advance(Candidate* candidate, uint64_t bytes_max, GcStep* step);
   /// Looks at the next candidate. False: nothing is to be done in it.
   [[nodiscard]] Result<bool> Start(Candidate* candidate, GcStep* step);
-  /// Unlinks it. False: there is no room for a new manifest.
+  /// Unlinks it. False: there is no room to note that.
   [[nodiscard]] Result<bool> Unlink(Candidate* candidate, GcStep* step);
   [[nodiscard]] Result<bool> Punch(Candidate* candidate, uint64_t bytes_max, GcStep* step);
   [[nodiscard]] Result<bool> FinishPunching(Candidate* candidate, bool has_holes);
@@ -124,13 +122,13 @@ class GcPassImpl final : public GcPass {
   std::vector<Candidate> candidates_;
   std::unordered_map<StoreId, std::unordered_map<uint32_t, size_t>> places_;  ///< in candidates_, by segment
   bool has_view_ = false;
-  size_t next_ = 0;                                         ///< of candidates_
-  std::vector<std::shared_ptr<StoreImpl>> counted_stores_;  ///< whose counters are those of the marks now
+  size_t next_ = 0;                                                                         ///< of candidates_
+  std::vector<std::pair<std::shared_ptr<StoreImpl>, std::vector<SegmentNumber>>> counted_;  ///< since SaveCounters
   GcReport report_;
 };
 
 void GcPassImpl::Add(const std::shared_ptr<StoreImpl>& store) {
-  if (store->discarded() || !store->has_manifest()) return;
+  if (store->discarded() || !store->MayBeCollected()) return;
   store->SealForGc();
   for (std::shared_ptr<Segment>& segment : store->SealedSegments()) {
     if (!store->MayWriteTo(*segment)) {
@@ -243,8 +241,11 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
 
 // What a crash brings back of the counters before the marks would say that bytes are missing which were given back.
 void GcPassImpl::SaveCounters() {
-  // A failure costs no more than that; the next checkpoint tries again.
-  for (const std::shared_ptr<StoreImpl>& store : std::exchange(counted_stores_, {})) (void)store->Checkpoint();
+  // A failure costs no more than that; a clean shutdown tries again.
+  std::vector<std::pair<StoreImpl*, Catalogue::Ticket>> tickets;
+  for (const auto& [store, segments] : counted_) tickets.emplace_back(store.get(), store->RecordSegments(segments));
+  for (const auto& [store, ticket] : tickets) (void)store->SyncRecords(ticket);
+  counted_.clear();
 }
 
 Result<bool> GcPassImpl::Advance(Candidate* candidate, uint64_t bytes_max, GcStep* step) {
@@ -278,13 +279,6 @@ Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
   if (candidate->marks.empty()) {
     QUARRY_TRY_ASSIGN(const bool is_unlinked, Unlink(candidate, step));
     if (is_unlinked) return false;
-  }
-  if (!candidate->segment->is_sealed_on_disk()) {
-    if (const Status status = store->Checkpoint(); !status.ok() && status.code() != StatusCode::kNoSpace) return status;
-  }
-  if (!candidate->segment->is_sealed_on_disk()) {
-    ++report_.segments_skipped;  // a full disk: holes in the others may make the room for the next pass
-    return false;
   }
   if (has_holes) {
     QUARRY_TRY_ASSIGN(candidate->file, store->OpenForHoles(candidate->segment));
@@ -423,8 +417,8 @@ void GcPassImpl::CountMarked(Candidate* candidate) {
   before.extents += Beyond(candidate->appended.extents, before.extents + extents);
   before.bytes += Beyond(candidate->appended.bytes, before.bytes + bytes);
   candidate->segment->CountMarked(extents, bytes, before);
-  if (counted_stores_.empty() || counted_stores_.back() != candidate->store)
-    counted_stores_.push_back(candidate->store);
+  if (counted_.empty() || counted_.back().first != candidate->store) counted_.push_back({candidate->store, {}});
+  counted_.back().second.push_back(candidate->segment->number());
 }
 
 void GcPassImpl::CountDamage(const std::string& damage) {

@@ -99,9 +99,7 @@ void Catalogue::LeadFlush() {
   Refuse(batch, status);
 }
 
-bool Catalogue::IsTooLong() const {
-  return !is_broken_ && !is_compacting_ && log_->size_bytes() >= compact_at_bytes_;
-}
+bool Catalogue::IsTooLong() const { return !is_broken_ && !is_compacting_ && log_->size_bytes() >= compact_at_bytes_; }
 
 // ---- generations ----
 
@@ -191,12 +189,12 @@ CatalogueState Catalogue::state() const {
   return state_;
 }
 
-bool Catalogue::Holds(const CatalogueSegment& segment) const {
+bool Catalogue::IsOutdated(const CatalogueSegment& segment) const {
   MutexLock lock(mutex_);
   const auto store = state_.stores.find(segment.store);
   if (store == state_.stores.end()) return false;
   const auto found = store->second.segments.find(segment.segment.value);
-  return found != store->second.segments.end() && found->second == segment;
+  return found != store->second.segments.end() && found->second != segment;
 }
 
 bool Catalogue::MayGiveBack(StoreId store) const {
@@ -207,6 +205,12 @@ bool Catalogue::MayGiveBack(StoreId store) const {
 StoreId Catalogue::TakeStoreId() {
   MutexLock lock(mutex_);
   return StoreId{state_.installation.next_store.value++};
+}
+
+void Catalogue::RaiseStoreId(StoreId found) {
+  MutexLock lock(mutex_);
+  StoreId& next = state_.installation.next_store;
+  next = std::max(next, StoreId{found.value + 1});
 }
 
 }  // namespace quarry

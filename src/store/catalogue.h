@@ -53,10 +53,13 @@ class Catalogue {
   [[nodiscard]] Status Compact() QUARRY_EXCLUDES(mutex_);
 
   [[nodiscard]] CatalogueState state() const QUARRY_EXCLUDES(mutex_);
-  [[nodiscard]] bool Holds(const CatalogueSegment& segment) const QUARRY_EXCLUDES(mutex_);
+  /// It names the segment, and says something else of it.
+  [[nodiscard]] bool IsOutdated(const CatalogueSegment& segment) const QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] bool MayGiveBack(StoreId store) const QUARRY_EXCLUDES(mutex_);
   /// The next store id, which is never given out again in this life; a record of it must be durable before it is used.
   [[nodiscard]] StoreId TakeStoreId() QUARRY_EXCLUDES(mutex_);
+  /// A folder of that store was found: its id is not given out.
+  void RaiseStoreId(StoreId found) QUARRY_EXCLUDES(mutex_);
 
  private:
   void LeadFlush() QUARRY_REQUIRES(mutex_);
@@ -78,7 +81,7 @@ class Catalogue {
   Ticket open_ QUARRY_GUARDED_BY(mutex_);  ///< for the next flush
   bool is_flushing_ QUARRY_GUARDED_BY(mutex_) = false;
   bool is_compacting_ QUARRY_GUARDED_BY(mutex_) = false;
-  bool is_broken_ QUARRY_GUARDED_BY(mutex_) = true;  ///< nothing may be appended to log_
+  bool is_broken_ QUARRY_GUARDED_BY(mutex_) = true;                 ///< nothing may be appended to log_
   std::unique_ptr<CatalogueWriter> log_ QUARRY_GUARDED_BY(mutex_);  ///< written by who is_flushing_, without the mutex
   std::vector<CatalogueRecord> meanwhile_ QUARRY_GUARDED_BY(mutex_);  ///< durable since the compaction began
   uint64_t last_generation_ QUARRY_GUARDED_BY(mutex_);

@@ -83,14 +83,14 @@ Result<CatalogueOnDisk> ReadCatalogue(Env* env, const std::string& home) {
   found.size_bytes = chosen->size_bytes;
   for (const CatalogueRecord& record : chosen->log.records) found.state.Apply(record);
   found.losses = std::move(chosen->log.losses);
-  if (!chosen->log.has_snapshot) found.losses.push_back({{}, 0, "the end of its snapshot is not there"});
+  found.is_whole = chosen->log.has_snapshot;
+  if (!found.is_whole) found.losses.push_back({{}, 0, "the end of its snapshot is not there"});
   return found;
 }
 
 Result<std::unique_ptr<CatalogueWriter>> CatalogueWriter::Create(Env* env, const std::string& home,
                                                                  uint64_t generation) {
-  QUARRY_TRY_ASSIGN(std::unique_ptr<WritableFile> file,
-                    env->CreateFile(JoinPath(home, CatalogueFileName(generation))));
+  QUARRY_TRY_ASSIGN(std::unique_ptr<WritableFile> file, env->CreateFile(JoinPath(home, CatalogueFileName(generation))));
   return std::unique_ptr<CatalogueWriter>(new CatalogueWriter(generation, std::move(file)));
 }
 

@@ -24,6 +24,7 @@ struct CatalogueOnDisk {
   std::vector<uint64_t> generations;  ///< of all files that there are, rising; empty: there is no catalogue
   uint64_t generation = 0;            ///< the one that was read
   uint64_t size_bytes = 0;
+  bool is_whole = false;              ///< it counts
   CatalogueState state;               ///< its damage records, too
   std::vector<CatalogueLoss> losses;  ///< found now
 };

@@ -138,8 +138,7 @@ TEST_F(CommitCheckTest, WhatCannotBeAskedIsNotDecided) {
   EXPECT_EQ(Holds(record).status().code(), StatusCode::kIoError);
   env_.ClearFailures();
   EXPECT_TRUE(ValueOf(Holds(record)));
-  // The file is gone though the manifest knows it: somebody moved it.
-  ASSERT_OK(directory_->Checkpoint());
+  // The file is gone though the catalogue knows it: somebody moved it.
   Crash(0);
   ASSERT_OK(memory_.Rename(SegmentPathOf(locator), "/away"));
   Crash(UINT64_MAX);

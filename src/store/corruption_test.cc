@@ -136,30 +136,19 @@ TEST_F(CorruptionTest, EveryBitOfASegment) {
   }
 }
 
-// Without its header nothing in a segment can be told from anything else; the segments beside it can.
-TEST_F(CorruptionTest, ADamagedHeaderCostsItsOwnSegmentAlone) {
+// The catalogue has the salt, by which extents are told from anything else.
+TEST_F(CorruptionTest, ADamagedHeaderCostsNoValue) {
   MemoryEnv env;
   DirectoryOptions options = OptionsForFlips();
   options.segment_size_bytes = 65536;
   const Values values = MakeInstallation(&env, options, Codec::kNone, 10, 4000);
+  EXPECT_NE(values.front().first.segment, values.back().first.segment);
   for (uint64_t bit = 0; bit < 8 * kBlockSizeBytes; bit += 37) {
     ASSERT_TRUE(env.FlipBit(kSegmentPath, bit / 8, static_cast<int>(bit % 8)));
     const std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
-    for (const auto& [locator, value] : values) {
-      const auto read = ReadValue(directory.get(), locator);
-      ASSERT_EQ(read.ok(), locator.segment.value != 1) << bit;
-      if (read.ok()) {
-        EXPECT_EQ(*read, value);
-      } else {
-        const std::string text = read.status().ToString();
-        EXPECT_NE(text.find("store 1 segment 1"), std::string::npos) << text;
-        EXPECT_TRUE(text.find("segment header") != std::string::npos || read.status().code() != StatusCode::kCorruption)
-            << text;
-      }
-    }
+    ASSERT_EQ(ReadAll(directory.get(), values, bit / 8), 0U);
     ASSERT_TRUE(env.FlipBit(kSegmentPath, bit / 8, static_cast<int>(bit % 8)));
   }
-  EXPECT_NE(values.front().first.segment, values.back().first.segment);
 }
 
 // GC rewrote it: a map in its header, and extents that stand elsewhere than their locators say.
@@ -241,10 +230,6 @@ void FlipSmallFile(const std::string& path, bool is_needed) {
   }
   flips.Print(path.c_str());
 }
-
-TEST_F(CorruptionTest, EveryBitOfAManifest) { FlipSmallFile("/home/stores/0000000000000001/MANIFEST", true); }
-
-TEST_F(CorruptionTest, EveryBitOfTheDirectory) { FlipSmallFile("/home/DIRECTORY", true); }
 
 TEST_F(CorruptionTest, EveryBitOfAPathMarker) { FlipSmallFile("/disk1/quarry/PATH", true); }
 

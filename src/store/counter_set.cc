@@ -45,7 +45,6 @@ Counters CounterSet::Snapshot() const {
   counters.cache_evictions = Get(Counter::kCacheEvictions);
   counters.cache_carried = Get(Counter::kCacheCarried);
   counters.corruptions = Get(Counter::kCorruptions);
-  counters.checkpoints = Get(Counter::kCheckpoints);
   counters.catalogue_flushes = Get(Counter::kCatalogueFlushes);
   counters.parts_stored_raw = Get(Counter::kPartsStoredRaw);
   counters.parts_compressed = Get(Counter::kPartsCompressed);

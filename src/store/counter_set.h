@@ -43,7 +43,6 @@ enum class Counter : uint8_t {
   kCacheEvictions,
   kCacheCarried,
   kCorruptions,
-  kCheckpoints,
   kCatalogueFlushes,
   kPartsStoredRaw,
   kPartsCompressed,

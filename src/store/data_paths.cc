@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "format/path_marker.h"
 #include "format/small_file.h"
 #include "io/path.h"
 #include "store/layout.h"
@@ -44,7 +45,7 @@ class Opener {
   Opener(const Opener&) = delete;
   Opener& operator=(const Opener&) = delete;
 
-  Result<DirectoryFile> Open() {
+  Result<OpenedPaths> Open() {
     QUARRY_TRY(CheckOptions(context_->options));
     QUARRY_TRY(CheckPathsExist());
     QUARRY_TRY(OpenHome());
@@ -52,7 +53,7 @@ class Opener {
     QUARRY_TRY(OpenPaths());
     QUARRY_TRY(MarkPaths());
     made_.clear();
-    return file_;
+    return OpenedPaths{has_begun_};
   }
 
  private:
@@ -96,29 +97,69 @@ class Opener {
     QUARRY_TRY_ASSIGN(context_->home_lock, std::move(lock));
     QUARRY_TRY(MakeDirectory(JoinPath(home, kStoresDirectoryName)));
     QUARRY_TRY(MakeDirectory(JoinPath(home, kTrashDirectoryName)));
-    const std::string path = JoinPath(home, kDirectoryFileName);
-    const Result<std::vector<uint8_t>> bytes = env_->ReadSmallFile(path, kSmallFileMaxBytes);
-    if (bytes.ok()) {
-      QUARRY_TRY_ASSIGN(file_, DecodeDirectoryFile(*bytes));
-    } else if (bytes.status().code() == StatusCode::kNotFound) {
-      QUARRY_TRY_ASSIGN(const std::vector<std::string> stores,
-                        env_->ListDirectory(JoinPath(home, kStoresDirectoryName)));
-      if (!stores.empty()) {
-        // Without it ids could be given out twice and foreign data paths taken for ours.
-        return Status::Corruption(0, 0, 0, "'" + path + "' is missing, but there are stores beside it");
-      }
-      QUARRY_TRY(env_->FillRandom(file_.installation));
-      file_.created_micros = env_->NowMicros();
-      // Before any path marker bears the id: a crash between leaves markers that are known as ours.
-      QUARRY_TRY_ASSIGN(const std::vector<uint8_t> contents, EncodeDirectoryFileVerified(file_));
-      has_made_directory_file_ = true;
-      QUARRY_TRY(Write(path, contents));
-    } else {
-      return bytes.status();
+    QUARRY_TRY_ASSIGN(const bool has_old, env_->FileExists(JoinPath(home, kUnreleasedFileName)));
+    if (has_old) {
+      return Status::NotSupported("'" + home + "' was made by a build from before the first release (it holds " +
+                                  kUnreleasedFileName + "): this one does not read it; set it aside");
     }
-    context_->installation = file_.installation;
+    QUARRY_TRY_ASSIGN(CatalogueOnDisk found, ReadCatalogue(env_, home));
+    state_ = std::move(found.state);
+    // Its making was cut off when it names no store, and none is there.
+    bool is_new = false;
+    if (!found.is_whole) {
+      QUARRY_TRY_ASSIGN(is_new, HasNoStores());
+      if (is_new) found.losses.clear();
+    }
+    if (state_.installation.id == InstallationId{}) {
+      if (!is_new) return NoCatalogue();
+      QUARRY_TRY(env_->FillRandom(state_.installation.id));
+      state_.installation.created_micros = env_->NowMicros();
+    }
+    const uint64_t first_generation = found.generations.empty() ? 1 : found.generations.back() + 1;
+    for (const CatalogueLoss& loss : found.losses) NoteLoss(found.generation, loss);
+    context_->catalogue =
+        std::make_unique<Catalogue>(env_, home, state_, std::move(found.generations),
+                                    context_->options.catalogue_compaction_bytes, &context_->counters);
+    context_->catalogue->SetCompactor([context = context_] {
+      (void)context->maintenance.Submit([context] { (void)context->catalogue->Compact(); });
+    });
+    context_->installation = state_.installation.id;
     context_->paths = {SegmentPath{0, "", ""}};
+    // Before any path marker bears the id: a crash between leaves markers that are known as ours.
+    if (is_new) {
+      made_.push_back({JoinPath(home, CatalogueFileName(first_generation)), false});
+      QUARRY_TRY(Begin());
+    }
     return Status::Ok();
+  }
+
+  Result<bool> HasNoStores() {
+    QUARRY_TRY_ASSIGN(const auto stores,
+                      env_->ListDirectory(JoinPath(context_->options.home_path, kStoresDirectoryName)));
+    return stores.empty() && state_.stores.empty();
+  }
+
+  // Without one ids could be given out twice, and foreign data paths taken for ours.
+  Status NoCatalogue() {
+    return Status::Corruption(0, 0, 0,
+                              "'" + context_->options.home_path +
+                                  "' has stores, and no catalogue that says whose they are; quarry-verify "
+                                  "--rebuild-catalogue makes one of their files");
+  }
+
+  // It is kept through all generations that follow.
+  void NoteLoss(uint64_t generation, const CatalogueLoss& loss) {
+    CatalogueDamage damage;
+    damage.store = loss.store;
+    damage.noted_micros = env_->NowMicros();
+    damage.what = CatalogueFileName(generation) + " offset " + std::to_string(loss.offset_bytes) + ": " + loss.what;
+    state_.Apply(damage);
+  }
+
+  // Of the first generation of this life everything else depends.
+  Status Begin() {
+    has_begun_ = true;
+    return context_->catalogue->Begin({});
   }
 
   /// The number that the marker at `path` bears; 0 when there is no marker.
@@ -128,14 +169,14 @@ class Opener {
     if (bytes.status().code() == StatusCode::kNotFound) return 0U;
     QUARRY_TRY(bytes.status());
     QUARRY_TRY_ASSIGN(const PathMarker marker, DecodePathMarker(*bytes));
-    if (marker.installation != file_.installation) {
+    if (marker.installation != state_.installation.id) {
       return Status::Unavailable("data path '" + path + "' belongs to another installation");
     }
     return marker.path_number;
   }
 
   Status OpenPaths() {
-    const DirectoryFile before = file_;
+    const auto before = state_.paths;
     for (const std::string& path : context_->options.data_paths) {
       QUARRY_TRY_ASSIGN(uint32_t number, ReadMarker(path));
       if (number == 0) {
@@ -152,25 +193,27 @@ class Opener {
       path.has_journal = env_->HasJournal(number == 0 ? context_->options.home_path : path.directory);
     }
     // Paths no longer configured: their segments stay readable while they are there.
-    for (const DataPath& known : file_.paths) {
-      if (std::find(context_->append_paths.begin(), context_->append_paths.end(), known.number) !=
+    for (const auto& [known, place] : state_.paths) {
+      if (std::find(context_->append_paths.begin(), context_->append_paths.end(), known) !=
           context_->append_paths.end()) {
         continue;
       }
-      const Result<uint32_t> number = ReadMarker(known.path);
-      const bool there = number.ok() && *number == known.number;
-      AddPath({known.number, JoinPath(known.path, kDataPathDirectoryName),
-               there ? "" : "data path '" + known.path + "' is missing"});
+      const Result<uint32_t> number = ReadMarker(place);
+      const bool there = number.ok() && *number == known;
+      AddPath({known, JoinPath(place, kDataPathDirectoryName), there ? "" : "data path '" + place + "' is missing"});
       if (!there) continue;
-      if (const Status status = TakePath(known.number, known.path, false); !status.ok()) {
-        context_->paths[known.number].unavailable = status.message();
+      if (const Status status = TakePath(known, place, false); !status.ok()) {
+        context_->paths[known].unavailable = status.message();
       }
     }
-    if (file_ == before) return Status::Ok();
-    // Whatever comes of the writing, DIRECTORY may name the new paths from here on: unless it was made just now and
-    // goes too, their markers stay.
-    if (!has_made_directory_file_) made_.clear();
-    return WriteDirectoryFile(*context_, file_);
+    if (state_.paths == before) return Status::Ok();
+    std::vector<CatalogueRecord> changes;
+    for (const auto& [number, place] : state_.paths) changes.emplace_back(DataPath{number, place});
+    if (has_begun_) return context_->catalogue->Commit(std::move(changes));
+    // Whatever comes of the writing, the catalogue may name the new paths from here on: their markers stay.
+    made_.clear();
+    has_begun_ = true;
+    return context_->catalogue->Begin(changes);
   }
 
   /// Locks the path, which is in context_->paths, and claims it: else it is only read, and not locked, so that whose it
@@ -210,8 +253,8 @@ class Opener {
     return Status::Ok();
   }
 
-  /// Last: DIRECTORY names the paths, and none of them is taken back. What cannot be marked, and bears no record, is
-  /// no place to append to; a path of before is still read.
+  /// Last: the catalogue names the paths, and none of them is taken back. What cannot be marked, and bears no record,
+  /// is no place to append to; a path of before is still read.
   Status MarkPaths() {
     QUARRY_TRY(NoteNewRecord(context_->options.home_path));
     for (const SegmentPath& path : context_->paths) {
@@ -234,16 +277,16 @@ class Opener {
 
   /// Makes `path`, which bears no marker, one of ours.
   Result<uint32_t> AdoptPath(const std::string& path) {
-    for (const DataPath& known : file_.paths) {
-      if (known.path != path) continue;
+    for (const auto& [number, place] : state_.paths) {
+      if (place != path) continue;
       return Status::Unavailable("data path '" + path + "' has lost its marker '" + kDataPathDirectoryName + "/" +
                                  kPathMarkerFileName + "': is it mounted?");
     }
     const std::string directory = JoinPath(path, kDataPathDirectoryName);
     QUARRY_TRY(MakeDirectory(directory));
-    const uint32_t number = file_.next_path_number;
+    const uint32_t number = state_.installation.next_path_number;
     PathMarker marker;
-    marker.installation = file_.installation;
+    marker.installation = state_.installation.id;
     marker.path_number = number;
     marker.created_micros = env_->NowMicros();
     QUARRY_TRY(Write(JoinPath(directory, kPathMarkerFileName), EncodePathMarker(marker)));
@@ -256,16 +299,7 @@ class Opener {
         context_->append_paths.end()) {
       return Status::InvalidArgument("data path '" + path + "' is the same as another one given");
     }
-    file_.next_path_number = std::max(file_.next_path_number, number + 1);
-    for (DataPath& known : file_.paths) {
-      if (known.number == number) {
-        known.path = path;
-        return Status::Ok();
-      }
-    }
-    file_.paths.push_back({number, path});
-    std::sort(file_.paths.begin(), file_.paths.end(),
-              [](const DataPath& a, const DataPath& b) { return a.number < b.number; });
+    state_.Apply(DataPath{number, path});
     return Status::Ok();
   }
 
@@ -280,18 +314,13 @@ class Opener {
   StoreContext* const context_;
   Env* const env_;
   PathOwnership ownership_;
-  DirectoryFile file_;
+  CatalogueState state_;
   std::vector<Made> made_;
-  bool has_made_directory_file_ = false;
+  bool has_begun_ = false;
 };
 
 }  // namespace
 
-Result<DirectoryFile> OpenDataPaths(StoreContext* context) { return Opener(context).Open(); }
-
-Status WriteDirectoryFile(const StoreContext& context, const DirectoryFile& file) {
-  QUARRY_TRY_ASSIGN(const std::vector<uint8_t> contents, EncodeDirectoryFileVerified(file));
-  return context.env->ReplaceFile(JoinPath(context.options.home_path, kDirectoryFileName), contents);
-}
+Result<OpenedPaths> OpenDataPaths(StoreContext* context) { return Opener(context).Open(); }
 
 }  // namespace quarry

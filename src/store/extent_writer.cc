@@ -87,7 +87,7 @@ AppendedExtent ExtentWriter::Encode(const Segment& segment, uint64_t offset_byte
   header_.offset_bytes = offset_bytes;
   header_.stored_total_bytes = 0;
   for (const PartEntry& part : parts_) header_.stored_total_bytes += part.stored_size_bytes;
-  EncodeExtentIndex(header_, parts_, cipher_parameters_, segment.salt_of_this_life(), front);
+  EncodeExtentIndex(header_, parts_, cipher_parameters_, segment.salt(), front);
   AppendedExtent extent;
   extent.locator = LocatorOf(header_);
   extent.locator.prefix_tag = prefix_tag_;

@@ -7,11 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "format/directory_file.h"
-#include "format/manifest.h"
+#include "format/path_marker.h"
 #include "format/small_file.h"
 #include "io/path.h"
 #include "quarry/options.h"
+#include "store/catalogue_file.h"
 #include "store/installation_verify.h"
 #include "store/layout.h"
 #include "store/segment_verify.h"
@@ -19,7 +19,7 @@
 namespace quarry {
 namespace {
 
-/// Where the segments of one path number lie. Number 0: beside the manifests.
+/// Where the segments of one path number lie. Number 0: in the home.
 struct Path {
   std::string directory;    ///< holds one folder per store
   std::string unavailable;  ///< why it cannot be looked at; empty: it can
@@ -34,8 +34,7 @@ struct StoreOnDisk {
   StoreId id;
   std::string home;  ///< its folder under stores/ or trash/; empty: there is none
   bool in_trash = false;
-  bool is_unreadable = false;  ///< its manifest does not verify
-  std::optional<Manifest> manifest;
+  std::optional<CatalogueStore> record;
   std::map<uint32_t, SegmentOnDisk> segments;
 };
 
@@ -46,14 +45,14 @@ class InstallationVerifier {
 
   Result<VerifyTotals> Run() {
     QUARRY_TRY_ASSIGN(const std::unique_ptr<DirectoryLock> lock, Lock());
-    QUARRY_TRY(ReadDirectoryFile());
+    QUARRY_TRY(ReadHome());
     QUARRY_TRY(FindPaths());
     for (const bool in_trash : {false, true}) ListHomes(in_trash);
     ListDataPaths();
     for (const auto& [id, store] : stores_) progress_.bytes_total += SizeOf(store);
     for (auto& [id, store] : stores_) {
       ++totals_.stores;
-      VerifyStore(&store);
+      VerifyStore(store);
       if (totals_.stopped) break;
     }
     return totals_;
@@ -98,9 +97,9 @@ class InstallationVerifier {
     finding.store = store.id;
     finding.segment = segment;
     finding.what = what;
-    if (store.manifest.has_value()) {
-      finding.table_name = store.manifest->table_name;
-      if (!store.manifest->tables.empty()) finding.table = store.manifest->tables.back();
+    if (store.record.has_value()) {
+      finding.table_name = store.record->table_name;
+      if (!store.record->tables.empty()) finding.table = store.record->tables.back();
     }
     return finding;
   }
@@ -126,36 +125,68 @@ class InstallationVerifier {
     if (!status.ok()) AddPlain(KindOf(status), path, status.ToString());
   }
 
-  Status ReadDirectoryFile() {
-    const std::string path = JoinPath(options_.home_path, kDirectoryFileName);
+  Status ReadHome() {
     QUARRY_TRY_ASSIGN(const std::vector<std::string> names, env_->ListDirectory(options_.home_path));
     const bool has_stores = std::find(names.begin(), names.end(), kStoresDirectoryName) != names.end();
-    const Result<std::vector<uint8_t>> bytes = ReadSmall(path);
-    if (bytes.status().code() == StatusCode::kNotFound && !has_stores) {
+    if (std::find(names.begin(), names.end(), kUnreleasedFileName) != names.end()) {
+      return Status::NotSupported("'" + options_.home_path + "' was made by a build from before the first release");
+    }
+    const Result<CatalogueOnDisk> catalogue = ReadCatalogue(env_, options_.home_path);
+    const bool has_catalogue = !catalogue.ok() || !catalogue->generations.empty();
+    if (!has_catalogue && !has_stores) {
       return Status::NotFound("there is no Quarry in '" + options_.home_path + "' (wanted: the folder " + kHomeName +
-                              " of a data directory, with DIRECTORY and stores/ in it)");
+                              " of a data directory, with a catalogue and stores/ in it)");
     }
     for (const std::string& name : names) {
-      if (name == kDirectoryFileName || name == kStoresDirectoryName || name == kTrashDirectoryName) continue;
+      if (name == kStoresDirectoryName || name == kTrashDirectoryName || ParseCatalogueFileName(name)) continue;
       if (name == kOpenedFileName) {
         VerifyOpenedRecord(options_.home_path);
         continue;
       }
-      AddUnknown(JoinPath(options_.home_path, name), name, kDirectoryFileName);
+      AddUnknown(JoinPath(options_.home_path, name), name);
     }
-    const Result<DirectoryFile> directory = bytes.ok() ? DecodeDirectoryFile(*bytes) : bytes.status();
-    if (directory.ok()) {
-      directory_ = *directory;
-      installation_ = directory->installation;
-    } else {
-      AddPlain(KindOf(directory.status()), path, directory.status().ToString());
-    }
+    TakeCatalogue(catalogue);
     return Status::Ok();
   }
 
-  // What a crash leaves of a replaced file is Quarry's own.
-  void AddUnknown(const std::string& path, const std::string& name, const char* replaced) {
-    if (name == std::string(replaced) + ".new") {
+  void TakeCatalogue(const Result<CatalogueOnDisk>& catalogue) {
+    const std::string home = options_.home_path;
+    if (!catalogue.ok()) return AddPlain(KindOf(catalogue.status()), home, catalogue.status().ToString());
+    if (catalogue->generations.empty()) return AddPlain(FindingKind::kMissing, home, "there is no catalogue");
+    const std::string path = JoinPath(home, CatalogueFileName(catalogue->generation));
+    for (const uint64_t generation : catalogue->generations) {
+      if (generation == catalogue->generation) continue;
+      AddPlain(FindingKind::kLeftover, JoinPath(home, CatalogueFileName(generation)),
+               "a catalogue that does not count; the next start removes it");
+    }
+    ++totals_.other_files;
+    totals_.bytes += catalogue->size_bytes;
+    for (const CatalogueLoss& loss : catalogue->losses) {
+      Finding finding;
+      finding.path = path;
+      finding.store = loss.store;
+      finding.offset_bytes = loss.offset_bytes;
+      finding.what = loss.what;
+      Add(std::move(finding));
+    }
+    for (const CatalogueDamage& damage : catalogue->state.damage) {
+      Finding finding;
+      finding.path = path;
+      finding.store = damage.store;
+      finding.what = "an earlier start found damage (" + damage.what + "): nothing is given back";
+      Add(std::move(finding));
+    }
+    state_ = catalogue->state;
+    if (state_.installation.id != InstallationId{}) installation_ = state_.installation.id;
+    for (const auto& [id, store] : state_.stores) {
+      stores_[id].id = id;
+      stores_[id].record = store.record;
+    }
+  }
+
+  // What a crash leaves of a marker that was replaced is Quarry's own.
+  void AddUnknown(const std::string& path, const std::string& name) {
+    if (name == std::string(kPathMarkerFileName) + ".new" || name == std::string(kOpenedFileName) + ".new") {
       AddPlain(FindingKind::kLeftover, path, "a crash cut off the writing of this file; the next writing replaces it");
     } else {
       AddPlain(FindingKind::kForeign, path, "no file of Quarry's has this name here");
@@ -180,13 +211,13 @@ class InstallationVerifier {
       }
       paths_[marker->path_number] = {JoinPath(path, kDataPathDirectoryName), ""};
     }
-    for (const DataPath& known : directory_.paths) {
-      if (paths_.contains(known.number)) continue;
-      const std::string directory = JoinPath(known.path, kDataPathDirectoryName);
-      const Result<PathMarker> marker = ReadMarker(known.path);
+    for (const auto& [number, place] : state_.paths) {
+      if (paths_.contains(number)) continue;
+      const std::string directory = JoinPath(place, kDataPathDirectoryName);
+      const Result<PathMarker> marker = ReadMarker(place);
       Path path{directory, ""};
-      if (marker.ok() && marker->installation == directory_.installation && marker->path_number == known.number) {
-        paths_[known.number] = path;
+      if (marker.ok() && marker->installation == installation_ && marker->path_number == number) {
+        paths_[number] = path;
         continue;
       }
       const bool is_missing = marker.status().code() == StatusCode::kNotFound;
@@ -198,11 +229,11 @@ class InstallationVerifier {
         AddPlain(KindOf(marker.status()), JoinPath(directory, kPathMarkerFileName), path.unavailable);
         path.unavailable.clear();
       } else {
-        AddPlain(FindingKind::kUnreadable, known.path,
-                 "data path " + std::to_string(known.number) + " " + path.unavailable +
+        AddPlain(FindingKind::kUnreadable, place,
+                 "data path " + std::to_string(number) + " " + path.unavailable +
                      ": nothing on it was looked at (mount it, or say where it is)");
       }
-      paths_[known.number] = path;
+      paths_[number] = path;
     }
     return Status::Ok();
   }
@@ -229,25 +260,7 @@ class InstallationVerifier {
       }
       store.home = path;
       store.in_trash = in_trash;
-      ReadManifest(&store);
       ListSegments(&store, path, 0);
-      if (directory_.next_store <= *id && installation_.has_value()) {
-        AddOfStore(FindingKind::kDamaged, store, path,
-                   "DIRECTORY is older than this store: it says that no store has an id above " +
-                       std::to_string(directory_.next_store.value - 1));
-      }
-    }
-  }
-
-  void ReadManifest(StoreOnDisk* store) {
-    const std::string path = JoinPath(store->home, kManifestFileName);
-    const Result<std::vector<uint8_t>> bytes = ReadSmall(path);
-    Result<Manifest> manifest = bytes.ok() ? DecodeManifest(*bytes, store->id) : bytes.status();
-    if (manifest.ok()) {
-      store->manifest = std::move(manifest).value();
-    } else if (manifest.status().code() != StatusCode::kNotFound) {
-      store->is_unreadable = true;
-      AddOfStore(KindOf(manifest.status()), *store, path, manifest.status().ToString());
     }
   }
 
@@ -269,7 +282,7 @@ class InstallationVerifier {
         } else if (name == kOpenedFileName) {
           VerifyOpenedRecord(path.directory);
         } else if (name != kPathMarkerFileName) {
-          AddUnknown(full, name, kPathMarkerFileName);
+          AddUnknown(full, name);
         }
       }
     }
@@ -289,8 +302,8 @@ class InstallationVerifier {
         if (!is_new) AddOfStore(FindingKind::kForeign, *store, path, "the segment is there twice", *segment);
       } else if (IsLeftover(name)) {
         AddPlain(FindingKind::kLeftover, path, "GC was cut off while it rewrote a segment; the next start removes it");
-      } else if (path_number != 0 || name != kManifestFileName) {
-        AddUnknown(path, name, kManifestFileName);
+      } else {
+        AddUnknown(path, name);
       }
     }
   }
@@ -305,34 +318,37 @@ class InstallationVerifier {
     return size;
   }
 
-  void VerifyStore(StoreOnDisk* store) {
-    if (store->home.empty()) {
-      AddOfStore(
-          FindingKind::kMissing, *store, StoreDirectoryName(store->id),
-          "there are segments of this store on a data path, but no folder of it in stores/ or trash/: no row can "
-          "reach them");
-    } else if (!store->manifest.has_value() && !store->is_unreadable) {
-      AddOfStore(store->segments.empty() ? FindingKind::kLeftover : FindingKind::kMissing, *store,
-                 JoinPath(store->home, kManifestFileName),
-                 store->segments.empty() ? "an empty store, which the next start removes"
-                                         : "the manifest is gone: values stay readable, nothing is appended");
-    } else if (store->manifest.has_value() && store->manifest->discarded != store->in_trash) {
-      AddOfStore(FindingKind::kLeftover, *store, store->home, "a crash cut off its move; the next start ends it");
-    }
-    std::map<uint32_t, ManifestSegment> listed;
-    if (store->manifest.has_value()) {
-      for (const ManifestSegment& segment : store->manifest->segments) listed.emplace(segment.segment.value, segment);
-    }
-    for (const auto& [number, segment] : listed) CheckListed(*store, segment);
-    for (const auto& [number, segment] : store->segments) {
+  void VerifyStore(const StoreOnDisk& store) {
+    const auto known = state_.stores.find(store.id);
+    const std::map<uint32_t, CatalogueSegment> none;
+    const std::map<uint32_t, CatalogueSegment>& listed = known == state_.stores.end() ? none : known->second.segments;
+    CheckHome(store);
+    for (const auto& [number, segment] : listed) CheckListed(store, segment);
+    for (const auto& [number, segment] : store.segments) {
       const auto found = listed.find(number);
-      VerifyOne(*store, SegmentNumber{number}, segment, found == listed.end() ? nullptr : &found->second);
+      VerifyOne(store, SegmentNumber{number}, segment, found == listed.end() ? nullptr : &found->second);
       if (totals_.stopped) return;
     }
   }
 
-  // What the manifest lists must be there.
-  void CheckListed(const StoreOnDisk& store, const ManifestSegment& segment) {
+  void CheckHome(const StoreOnDisk& store) {
+    const std::string home = store.home.empty() ? StoreDirectoryName(store.id) : store.home;
+    if (!store.record.has_value()) {
+      AddOfStore(store.segments.empty() ? FindingKind::kLeftover : FindingKind::kMissing, store, home,
+                 store.segments.empty() ? "an empty folder of a store, which the next start removes"
+                                        : "the catalogue has no record of this store: values stay readable, nothing is "
+                                          "given back until a mark pass finds which table it belongs to");
+    } else if (store.home.empty() && store.record->discarded) {
+      AddOfStore(FindingKind::kLeftover, store, home, "the table was dropped; giving back its space has begun");
+    } else if (store.home.empty()) {
+      AddOfStore(FindingKind::kLeftover, store, home, "there is no folder of the store; the next start makes it");
+    } else if (store.record->discarded != store.in_trash) {
+      AddOfStore(FindingKind::kLeftover, store, home, "a crash cut off its move; the next start ends it");
+    }
+  }
+
+  // What the catalogue lists must be there.
+  void CheckListed(const StoreOnDisk& store, const CatalogueSegment& segment) {
     if (store.segments.contains(segment.segment.value)) return;
     const auto path = paths_.find(segment.path_number);
     const std::string directory = segment.path_number == 0 || path == paths_.end()
@@ -341,17 +357,17 @@ class InstallationVerifier {
     const std::string file = JoinPath(directory, SegmentFileName(segment.segment));
     if (path == paths_.end() || !path->second.unavailable.empty()) {
       AddOfStore(FindingKind::kUnreadable, store, file, "its data path is missing or not mounted", segment.segment);
-    } else if (store.manifest->discarded) {
+    } else if (store.record && store.record->discarded) {
       AddOfStore(FindingKind::kLeftover, store, file, "the table was dropped; giving back its space has begun",
                  segment.segment);
     } else {
-      AddOfStore(FindingKind::kMissing, store, file, "the manifest lists this segment, and there is no such file",
+      AddOfStore(FindingKind::kMissing, store, file, "the catalogue lists this segment, and there is no such file",
                  segment.segment);
     }
   }
 
   void VerifyOne(const StoreOnDisk& store, SegmentNumber number, const SegmentOnDisk& on_disk,
-                 const ManifestSegment* listed) {
+                 const CatalogueSegment* listed) {
     ++totals_.segments;
     const auto file = env_->OpenForVerify(on_disk.path);
     const Result<uint64_t> size = file.ok() ? (*file)->SizeBytes() : file.status();
@@ -359,9 +375,10 @@ class InstallationVerifier {
       AddOfStore(KindOf(size.status()), store, on_disk.path, size.status().message(), number);
       return;
     }
-    if (*size <= kSegmentHeaderSizeBytes && (listed == nullptr || listed->state == SegmentState::kActive)) {
+    if (*size <= kSegmentHeaderSizeBytes &&
+        (listed == nullptr || listed->counted != CountedExtents::kAll || listed->state == SegmentState::kActive)) {
       AddOfStore(FindingKind::kLeftover, store, on_disk.path,
-                 "nothing was ever appended to it; the next start removes it", number);
+                 "nothing was ever appended to it; the next mark pass removes it", number);
       progress_.bytes_done += *size;
       return;
     }
@@ -372,12 +389,16 @@ class InstallationVerifier {
     if (listed != nullptr) {
       if (on_disk.path_number != listed->path_number) {
         AddOfStore(FindingKind::kForeign, store, on_disk.path,
-                   "the manifest says that this segment lies on data path " + std::to_string(listed->path_number),
+                   "the catalogue says that this segment lies on data path " + std::to_string(listed->path_number),
                    number);
       }
-      // Of an active segment only the bytes below the checkpoint were counted, of a poisoned one also what was lost.
+      // Of an active segment nothing was counted, of a poisoned one also what was lost.
       if (listed->state == SegmentState::kSealed) expected.counted_bytes = listed->live_bytes + listed->dead_bytes;
-      expected.counted = CountedOf(*listed);
+      expected.counted = listed->counted;
+    } else if (store.record) {
+      AddOfStore(FindingKind::kLeftover, store, on_disk.path,
+                 "the catalogue does not name this segment: it is kept until a mark pass finds that no row needs it",
+                 number);
     }
     const uint64_t before = progress_.bytes_done;
     const Result<VerifiedSegment> verified =
@@ -397,31 +418,30 @@ class InstallationVerifier {
     AddSegmentFindings(Of(FindingKind::kDamaged, store, on_disk.path, "", number), *verified, &totals_, observer_);
   }
 
-  void CheckSize(const StoreOnDisk& store, const SegmentOnDisk& on_disk, const ManifestSegment& listed, uint64_t size) {
-    const bool is_active = listed.state == SegmentState::kActive;
-    const uint64_t least = is_active ? listed.checkpoint_position_bytes : listed.size_bytes;
-    if (size >= least) return;
+  void CheckSize(const StoreOnDisk& store, const SegmentOnDisk& on_disk, const CatalogueSegment& listed,
+                 uint64_t size) {
+    if (listed.state == SegmentState::kActive || size >= listed.size_bytes) return;
     // A range that was reserved, and whose writing failed, may be missing at the end. It was not counted; but neither
     // are the dead after a mark pass, and so bytes that are there need not be those that were counted. Of a poisoned
-    // segment what was lost was counted too.
+    // segment what was lost was counted too, and of one that a start sealed nothing was.
     const uint64_t counted_bytes = listed.live_bytes + listed.dead_bytes;
     const bool is_too_small = kSegmentHeaderSizeBytes + counted_bytes > size;
-    const bool is_lost = is_active || (listed.state == SegmentState::kSealed && is_too_small);
-    const FindingKind kind = is_lost ? FindingKind::kMissing : FindingKind::kDoubtful;
-    Finding finding = Of(kind, store, on_disk.path,
-                         "the file has " + std::to_string(size) + " bytes, the manifest says " +
-                             (is_active ? "at least " : "") + std::to_string(least),
-                         listed.segment);
+    const bool is_counted = listed.state == SegmentState::kSealed && listed.counted != CountedExtents::kEstimated;
+    const bool is_lost = is_counted && is_too_small;
+    Finding finding =
+        Of(is_lost ? FindingKind::kMissing : FindingKind::kDoubtful, store, on_disk.path,
+           "the file has " + std::to_string(size) + " bytes, the catalogue says " + std::to_string(listed.size_bytes),
+           listed.segment);
     finding.offset_bytes = size;
-    finding.size_bytes = least - size;
+    finding.size_bytes = listed.size_bytes - size;
     Add(std::move(finding));
   }
 
   Env* const env_;
   const VerifyOptions& options_;
   VerifyObserver* const observer_;
-  std::optional<InstallationId> installation_;  ///< none: DIRECTORY does not say
-  DirectoryFile directory_;
+  std::optional<InstallationId> installation_;  ///< none: the catalogue does not say
+  CatalogueState state_;
   std::map<uint32_t, Path> paths_;
   std::map<StoreId, StoreOnDisk> stores_;
   VerifyProgress progress_;

@@ -91,7 +91,7 @@ Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes, const Canceller* ca
     // The chunk was used before: what stands between this extent and the next must not carry old bytes to the disk.
     std::memset(range.memory + size_bytes, 0, static_cast<size_t>(size - size_bytes));
     // Nothing can go wrong any more but the write of the whole run, so it counts now.
-    CountAppended(active_.get(), range.offset_bytes, size);
+    active_->segment->CountAppended(size);
   }
   if (opened) supply.Opened(weak_from_this());
   return range;
@@ -124,13 +124,6 @@ StagedRange Lane::TakeFromChunk(uint64_t size_bytes) {
   chunk_->used_bytes.store(used + size_bytes, std::memory_order_release);
   last_ticket_ = std::max(last_ticket_, run_->ticket);
   return {run_, chunk_->buffer.data() + used, chunk_->file_offset_bytes + used, run_->ticket};
-}
-
-void Lane::CountAppended(SegmentFile* file, uint64_t offset_bytes, uint64_t stored_bytes) {
-  SegmentFile::Tally& tally = offset_bytes < file->cut_bytes ? file->below : file->above;
-  ++tally.extents;
-  tally.bytes += stored_bytes;
-  file->segment->CountAppended(stored_bytes);
 }
 
 void Lane::FinishStaged(const StagedRange& range) {
@@ -260,13 +253,8 @@ Result<PrivateRange> Lane::ReservePrivate(uint64_t size_max_bytes, const Cancell
 void Lane::ShrinkPrivate(PrivateRange* range, uint64_t used_bytes) {
   MutexLock lock(mutex_);
   if (active_ != range->file || active_->position_bytes != range->offset_bytes + range->size_bytes) return;
-  uint64_t end = range->offset_bytes + RoundUpToBlock(used_bytes);
-#ifndef QUARRY_PLANTED_BUG_UNCOUNTED_DECREMENT  // a bug on purpose, never in a normal build
-  // What lies below a checkpoint's cut was in flight there, or is counted: nothing else may begin there.
-  end = std::max(end, std::min(active_->cut_bytes, active_->position_bytes));
-#endif
-  active_->position_bytes = end;
-  range->size_bytes = end - range->offset_bytes;
+  range->size_bytes = RoundUpToBlock(used_bytes);
+  active_->position_bytes = range->offset_bytes + range->size_bytes;
 }
 
 Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_bytes, const Status& written) {
@@ -280,7 +268,6 @@ Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_
   {
     MutexLock lock(mutex_);
     --file.private_in_flight;
-    if (range.offset_bytes < file.cut_bytes) --file.in_flight_below;
     ticket = flush_started_ + 1;
     if (status.ok()) {
       status = FailureOf(file.segment->number(), ticket);
@@ -292,13 +279,13 @@ Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_
     if (!file.failed) MarkDirty(range.file, range.offset_bytes, range_end);
     if (status.ok()) {
       last_ticket_ = std::max(last_ticket_, ticket);
-      CountAppended(&file, range.offset_bytes, stored_bytes);
+      file.segment->CountAppended(stored_bytes);
       punch = used_end < std::min(range_end, std::max(file.allocated_end_bytes, file.zeroing_end_bytes));
     }
   }
   Settle(std::move(aftermath));
   if (!status.ok()) return status;
-  if (punch) {
+  if (punch && context_->MayGiveBack(file.segment->store())) {
     context_->maintenance.Submit([keep = range.file, used_end, range_end] {
       // Only space is at stake: what stays allocated shows in real_bytes, and goes with the next GC.
       (void)keep->file->PunchHole(used_end, range_end - used_end);

@@ -68,18 +68,16 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   /// Everything whose append returned. Also reports, once, bytes lost since the last call.
   [[nodiscard]] Status SyncAll() QUARRY_EXCLUDES(mutex_);
 
-  // ---- space ahead, sealing, checkpoints (lane_space.cc) ----
+  // ---- space ahead, sealing (lane_space.cc) ----
 
   /// Seals the active segment, makes it durable and cuts off its unused tail.
   [[nodiscard]] Status Seal() QUARRY_EXCLUDES(mutex_);
   /// The same for GC, beside appenders and committers: a loss that shows here is left for those whom it concerns.
   /// What can't be sealed now (somebody still writes in it) stays active and is no candidate.
   void SealForGc() QUARRY_EXCLUDES(mutex_);
-  /// Where recovery of `segment` may start, and the counters below. False: the lane does not write it any more.
-  [[nodiscard]] bool TakeSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot, uint64_t* size_bytes)
-      QUARRY_EXCLUDES(mutex_);
-  /// The same, when everything that was appended is flushed already; writes nothing. False also when it is not.
-  [[nodiscard]] bool TakeWrittenSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot)
+  /// Where what is written of the active segment ends, and the bytes of the extents before, when all of it is flushed.
+  /// False: it is not, or the lane does not write `segment` any more.
+  [[nodiscard]] bool TakeWritten(SegmentNumber segment, uint64_t* end_bytes, uint64_t* counted_bytes)
       QUARRY_EXCLUDES(mutex_);
 
  private:
@@ -113,7 +111,6 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   void SealActive(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
   void MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes)
       QUARRY_REQUIRES(mutex_);
-  void CountAppended(SegmentFile* file, uint64_t offset_bytes, uint64_t stored_bytes) QUARRY_REQUIRES(mutex_);
 
   [[nodiscard]] uint64_t LastTicket() QUARRY_EXCLUDES(mutex_);
   /// Returns when the flush `ticket`, or the next one if there is no such ticket yet, has completed: its number. 0:

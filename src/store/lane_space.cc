@@ -1,4 +1,4 @@
-// The space half of Lane: blocks allocated ahead, tails cut off, checkpoints.
+// The space half of Lane: blocks allocated ahead, tails cut off.
 #include <algorithm>
 
 #include "store/lane.h"
@@ -35,6 +35,7 @@ bool Lane::FinishSealed(SegmentFile* file) {
 }
 
 Status Lane::CutTail(const std::shared_ptr<SegmentFile>& file) {
+  if (!context_->MayGiveBack(file->segment->store())) return Status::Ok();
   uint64_t position = 0;
   {
     MutexLock lock(mutex_);
@@ -76,43 +77,19 @@ void Lane::SealForGc() {
   if (file != nullptr) (void)CutTail(file);  // a tail that stays only costs space until the next pass
 }
 
-bool Lane::TakeSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot, uint64_t* size_bytes) {
+bool Lane::TakeWritten(SegmentNumber segment, uint64_t* end_bytes, uint64_t* counted_bytes) {
   Aftermath aftermath;
   {
     MutexLock lock(mutex_);
     if (active_ == nullptr || active_->segment->number() != segment) return false;
-    // The chunk's unused range goes back, so that everything counted so far lies below the position.
+    if (flush_completed_ < last_ticket_ || active_->private_in_flight > 0) return false;
+    // The chunk's unused range goes back, so that nothing is written before the end any more.
     DetachChunk(&aftermath);
-    SegmentFile& file = *active_;
-    const auto publish = [&file] {
-      if (file.in_flight_below == 0) file.snapshot = {file.cut_bytes, file.below};
-    };
-    publish();
-    if (file.in_flight_below == 0) {
-      const SegmentFile::Tally above = std::exchange(file.above, {});
-      file.below.extents += above.extents;
-      file.below.bytes += above.bytes;
-      file.cut_bytes = file.position_bytes;
-      file.in_flight_below = file.private_in_flight;
-      publish();
-    }
-    *snapshot = file.snapshot;
-    *size_bytes = file.position_bytes;
+    *end_bytes = active_->position_bytes;
+    *counted_bytes = active_->segment->counted_bytes();
   }
   Settle(std::move(aftermath));
   return true;
-}
-
-bool Lane::TakeWrittenSnapshot(SegmentNumber segment, SegmentFile::Snapshot* snapshot) {
-  {
-    MutexLock lock(mutex_);
-    if (flush_completed_ < last_ticket_) return false;
-  }
-  uint64_t size_bytes = 0;
-  if (!TakeSnapshot(segment, snapshot, &size_bytes)) return false;
-  MutexLock lock(mutex_);
-  return flush_completed_ >= last_ticket_ && active_ != nullptr && active_->segment->number() == segment &&
-         !active_->failed;
 }
 
 }  // namespace quarry

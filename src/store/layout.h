@@ -9,8 +9,8 @@
 
 namespace quarry {
 
-inline constexpr const char* kDirectoryFileName = "DIRECTORY";
-inline constexpr const char* kManifestFileName = "MANIFEST";
+/// What every home of a build from before the first release holds: it is refused by that.
+inline constexpr const char* kUnreleasedFileName = "DIRECTORY";
 inline constexpr const char* kPathMarkerFileName = "PATH";
 inline constexpr const char* kOpenedFileName = "OPENED";
 inline constexpr const char* kStoresDirectoryName = "stores";

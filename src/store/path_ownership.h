@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "format/directory_file.h"
+#include "format/path_marker.h"
 #include "io/env.h"
 #include "quarry/status.h"
 

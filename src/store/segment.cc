@@ -60,21 +60,30 @@ Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) 
 
 Status Segment::LearnLayout(ReadableFile* file) {
   if (layout_.load(std::memory_order_relaxed) != Layout::kUnknown) return Status::Ok();
-  QUARRY_TRY_ASSIGN(header_, ReadSegmentHeader(file, store_, number_));
-  salt_ = header_.salt;
+  Result<SegmentHeader> header = ReadSegmentHeader(file, store_, number_);
+  if (!header.ok() && header.status().code() == StatusCode::kCorruption && salt_ != SegmentSalt{}) {
+    // The catalogue has the salt, and nearly all segments were never rewritten. The extents of one that was are not
+    // found, for each says where it belongs.
+    layout_.store(Layout::kOwnOffsets, std::memory_order_release);
+    return Status::Ok();
+  }
+  if (!header.ok()) return header.status();
+  if (header->salt != salt_) {
+    return Status::Corruption(store_.value, number_.value, 0, "the file is not the segment that the catalogue means");
+  }
+  header_ = *header;
   layout_.store(header_.is_rewritten() ? Layout::kMapped : Layout::kOwnOffsets, std::memory_order_release);
   return Status::Ok();
 }
 
-void Segment::set_of_this_life(const SegmentSalt& salt) {
+void Segment::set_of_this_life() {
   is_of_this_life_ = true;
-  salt_ = salt;
   layout_.store(Layout::kOwnOffsets, std::memory_order_release);
 }
 
 void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
   set_state(old.state());
-  if (old.is_sealed_on_disk()) set_sealed_on_disk();
+  set_salt(old.salt());
   const uint64_t dead_bytes = std::min(old.dead_bytes(), old.counted_bytes());
   RestoreCounters(old.extents(), old.counted_bytes() - dead_bytes, dead_bytes, size_bytes, old.counted());
 }
@@ -110,6 +119,10 @@ void Segment::RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t de
   released_extents_.store(0, std::memory_order_relaxed);
   dead_bytes_.store(dead_bytes, std::memory_order_relaxed);
   size_bytes_.store(size_bytes, std::memory_order_relaxed);
+}
+
+void Segment::AssumeAllLive(uint64_t size_bytes) {
+  RestoreCounters(0, Minus(size_bytes, kSegmentHeaderSizeBytes), 0, size_bytes, CountedExtents::kEstimated);
 }
 
 uint64_t Segment::extents() const {

@@ -16,7 +16,7 @@
 
 #include "base/mutex.h"
 #include "base/published_atomic.h"
-#include "format/manifest.h"
+#include "format/catalogue_record.h"
 #include "format/segment_map.h"
 #include "io/env.h"
 #include "quarry/status.h"
@@ -35,11 +35,6 @@ class SegmentLocator {
   [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> OpenSegmentForRead(SegmentNumber segment,
                                                                                  uint32_t path_number) = 0;
 };
-
-[[nodiscard]] inline CountedExtents CountedOf(const ManifestSegment& described) {
-  if (!described.has_uncounted) return CountedExtents::kAll;
-  return described.is_estimated() ? CountedExtents::kEstimated : CountedExtents::kNeeded;
-}
 
 class Segment {
  public:
@@ -63,16 +58,15 @@ class Segment {
   /// kCorruption: nowhere, because it was not needed when the segment was rewritten, or the map is damaged.
   [[nodiscard]] Result<SegmentMap::Found> PlaceOf(SegmentLocator* locator, uint64_t offset_bytes, uint64_t size_bytes)
       QUARRY_EXCLUDES(open_mutex_);
-  /// What the headers of its extents are told by. Read from the segment's header at the first need. Errors: those of
-  /// opening the file; kCorruption: the header is damaged.
+  /// What the headers of its extents are told by, once it is known that this is the file that the catalogue means.
+  /// Errors: those of opening the file; kCorruption: it is another's, or nobody knows the salt and the header is
+  /// damaged.
   [[nodiscard]] Result<SegmentSalt> Salt(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
   /// The map of a rewritten segment, read at the first need and when the cache let go of it; null: never rewritten.
   [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> Map(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
   /// Made in this life of the process: not rewritten, and perhaps still of interest to its lane.
   [[nodiscard]] bool is_of_this_life() const { return is_of_this_life_; }
-  void set_of_this_life(const SegmentSalt& salt);
-  /// The same as Salt, of a segment made in this life of the process.
-  [[nodiscard]] const SegmentSalt& salt_of_this_life() const { return salt_; }
+  void set_of_this_life();
   /// A hint for readers: an extent in it was found encrypted, so others may be.
   [[nodiscard]] bool holds_encrypted() const { return holds_encrypted_.load(std::memory_order_relaxed); }
   void NoteEncrypted() { holds_encrypted_.store(true, std::memory_order_relaxed); }
@@ -82,9 +76,10 @@ class Segment {
 
   [[nodiscard]] SegmentState state() const { return state_.load(std::memory_order_acquire); }
   void set_state(SegmentState state) { state_.store(state, std::memory_order_release); }
-  /// The manifest on disk says that it is not active: recovery will not scan it, nor cut anything off.
-  [[nodiscard]] bool is_sealed_on_disk() const { return is_sealed_on_disk_.load(std::memory_order_acquire); }
-  void set_sealed_on_disk() { is_sealed_on_disk_.store(true, std::memory_order_release); }
+  /// As the catalogue has it and, unless that is damaged, the header; zeros: nobody knows it. To be set before anybody
+  /// else knows the segment.
+  [[nodiscard]] const SegmentSalt& salt() const { return salt_; }
+  void set_salt(const SegmentSalt& salt) { salt_ = salt; }
 
   void CountAppended(uint64_t stored_bytes);
   void CountReleased(uint64_t stored_bytes);
@@ -101,9 +96,11 @@ class Segment {
   [[nodiscard]] CountedExtents counted() const { return counted_.load(std::memory_order_relaxed); }
   /// State and counters of the one that this one was rewritten from.
   void TakeOver(const Segment& old, uint64_t size_bytes);
-  /// Counters as a manifest (and what a scan found beyond it) left them.
+  /// Counters as the catalogue has them.
   void RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes,
                        CountedExtents counted);
+  /// Nobody counted: all of a file of that size is taken for live until a mark pass has counted.
+  void AssumeAllLive(uint64_t size_bytes);
 
   [[nodiscard]] uint64_t extents() const;
   [[nodiscard]] uint64_t live_bytes() const;
@@ -123,7 +120,6 @@ class Segment {
   const std::shared_ptr<ChunkIndex> chunks_ = std::make_shared<ChunkIndex>();
 
   PublishedAtomic<SegmentState> state_{SegmentState::kActive};
-  PublishedAtomic<bool> is_sealed_on_disk_{false};
   PublishedAtomic<bool> is_being_rewritten_{false};
   PublishedAtomic<CountedExtents> counted_{CountedExtents::kAll};
   std::atomic<uint64_t> appended_extents_{0};
@@ -139,7 +135,7 @@ class Segment {
 
   bool is_of_this_life_ = false;  ///< set before anybody else knows the segment
   std::atomic<bool> holds_encrypted_{false};
-  SegmentSalt salt_{};  ///< written before the layout is known, and never again
+  SegmentSalt salt_{};
   PublishedAtomic<Layout> layout_{Layout::kUnknown};
 
   Mutex open_mutex_;

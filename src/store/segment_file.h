@@ -20,9 +20,7 @@ namespace quarry {
 
 struct SegmentFile {
   SegmentFile(std::shared_ptr<Segment> segment_in, std::unique_ptr<WritableFile> file_in, uint64_t position_in)
-      : segment(std::move(segment_in)), file(std::move(file_in)), position_bytes(position_in), cut_bytes(position_in) {
-    snapshot.position_bytes = position_in;
-  }
+      : segment(std::move(segment_in)), file(std::move(file_in)), position_bytes(position_in) {}
 
   const std::shared_ptr<Segment> segment;
   const std::unique_ptr<WritableFile> file;
@@ -40,21 +38,6 @@ struct SegmentFile {
   bool grew = false;    ///< something since the last flush lies outside the zeroed space
   bool sealed = false;  ///< nothing is reserved in it any more
   bool failed = false;  ///< poisoned: what is not written yet never will be
-
-  // Counters for checkpoints. Everything reserved below the cut counts as below, once its appender is done.
-  struct Tally {
-    uint64_t extents = 0;
-    uint64_t bytes = 0;
-  };
-  struct Snapshot {
-    uint64_t position_bytes = 0;
-    Tally tally;
-  };
-  uint64_t cut_bytes;
-  Tally below;
-  Tally above;
-  uint32_t in_flight_below = 0;
-  Snapshot snapshot;  ///< the last cut that nobody below was still writing at
 };
 
 /// Consecutive bytes of one chunk that are written in one call. It is written by whoever drops the last reference: the

@@ -1,7 +1,8 @@
 // Bindings of tables, rebuilds, the trash, ids, data paths, and crashes in the middle of each.
-#include "format/directory_file.h"
-#include "format/manifest.h"
+#include "format/catalogue_log.h"
 #include "io/fault_env.h"
+#include "quarry/gc.h"
+#include "store/catalogue_file.h"
 #include "store/layout.h"
 #include "store/store_test_util.h"
 
@@ -39,15 +40,12 @@ class StoreBindingTest : public testing::Test {
     EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), RandomValue(size, seed));
   }
 
-  /// Carries out what a hook is about to fail: the manifest of step 1 (BeginRebind) or 2 (Rebind).
-  Status ReplaceAsAsked(const Call& call, StoreId store, TableId before, TableId after, uint64_t step) {
-    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> there, memory_.ReadSmallFile(call.path, 1 << 20));
-    QUARRY_TRY_ASSIGN(Manifest manifest, DecodeManifest(there, store));
-    ++manifest.sequence;
-    manifest.rebinding = step == 1;
-    manifest.tables = {after};
-    if (step == 1) manifest.tables = {before, after};
-    return memory_.ReplaceFile(call.path, EncodeManifest(manifest));
+  /// The home has this catalogue and no other.
+  void WriteCatalogue(const std::vector<CatalogueRecord>& records) {
+    for (const std::string& name : ValueOf(memory_.ListDirectory("/home"))) {
+      if (ParseCatalogueFileName(name)) ASSERT_OK(memory_.RemoveFile("/home/" + name));
+    }
+    ASSERT_OK(memory_.ReplaceFile("/home/" + CatalogueFileName(1), EncodeCatalogue(records, 1)));
   }
 
   MemoryEnv memory_;
@@ -224,7 +222,7 @@ TEST_F(StoreBindingTest, ASecondRebuildDecidesTheFirst) {
 // What a failed call left on the disk is settled by the next start, whichever it is.
 TEST_F(StoreBindingTest, EveryStepOfARebuildSurvivesAFailureAtAnyCall) {
   int failures = 0;
-  for (const CallKind kind : {CallKind::kReplace, CallKind::kSyncDirectory, CallKind::kSync}) {
+  for (const CallKind kind : {CallKind::kWrite, CallKind::kSyncDirectory, CallKind::kSync}) {
     for (uint64_t n = 1; n <= 3; ++n) {
       for (const bool commits : {false, true}) {
         SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + " n " + std::to_string(n));
@@ -253,19 +251,18 @@ TEST_F(StoreBindingTest, EveryStepOfARebuildSurvivesAFailureAtAnyCall) {
   EXPECT_GT(failures, 0);
 }
 
-// With the call the power goes, before or after the manifest took its name.
+// With the call the power goes, before or after the record was written.
 TEST_F(StoreBindingTest, APowerCutInTheMiddleOfARebuildLeavesTheTableThatInnodbHas) {
   for (uint64_t step = 1; step <= 2; ++step) {
     for (const bool carried_out : {false, true}) {
-      SCOPED_TRACE("manifest " + std::to_string(step) + (carried_out ? " written" : " not written"));
+      SCOPED_TRACE("record " + std::to_string(step) + (carried_out ? " written" : " not written"));
       const TableId before{100 * step + (carried_out ? 10U : 0U)};
       const TableId after{before.value + 1};
       const Locator locator = AppendTo(before, step);
       uint64_t calls = 0;
       env_.SetHook([&](const Call& call) {
-        if (call.kind != CallKind::kReplace || ++calls < step) return Status::Ok();
-        if (carried_out && calls == step) (void)ReplaceAsAsked(call, locator.store, before, after, step);
-        return Status::FromErrno(EIO, "the power goes", call.path);
+        if (call.kind == (carried_out ? CallKind::kSync : CallKind::kWrite)) ++calls;
+        return calls < step ? Status::Ok() : Status::FromErrno(EIO, "the power goes", call.path);
       });
       const bool begun = directory_->BeginRebind(before, after).ok();
       EXPECT_EQ(begun, step == 2);
@@ -273,7 +270,8 @@ TEST_F(StoreBindingTest, APowerCutInTheMiddleOfARebuildLeavesTheTableThatInnodbH
         EXPECT_FALSE(directory_->Rebind(before, after).ok());
       }
       env_.SetHook(nullptr);
-      CrashAndOpen();
+      CutPower(&memory_, &env_, carried_out ? UINT64_MAX : 0, &directory_);
+      Open();
       const TableId kept = begun ? after : before;  // InnoDB commits between the two
       EXPECT_EQ(directory_->OwnershipOf(locator.store, kept), Ownership::kBound);
       EXPECT_EQ(directory_->UndecidedRebinds().size(), (step == 1) == carried_out ? 1U : 0U);
@@ -313,30 +311,44 @@ TEST_F(StoreBindingTest, OwnershipFollowsEveryChangeAndTheGenerationTellsOfIt) {
   ExpectOwnership(store, Ownership::kForeign, Ownership::kForeign);
 }
 
-TEST_F(StoreBindingTest, AStoreWithoutABindingRecordIsNobodysButNotForeign) {
-  const StoreId store = AppendTo(kTable, 1).store;
+TEST_F(StoreBindingTest, AStoreWhoseRecordsAreLostIsReadAndBoundByAScanAlone) {
+  const Locator locator = AppendTo(kTable, 1);
+  const StoreId store = locator.store;
+  CatalogueInstallation installation = directory_->catalogue()->state().installation;
   directory_.reset();
-  ASSERT_OK(memory_.RemoveFile("/home/stores/" + StoreDirectoryName(store) + "/" + kManifestFileName));
+  WriteCatalogue({installation, CatalogueEnd{installation}});
   Open();
+  EXPECT_EQ(directory_->TakeNotices().size(), 1U);
   ExpectOwnership(store, Ownership::kUnbound, Ownership::kUnbound);
+  ExpectReadable(locator, 1);
+  const auto pass = ValueOf(BeginGcPass(directory_.get(), {&store, 1}, {}));
+  EXPECT_EQ(pass->report().segments, 0U);
+  ASSERT_OK(directory_->BindUnbound(store, kTable, "db/t"));
+  ASSERT_OK(directory_->BindUnbound(store, kOther, "db/other"));  // it has an owner
+  CrashAndOpen();
+  ExpectOwnership(store, Ownership::kBound, Ownership::kForeign);
+  ExpectReadable(locator, 1);
+  EXPECT_TRUE(directory_->TakeNotices().empty());
+  EXPECT_EQ(ValueOf(BeginGcPass(directory_.get(), {&store, 1}, {}))->report().segments, 1U);
 }
 
-// As an earlier version recorded a rebuild: without the table that comes of it.
-TEST_F(StoreBindingTest, ARebuildThatNamesNoNewTableMayBelongToAnyOther) {
-  const Locator locator = AppendTo(kTable, 1);
+TEST_F(StoreBindingTest, WhileDamageMayConcernAStoreNothingOfItIsGivenBack) {
+  const Locator damaged = AppendTo(kTable, 1);
+  const Locator other = AppendTo(kOther, 2);
+  ASSERT_OK(directory_->Discard(kTable, 1));
+  ASSERT_OK(directory_->Discard(kOther, 1));
+  std::vector<CatalogueRecord> records = directory_->catalogue()->state().Records();
   directory_.reset();
-  const std::string path = "/home/stores/" + StoreDirectoryName(locator.store) + "/" + kManifestFileName;
-  Manifest manifest = ValueOf(DecodeManifest(ValueOf(memory_.ReadSmallFile(path, 1 << 20)), locator.store));
-  manifest.rebinding = true;
-  ASSERT_OK(memory_.ReplaceFile(path, EncodeManifest(manifest)));
-  Open();
-  ExpectOwnership(locator.store, Ownership::kBound, Ownership::kUnbound);
-  const RebindPair seen{kTable, TableId{0}};
-  ASSERT_EQ(directory_->UndecidedRebinds().size(), 1U);
-  EXPECT_EQ(directory_->UndecidedRebinds()[0].pair, seen);
-  EXPECT_EQ(directory_->SettleRebind(locator.store, seen, TableId{0}).code(), StatusCode::kInvalidArgument);
-  ASSERT_OK(directory_->SettleRebind(locator.store, seen, kTable));
-  ExpectOwnership(locator.store, Ownership::kBound, Ownership::kForeign);
+  records.emplace_back(CatalogueDamage{damaged.store, 1, "a record does not verify"});
+  records.emplace_back(CatalogueEnd{std::get<CatalogueInstallation>(records[0])});
+  WriteCatalogue(records);
+  for (int start = 0; start < 2; ++start) {
+    Reopen();
+    (void)ValueOf(directory_->EmptyTrash(1));
+    ExpectReadable(damaged, 1);
+    EXPECT_FALSE(ReadValue(directory_.get(), other).ok());
+    EXPECT_EQ(directory_->TakeNotices().size(), 2U) << "what is known, and what was refused";
+  }
 }
 
 TEST_F(StoreBindingTest, ARebindOntoATableThatHasAStoreKeepsBoth) {
@@ -353,7 +365,8 @@ TEST_F(StoreBindingTest, ARebindOntoATableThatHasAStoreKeepsBoth) {
 }
 
 TEST_F(StoreBindingTest, EveryStepOfATrashCycleSurvivesAFailureAtAnyCall) {
-  for (const CallKind kind : {CallKind::kReplace, CallKind::kRename, CallKind::kRemove, CallKind::kSyncDirectory}) {
+  for (const CallKind kind :
+       {CallKind::kWrite, CallKind::kSync, CallKind::kRename, CallKind::kRemove, CallKind::kSyncDirectory}) {
     for (uint64_t n = 1; n <= 6; ++n) {
       for (const bool crash : {false, true}) {
         SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + " n " + std::to_string(n));
@@ -370,7 +383,7 @@ TEST_F(StoreBindingTest, EveryStepOfATrashCycleSurvivesAFailureAtAnyCall) {
         env_.FailCall(kind, n, EIO);
         failed = !directory_->EmptyTrash(7).ok() || failed;
         env_.ClearFailures();
-        EXPECT_OK(directory_->Checkpoint());  // a store whose directory is gone has none
+        EXPECT_OK(directory_->SaveCounters());  // a store whose directory is gone has none
         if (crash) CrashAndOpen();
         (void)ValueOf(directory_->EmptyTrash(7));
         EXPECT_EQ(ReadValue(directory_.get(), locator).status().code(), StatusCode::kNotFound);
@@ -406,17 +419,10 @@ TEST_F(StoreBindingTest, ATableIsServedThoughTheEndOfItsOldStoreCouldNotBeFlushe
 TEST_F(StoreBindingTest, ASuccessAfterAFailureIsOnDiskEvenWhenNothingChanges) {
   AppendTo(kTable, 1);
   ASSERT_OK(directory_->Discard(kTable, 1));
-  const std::string name = StoreDirectoryName(StoreId{1}) + "/" + kManifestFileName;
-  const std::vector<uint8_t> discarded = ValueOf(memory_.ReadSmallFile("/home/trash/" + name, 1 << 20));
   ASSERT_OK(directory_->Find(kTable).status());
-  // The new manifest takes its name, and then the flush of that fails.
-  env_.SetHook([&](const Call& call) {
-    if (call.kind != CallKind::kReplace) return Status::Ok();
-    QUARRY_TRY(memory_.ReplaceFile(call.path, discarded));
-    return Status::FromErrno(EIO, "fsync directory", call.path);
-  });
+  // The record is written, and then its flush fails.
+  env_.FailCall(CallKind::kSync, 1, EIO);
   ASSERT_FALSE(directory_->Discard(kTable, 2).ok());
-  env_.SetHook(nullptr);
   ASSERT_OK(directory_->AbandonRebind(kTable));
   CrashAndOpen();
   EXPECT_FALSE(directory_->ListStores()[0].discarded);
@@ -506,23 +512,28 @@ TEST_F(StoreBindingTest, APrefixLimitFollowsTheHeads) {
 TEST_F(StoreBindingTest, APrefixLimitThatCannotBeWrittenIsAnError) {
   AppendTo(kTable, 1);
   ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/t", 700));
-  env_.FailCall(CallKind::kReplace, 1, EIO, true);
+  env_.FailCall(CallKind::kWrite, 1, EIO, true);
   EXPECT_FALSE(directory_->LowerPrefixLimit(kTable, "db/t", 100).ok());
   env_.ClearFailures();
   CrashAndOpen();
   EXPECT_EQ(directory_->PrefixLimitBytes(kTable), 700U);
 }
 
-TEST_F(StoreBindingTest, ADamagedManifestOrDirectoryFileIsRefused) {
+TEST_F(StoreBindingTest, StoresWithoutACatalogueAreRefused) {
   AppendTo(kTable, 1);
   directory_.reset();
-  ASSERT_TRUE(memory_.FlipBit("/home/stores/0000000000000001/MANIFEST", 20, 3));
+  for (const std::string& name : ValueOf(memory_.ListDirectory("/home"))) {
+    if (ParseCatalogueFileName(name)) ASSERT_OK(memory_.RemoveFile("/home/" + name));
+  }
   EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kCorruption);
-  ASSERT_TRUE(memory_.FlipBit("/home/stores/0000000000000001/MANIFEST", 20, 3));
-  ASSERT_TRUE(memory_.FlipBit("/home/DIRECTORY", 20, 3));
-  EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kCorruption);
-  ASSERT_OK(memory_.RemoveFile("/home/DIRECTORY"));
-  EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kCorruption);
+}
+
+TEST_F(StoreBindingTest, AHomeFromBeforeTheFirstReleaseIsRefusedByName) {
+  directory_.reset();
+  ASSERT_OK(memory_.ReplaceFile("/home/DIRECTORY", std::vector<uint8_t>{1}));
+  const Status status = OpenDirectory(&env_, options_).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotSupported);
+  EXPECT_NE(status.message().find("DIRECTORY"), std::string::npos);
 }
 
 // ---- data paths ----
@@ -553,17 +564,13 @@ TEST_F(DataPathTest, SegmentsLieOnEveryPathAndReadBackFromAll) {
   EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk2/quarry")), no_store);
 }
 
-TEST_F(DataPathTest, APathThatDirectoryMayNameKeepsItsMarker) {
+TEST_F(DataPathTest, APathThatTheCatalogueMayNameKeepsItsMarker) {
   directory_.reset();
   options_.data_paths.emplace_back("/disk3");
-  // The new DIRECTORY takes its name, and then the flush of that fails.
+  // The new generation is written, and then the flush of its name fails.
   env_.SetHook([&](const Call& call) {
-    if (call.kind != CallKind::kReplace || call.path != "/home/DIRECTORY") return Status::Ok();
-    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> before, memory_.ReadSmallFile(call.path, 1 << 20));
-    QUARRY_TRY_ASSIGN(DirectoryFile file, DecodeDirectoryFile(before));
-    file.paths.push_back({file.next_path_number++, "/disk3"});
-    QUARRY_TRY(memory_.ReplaceFile(call.path, EncodeDirectoryFile(file)));
-    return Status::FromErrno(EIO, "fsync directory", call.path);
+    const bool is_last = call.kind == CallKind::kSyncDirectory && call.path == "/home";
+    return is_last ? Status::FromErrno(EIO, "fsync directory", call.path) : Status::Ok();
   });
   EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kIoError);
   env_.SetHook(nullptr);

@@ -1,6 +1,7 @@
 // The bindings of stores to InnoDB's tables: rebuilds, prefix limits, the trash.
 #include <algorithm>
 
+#include "format/small_file.h"
 #include "store/store_directory_impl.h"
 
 namespace quarry {
@@ -16,8 +17,7 @@ Ownership StoreDirectoryImpl::OwnershipOf(StoreId store, TableId table) const {
   }
   if (found == nullptr) return Ownership::kForeign;
   const StoreImpl::Binding binding = found->GetBinding();
-  const bool leaves_one_out = binding.rebinding && binding.tables.size() < 2;
-  return binding.tables.empty() || leaves_one_out ? Ownership::kUnbound : Ownership::kForeign;
+  return binding.tables.empty() || !context_->MayGiveBack(store) ? Ownership::kUnbound : Ownership::kForeign;
 }
 
 Status StoreDirectoryImpl::ChangeBinding(StoreImpl* store, const StoreImpl::Binding& binding) {
@@ -36,6 +36,18 @@ Status StoreDirectoryImpl::ChangeBinding(StoreImpl* store, const StoreImpl::Bind
   }
   binding_generation_.fetch_add(1, std::memory_order_release);
   return Status::Ok();
+}
+
+Status StoreDirectoryImpl::BindUnbound(StoreId store, TableId table, const std::string& table_name) {
+  if (table.value == 0) return Status::InvalidArgument("table id 0 is no table");
+  MutexLock lock(admin_mutex_);
+  const std::shared_ptr<StoreImpl> found = FindStore(store);
+  if (found == nullptr) return Status::NotFound("there is no store " + std::to_string(store.value));
+  StoreImpl::Binding binding = found->GetBinding();
+  if (!binding.tables.empty()) return Status::Ok();
+  binding.tables = {table};
+  binding.table_name = table_name.substr(0, kNameMaxBytes);
+  return ChangeBinding(found.get(), binding);
 }
 
 // ---- rebuilds ----
@@ -181,12 +193,24 @@ Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
   // value, a rebuild or a drop wants.
   uint64_t given_back = 0;
   Status first;
-  for (const std::shared_ptr<StoreImpl>& store : going) {
+  std::vector<CatalogueRecord> gone;
+  std::erase_if(going, [&](const std::shared_ptr<StoreImpl>& store) {
     const uint64_t real_bytes = store->GetStats().real_bytes;
-    if (Status status = store->Unlink(); !status.ok()) {
-      if (first.ok()) first = status;
-      continue;
+    Status status = store->Unlink();
+    if (status.ok()) {
+      given_back += real_bytes;
+      gone.emplace_back(CatalogueStoreGone{store->id()});
+      return false;
     }
+    if (first.ok()) first = std::move(status);
+    return true;
+  });
+  // Behind the files: a store without a record, but with files, would be taken for one whose record is lost.
+  if (Status status = context_->catalogue->Commit(std::move(gone)); !status.ok()) {
+    for (const std::shared_ptr<StoreImpl>& store : going) store->FailUnlink();
+    return status;
+  }
+  for (const std::shared_ptr<StoreImpl>& store : going) {
     {
       ExclusiveLock stores_lock(stores_mutex_);
       for (const TableId table : store->GetBinding().tables) std::erase(by_table_[table], store->id());
@@ -194,7 +218,6 @@ Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
       binding_generation_.fetch_add(1, std::memory_order_release);
     }
     context_->values.ForgetStore(store->id());
-    given_back += real_bytes;
   }
   QUARRY_TRY(first);
   return given_back;

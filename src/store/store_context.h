@@ -11,6 +11,7 @@
 #include "io/env.h"
 #include "quarry/options.h"
 #include "store/buffer_pool.h"
+#include "store/catalogue.h"
 #include "store/chunk_supply.h"
 #include "store/counter_set.h"
 #include "store/direct_buffers.h"
@@ -18,6 +19,7 @@
 #include "store/identity_source.h"
 #include "store/maintenance.h"
 #include "store/map_cache.h"
+#include "store/notices.h"
 #include "store/page_cache_share.h"
 #include "store/recent_cache.h"
 #include "store/value_cache.h"
@@ -91,6 +93,24 @@ struct StoreContext {
     return Status::Unavailable(paths[path_number].read_only);
   }
 
+  /// Whether files of `store` may be unlinked, punched or shortened: not while damage of the catalogue may concern it.
+  [[nodiscard]] bool MayGiveBack(StoreId store) const {
+#ifdef QUARRY_PLANTED_BUG_DAMAGE_IGNORED  // a bug on purpose, never in a normal build
+    return true;
+#else
+    return catalogue->MayGiveBack(store);
+#endif
+  }
+  /// kUnavailable when it may not, which is noticed once for each store.
+  [[nodiscard]] Status CheckGiveBack(StoreId store) {
+    if (MayGiveBack(store)) return Status::Ok();
+    const std::string what = "nothing of store " + std::to_string(store.value) +
+                             " is given back, because the catalogue lost something that may concern it: stop the "
+                             "server and run quarry-verify --rebuild-catalogue";
+    notices.AddOnce(what);
+    return Status::Unavailable(what);
+  }
+
   // Constant after Open.
   Env* const env;
   const DirectoryOptions options;
@@ -99,9 +119,11 @@ struct StoreContext {
   std::vector<uint32_t> append_paths;        ///< empty when all that are configured are only read
   std::unique_ptr<DirectoryLock> home_lock;  ///< no other process opens or verifies the same stores meanwhile
   std::vector<std::unique_ptr<DirectoryLock>> path_locks;  ///< nor writes to the same data paths
+  std::unique_ptr<Catalogue> catalogue;
 
   // Internally synchronised. The pools come first: buffers of the others go back to them.
   CounterSet counters;
+  Notices notices;
   BufferPool read_buffers;
   DirectBuffers direct_buffers;
   PageCacheShare page_cache_share;

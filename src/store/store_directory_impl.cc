@@ -1,18 +1,25 @@
 #include "store/store_directory_impl.h"
 
 #include <algorithm>
+#include <map>
 
 #include "format/small_file.h"
 #include "io/path.h"
-#include "store/data_paths.h"
 #include "store/layout.h"
 #include "store/store_recovery.h"
 
 namespace quarry {
 namespace {
 
-/// Ids reserved by one rewrite of DIRECTORY: a crash skips at most so many.
-constexpr uint64_t kStoreIdStep = 16;
+/// What lies in a directory of stores is noted in `found`.
+Status FindStores(Env* env, const std::string& parent, const FoundStore& what, std::map<StoreId, FoundStore>* found) {
+  QUARRY_TRY_ASSIGN(const std::vector<std::string> names, env->ListDirectory(parent));
+  for (const std::string& name : names) {
+    const auto id = ParseStoreDirectoryName(name);
+    if (id && (what.has_home || !found->contains(*id))) (*found)[*id] = what;
+  }
+  return Status::Ok();
+}
 
 }  // namespace
 
@@ -35,45 +42,64 @@ Result<std::unique_ptr<StoreDirectory>> StoreDirectory::Open(const DirectoryOpti
 Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::Open(const DirectoryOptions& options,
                                                                      const DirectorySeams& seams) {
   auto context = std::make_shared<StoreContext>(seams.env, options, seams.background_thread);
-  QUARRY_TRY_ASSIGN(DirectoryFile file, OpenDataPaths(context.get()));
-  std::unique_ptr<StoreDirectoryImpl> directory(new StoreDirectoryImpl(std::move(context), std::move(file)));
+  QUARRY_TRY_ASSIGN(const OpenedPaths opened, OpenDataPaths(context.get()));
+  std::unique_ptr<StoreDirectoryImpl> directory(new StoreDirectoryImpl(std::move(context)));
   QUARRY_TRY(directory->SetValueCacheBytes(options.value_cache_bytes));
-  QUARRY_TRY(directory->RecoverStores());
+  QUARRY_TRY(directory->RecoverStores(opened));
   return directory;
 }
 
 StoreDirectoryImpl::~StoreDirectoryImpl() {
   context_->maintenance.Drain();
-  for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)store->Close();
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)store->Seal();
   context_->maintenance.Drain();
+  (void)SaveCounters();
   context_->flush_threads.Stop();
   context_->maintenance.Stop();
 }
 
-Status StoreDirectoryImpl::RecoverStores() {
-  uint64_t next = 0;
+Status StoreDirectoryImpl::SaveCounters() {
+  std::vector<Catalogue::Ticket> tickets;
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) tickets.push_back(store->RecordChanges());
+  for (const Catalogue::Ticket& ticket : tickets) QUARRY_TRY(context_->catalogue->Sync(ticket));
+  return Status::Ok();
+}
+
+Status StoreDirectoryImpl::RecoverStores(const OpenedPaths& opened) {
+  const CatalogueState state = context_->catalogue->state();
+  for (const CatalogueDamage& damage : state.damage) {
+    const std::string whose = damage.store.value == 0 ? "any store" : "store " + std::to_string(damage.store.value);
+    context_->notices.AddOnce(
+        "the catalogue was damaged (" + damage.what + "): nothing of " + whose +
+        " is given back until quarry-verify --rebuild-catalogue was run; reads and appends go on");
+  }
+  std::map<StoreId, FoundStore> found;
+  for (const auto& [id, store] : state.stores) found[id] = {};
+  for (const SegmentPath& path : context_->paths) {
+    if (path.directory.empty() || !path.unavailable.empty()) continue;
+    QUARRY_TRY(FindStores(context_->env, path.directory, {false, false}, &found));
+  }
   for (const bool in_trash : {false, true}) {
     const std::string parent =
         JoinPath(context_->options.home_path, in_trash ? kTrashDirectoryName : kStoresDirectoryName);
-    QUARRY_TRY_ASSIGN(const std::vector<std::string> names, context_->env->ListDirectory(parent));
-    for (const std::string& name : names) {
-      const auto id = ParseStoreDirectoryName(name);
-      if (!id) continue;
-      next = std::max(next, id->value + 1);
-      QUARRY_TRY_ASSIGN(std::shared_ptr<StoreImpl> store, RecoverStore(context_, *id, in_trash));
-      if (store == nullptr) continue;
-      ExclusiveLock lock(stores_mutex_);
-      for (const TableId table : store->GetBinding().tables) by_table_[table].push_back(*id);
-      stores_[*id] = std::move(store);
-    }
+    QUARRY_TRY(FindStores(context_->env, parent, {true, in_trash}, &found));
   }
-  {
+  std::vector<CatalogueRecord> changes;
+  for (const auto& [id, where] : found) {
+    const auto known = state.stores.find(id);
+    context_->catalogue->RaiseStoreId(id);
+    QUARRY_TRY_ASSIGN(
+        std::shared_ptr<StoreImpl> store,
+        RecoverStore(context_, id, known == state.stores.end() ? nullptr : &known->second, where, &changes));
+    if (store == nullptr) continue;
     ExclusiveLock lock(stores_mutex_);
-    for (auto& [table, ids] : by_table_) std::sort(ids.begin(), ids.end());
+    for (const TableId table : store->GetBinding().tables) by_table_[table].push_back(id);
+    stores_[id] = std::move(store);
   }
-  MutexLock lock(admin_mutex_);
-  next_store_.value = std::max(next_store_.value, next);
-  return Status::Ok();
+  // A full disk must not keep anybody from reading.
+  const Status status =
+      opened.has_begun ? context_->catalogue->Commit(std::move(changes)) : context_->catalogue->Begin(changes);
+  return status.code() == StatusCode::kNoSpace ? Status::Ok() : status;
 }
 
 // ---- look-ups ----
@@ -155,37 +181,26 @@ Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::LiveStore(TableId table, 
 
 // ---- creation ----
 
-Result<StoreId> StoreDirectoryImpl::TakeStoreId() {
-  if (next_store_ >= directory_.next_store) {
-    DirectoryFile raised = directory_;
-    raised.next_store = StoreId{next_store_.value + kStoreIdStep};
-    QUARRY_TRY(WriteDirectoryFile(*context_, raised));
-    directory_ = raised;
-  }
-  return StoreId{next_store_.value++};
-}
-
 Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::CreateStore(TableId table, const std::string& table_name) {
-  Manifest manifest;
-  QUARRY_TRY_ASSIGN(manifest.store, TakeStoreId());
-  manifest.created_micros = context_->env->NowMicros();
-  manifest.table_name = table_name.substr(0, kNameMaxBytes);
-  manifest.tables = {table};
+  CatalogueStore record;
+  record.store = context_->catalogue->TakeStoreId();
+  record.created_micros = context_->env->NowMicros();
+  record.table_name = table_name.substr(0, kNameMaxBytes);
+  record.tables = {table};
   const std::string parent = JoinPath(context_->options.home_path, kStoresDirectoryName);
-  const std::string path = JoinPath(parent, StoreDirectoryName(manifest.store));
-  std::shared_ptr<StoreImpl> store = StoreImpl::Make(context_, manifest, false, true);
+  const std::string path = JoinPath(parent, StoreDirectoryName(record.store));
+  std::shared_ptr<StoreImpl> store = StoreImpl::Make(context_, record, false, false);
   QUARRY_TRY(context_->env->CreateDirectory(path));
-  Status status = store->SetBinding(store->GetBinding());
-  if (status.ok()) status = context_->env->SyncDirectory(parent);
+  Status status = context_->env->SyncDirectory(parent);
+  if (status.ok()) status = store->SetBinding(store->GetBinding());
   if (!status.ok()) {
     // What stays is removed by the next start: without a segment it holds nothing.
-    (void)context_->env->RemoveFile(JoinPath(path, kManifestFileName));
     (void)context_->env->RemoveDirectory(path);
     return status;
   }
   ExclusiveLock lock(stores_mutex_);
-  stores_[manifest.store] = store;
-  by_table_[table].push_back(manifest.store);
+  stores_[record.store] = store;
+  by_table_[table].push_back(record.store);
   binding_generation_.fetch_add(1, std::memory_order_release);
   return store;
 }
@@ -303,7 +318,7 @@ Result<CommitRecord> StoreDirectoryImpl::DescribeCommit(std::span<const Locator>
 
 Result<bool> StoreDirectoryImpl::HoldsDurably(const CommitRecord& record) {
   const std::shared_ptr<StoreImpl> store = FindStore(record.store);
-  // Every store with something in it is known by its manifest, or by the files on the paths that are here.
+  // Every store with something in it is known by its records, or by the files on the paths that are here.
   return store == nullptr ? Result<bool>(false) : store->HoldsDurably(record.extents);
 }
 
@@ -315,14 +330,6 @@ void StoreDirectoryImpl::CarryInCache(const Locator& replaced, const Locator& by
 
 void StoreDirectoryImpl::Release(const Locator& locator) {
   if (const std::shared_ptr<StoreImpl> store = FindStore(locator.store); store != nullptr) store->Release(locator);
-}
-
-Status StoreDirectoryImpl::Checkpoint() {
-  Status first;
-  for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
-    if (Status status = store->Checkpoint(); !status.ok() && first.ok()) first = status;
-  }
-  return first;
 }
 
 Counters StoreDirectoryImpl::GetCounters() const {

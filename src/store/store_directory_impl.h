@@ -1,7 +1,8 @@
 // StoreDirectoryImpl: every store of one server.
 //
 // Invariants:
-//  - A store id is handed out only below the mark that is durable in DIRECTORY, so none is ever used twice.
+//  - A store's record is durable before its id is handed out, and the catalogue remembers the highest: none is ever
+//    used twice.
 //  - Every store is in stores_, discarded ones too: a locator is readable until EmptyTrash.
 // Thread-safety: internally synchronised. Reads take stores_mutex_ shared, for one look-up.
 #pragma once
@@ -15,8 +16,8 @@
 
 #include "base/mutex.h"
 #include "base/shared_mutex.h"
-#include "format/directory_file.h"
 #include "quarry/store.h"
+#include "store/data_paths.h"
 #include "store/store_context.h"
 #include "store/store_impl.h"
 
@@ -33,7 +34,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
  public:
   [[nodiscard]] static Result<std::unique_ptr<StoreDirectoryImpl>> Open(const DirectoryOptions& options,
                                                                         const DirectorySeams& seams);
-  /// Closes every store cleanly; errors only cost the next start a scan.
+  /// Closes every store cleanly; errors only cost the next start the counters.
   ~StoreDirectoryImpl() override;
 
   [[nodiscard]] Result<std::shared_ptr<Store>> OpenForAppend(TableId table, const std::string& table_name) override;
@@ -66,7 +67,8 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Result<bool> HoldsDurably(const CommitRecord& record) override;
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) override;
   void Release(const Locator& locator) override;
-  [[nodiscard]] Status Checkpoint() override;
+  [[nodiscard]] Status BindUnbound(StoreId store, TableId table, const std::string& table_name) override;
+  [[nodiscard]] std::vector<std::string> TakeNotices() override { return context_->notices.Take(); }
   void PauseMaintenance() override { context_->maintenance.Pause(); }
   void ResumeMaintenance() override { context_->maintenance.Resume(); }
   [[nodiscard]] Result<BackupSnapshot> TakeBackupSnapshot() override;
@@ -80,16 +82,20 @@ class StoreDirectoryImpl final : public StoreDirectory {
 
   [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> AllStores() const QUARRY_EXCLUDES(stores_mutex_);
 
+  [[nodiscard]] Catalogue* catalogue() const { return context_->catalogue.get(); }
+  /// All that the catalogue does not know yet, counters above all: a clean shutdown.
+  [[nodiscard]] Status SaveCounters();
+
   /// Waits for the background thread to have nothing left to do.
   void DrainMaintenance() { context_->maintenance.Drain(); }
   /// For tests: a task of the background thread that takes as long as it likes.
   void RunMaintenance(std::function<void()> task) { (void)context_->maintenance.Submit(std::move(task)); }
 
  private:
-  StoreDirectoryImpl(std::shared_ptr<StoreContext> context, DirectoryFile directory)
-      : context_(std::move(context)), directory_(std::move(directory)), next_store_(directory_.next_store) {}
+  explicit StoreDirectoryImpl(std::shared_ptr<StoreContext> context) : context_(std::move(context)) {}
 
-  [[nodiscard]] Status RecoverStores() QUARRY_EXCLUDES(admin_mutex_, stores_mutex_);
+  /// `has_begun`: the catalogue has a generation of this life already.
+  [[nodiscard]] Status RecoverStores(const OpenedPaths& opened) QUARRY_EXCLUDES(stores_mutex_);
   /// Stores bound to `table`, the oldest first.
   [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> StoresOf(TableId table) const QUARRY_EXCLUDES(stores_mutex_);
   /// The newest that is not in the trash, or null.
@@ -101,7 +107,6 @@ class StoreDirectoryImpl final : public StoreDirectory {
       QUARRY_REQUIRES(admin_mutex_);
   [[nodiscard]] Result<std::shared_ptr<StoreImpl>> CreateStore(TableId table, const std::string& table_name)
       QUARRY_REQUIRES(admin_mutex_);
-  [[nodiscard]] Result<StoreId> TakeStoreId() QUARRY_REQUIRES(admin_mutex_);
   /// Durable, then in memory: by_table_ and the generation follow. Every change of a binding goes this way.
   [[nodiscard]] Status ChangeBinding(StoreImpl* store, const StoreImpl::Binding& binding) QUARRY_REQUIRES(admin_mutex_)
       QUARRY_EXCLUDES(stores_mutex_);
@@ -123,8 +128,6 @@ class StoreDirectoryImpl final : public StoreDirectory {
   const std::shared_ptr<StoreContext> context_;
 
   Mutex admin_mutex_;  ///< one change of stores or bindings at a time, its I/O included
-  DirectoryFile directory_ QUARRY_GUARDED_BY(admin_mutex_);  ///< as it is on disk
-  StoreId next_store_ QUARRY_GUARDED_BY(admin_mutex_);
 
   mutable SharedMutex stores_mutex_ QUARRY_ACQUIRED_AFTER(admin_mutex_);
   std::unordered_map<StoreId, std::shared_ptr<StoreImpl>> stores_ QUARRY_GUARDED_BY(stores_mutex_);

@@ -341,21 +341,8 @@ TEST_F(StoreEffectsTest, WhatCompressionSavesOfALargeRangeIsNotWritten) {
   const Locator next = Append(RandomValue(100, 2));
   CutPower(&memory_, &env_, 0, &directory_);
   Open();
-  EXPECT_EQ(directory_->ListStores()[0].extents, 2U);  // the scan found its way past the hole
   EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), value);
   EXPECT_EQ(ValueOf(ReadValue(directory_.get(), next)), RandomValue(100, 2));
-}
-
-TEST_F(StoreEffectsTest, ACheckpointBoundsTheScan) {
-  options_.checkpoint_interval_bytes = 1 << 20;
-  Open();
-  for (uint64_t i = 0; i < 200; ++i) Append(RandomValue(100000, i));
-  EXPECT_GE(directory_->GetCounters().checkpoints, 15U);
-  CutPower(&memory_, &env_, 0, &directory_);
-  const uint64_t before = env_.BytesOf(CallKind::kRead);
-  Open();
-  EXPECT_LT(env_.BytesOf(CallKind::kRead) - before, 4U << 20);
-  EXPECT_EQ(directory_->ListStores()[0].extents, 200U);
 }
 
 TEST_F(StoreEffectsTest, ManyIdleStoresDoNotStarveABusyOne) {

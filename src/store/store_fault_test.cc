@@ -59,7 +59,7 @@ class Session {
       for (size_t i = open_first_; status.ok() && i < known_.size(); ++i) known_[i].durable = true;
       Crash();  // commits or rolls back: either way a new transaction begins
     } else if (dice < 97) {
-      (void)directory->Checkpoint();
+      (void)static_cast<StoreDirectoryImpl*>(directory)->catalogue()->Compact();
     } else if (!known_.empty()) {
       directory->Release(known_[random_() % known_.size()].locator);
     }
@@ -92,7 +92,6 @@ class Session {
 DirectoryOptions SmallSegments() {
   DirectoryOptions options = TestOptions();
   options.segment_size_bytes = 1 << 20;
-  options.checkpoint_interval_bytes = 300 << 10;
   options.recent_cache_bytes = 64 << 10;
   return options;
 }
@@ -125,7 +124,7 @@ TEST(StoreFaultTest, PowerCutsLoseNothingThatWasSynced) {
 TEST(StoreFaultTest, ANthCallThatFailsLosesNothingThatWasSynced) {
   size_t durable = 0;
   for (const CallKind kind : {CallKind::kWrite, CallKind::kSync, CallKind::kCreate, CallKind::kSyncDirectory,
-                              CallKind::kReplace, CallKind::kOpen, CallKind::kRead, CallKind::kTruncate}) {
+                              CallKind::kOpen, CallKind::kRead, CallKind::kTruncate}) {
     for (const int system_errno : {EIO, ENOSPC}) {
       for (const bool and_later : {false, true}) {
         for (const uint64_t n : {1, 4, 13}) {
@@ -155,8 +154,7 @@ TEST(StoreFaultTest, ANthCallThatFailsLosesNothingThatWasSynced) {
 }
 
 TEST(StoreFaultTest, OpenThatFailsAnywhereLeavesNothingHalfMade) {
-  for (const CallKind kind :
-       {CallKind::kCreateDirectory, CallKind::kSyncDirectory, CallKind::kReplace, CallKind::kList, CallKind::kRead}) {
+  for (const CallKind kind : {CallKind::kCreateDirectory, CallKind::kSyncDirectory, CallKind::kList, CallKind::kRead}) {
     for (uint64_t n = 1; n <= 6; ++n) {
       MemoryEnv memory;
       FaultEnv env(&memory);

@@ -1,4 +1,4 @@
-// The file side of StoreImpl: where its files lie, new segments, the manifest, the trash.
+// The file side of StoreImpl: where its files lie, new segments, the trash.
 #include <algorithm>
 
 #include "format/extent.h"
@@ -66,13 +66,16 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   if (status.ok()) status = env->SyncDirectory(directory);
   if (!status.ok()) {
     file.reset();
-    (void)env->RemoveFile(path);  // what stays is an empty segment, which the next start removes
+    (void)env->RemoveFile(path);  // what stays has no record, and no extent: the next pass removes it
     return status;
   }
   context_->counters.Add(Counter::kWriteCalls);
   context_->counters.Add(Counter::kFileBytesWritten, block.size());
   auto segment = std::make_shared<Segment>(context_, id_, header.segment, path_number);
-  segment->set_of_this_life(header.salt);
+  segment->set_of_this_life();
+  segment->set_salt(header.salt);
+  // When this fails the file stays: its record may be there, and a file that is recorded must be there, too.
+  QUARRY_TRY(RecordNewSegment(segment));
   RegisterSegment(segment);
   return std::make_shared<SegmentFile>(std::move(segment), std::move(file), kSegmentHeaderSizeBytes);
 }
@@ -89,106 +92,15 @@ Result<std::unique_ptr<ReadableFile>> StoreImpl::OpenSegmentForRead(SegmentNumbe
   return context_->env->OpenForRead(JoinPath(directory, SegmentFileName(segment)));
 }
 
-// ---- manifest ----
+// ---- sealing ----
 
-StoreImpl::Binding StoreImpl::GetBinding() const {
-  MutexLock lock(binding_mutex_);
-  return binding_;
-}
-
-ManifestSegment StoreImpl::Describe(Segment* segment) const {
-  ManifestSegment described;
-  described.segment = segment->number();
-  described.path_number = segment->path_number();
-  described.state = segment->state();
-  SegmentFile::Snapshot snapshot;
-  if (described.state == SegmentState::kActive) {
-    Lane* const lane = LaneOfPath(segment->path_number());
-    // Of a segment on its way to being sealed, or whose file is away, nothing is said: the next start scans all of it.
-    if (lane == nullptr || !lane->TakeSnapshot(segment->number(), &snapshot, &described.size_bytes)) {
-      snapshot.position_bytes = kSegmentHeaderSizeBytes;
-    }
-    described.extents = snapshot.tally.extents - std::min(snapshot.tally.extents, segment->released_extents());
-    // Not more than is counted here: what lies beyond is counted by the scan, as live.
-    described.dead_bytes = std::min(snapshot.tally.bytes, segment->dead_bytes());
-    described.live_bytes = snapshot.tally.bytes - described.dead_bytes;
-  } else {
-    described.size_bytes = segment->size_bytes();
-    snapshot.position_bytes = described.size_bytes;
-    described.extents = segment->extents();
-    const uint64_t counted_bytes = segment->counted_bytes();
-    described.dead_bytes = std::min(counted_bytes, segment->dead_bytes());
-    described.live_bytes = counted_bytes - described.dead_bytes;
-    described.has_uncounted = segment->counted() != CountedExtents::kAll;
-    if (segment->counted() == CountedExtents::kEstimated) snapshot.position_bytes = kSegmentHeaderSizeBytes;
-  }
-  described.checkpoint_position_bytes = snapshot.position_bytes;
-  return described;
-}
-
-Manifest StoreImpl::BuildManifest(const Binding& binding) const {
-  Manifest manifest;
-  manifest.store = id_;
-  manifest.sequence = sequence_ + 1;
-  manifest.created_micros = created_micros_;
-  manifest.table_name = binding.table_name;
-  manifest.tables = binding.tables;
-  manifest.rebinding = binding.rebinding;
-  manifest.discarded = binding.discarded;
-  manifest.discarded_at_lsn = binding.discarded_at_lsn;
-  manifest.prefix_limit_bytes = binding.prefix_limit_bytes;
-  const std::vector<std::shared_ptr<Segment>> segments = AllSegments();
-  // Read after the list: every number in it lies below.
-  manifest.next_segment = SegmentNumber{next_segment_.load()};
-  for (const std::shared_ptr<Segment>& segment : segments) manifest.segments.push_back(Describe(segment.get()));
-  return manifest;
-}
-
-Status StoreImpl::WriteManifest(const Binding& binding) {
-  if (!has_manifest_) return Status::Ok();
-  const Manifest manifest = BuildManifest(binding);
-  SharedLock lock(location_mutex_);
-  QUARRY_TRY_ASSIGN(const std::vector<uint8_t> file, EncodeManifestVerified(manifest));
-  manifest_in_doubt_ = true;
-  QUARRY_TRY(context_->env->ReplaceFile(JoinPath(HomeDirectory(in_trash_), kManifestFileName), file));
-  manifest_in_doubt_ = false;
-  ++sequence_;
-  for (const ManifestSegment& described : manifest.segments) {
-    if (described.state == SegmentState::kActive) continue;
-    if (const std::shared_ptr<Segment> segment = FindSegment(described.segment)) segment->set_sealed_on_disk();
-  }
-  return Status::Ok();
-}
-
-Status StoreImpl::Checkpoint() {
-  MutexLock lock(manifest_mutex_);
-  if (is_going()) return Status::Ok();
-  appended_since_checkpoint_.store(0, std::memory_order_relaxed);
-  QUARRY_TRY(WriteManifest(GetBinding()));
-  context_->counters.Add(Counter::kCheckpoints);
-  return Status::Ok();
-}
-
-Status StoreImpl::SetBinding(const Binding& binding) {
-  MutexLock lock(manifest_mutex_);
-  if (!manifest_in_doubt_ && binding == GetBinding()) return Status::Ok();
-  QUARRY_TRY(WriteManifest(binding));
-  MutexLock binding_lock(binding_mutex_);
-  binding_ = binding;
-  discarded_.store(binding.discarded, std::memory_order_release);
-  return Status::Ok();
-}
-
-Status StoreImpl::Close() {
+Status StoreImpl::Seal() {
   Status first;
   for (const std::shared_ptr<Lane>& lane : lanes_) {
     if (Status status = lane->Seal(); !status.ok() && first.ok()) first = status;
   }
-  if (Status status = Checkpoint(); !status.ok() && first.ok()) first = status;
   return first;
 }
-
-// ---- GC ----
 
 void StoreImpl::SealForGc() {
   for (const std::shared_ptr<Lane>& lane : lanes_) lane->SealForGc();
@@ -200,41 +112,13 @@ std::vector<std::shared_ptr<Segment>> StoreImpl::SealedSegments() const {
   return segments;
 }
 
-Status StoreImpl::UnlinkSegment(const std::shared_ptr<Segment>& segment) {
-  QUARRY_TRY(context_->CheckWritable(segment->path_number()));
-  MutexLock swap_lock(swap_mutex_);
-  {
-    MutexLock lock(manifest_mutex_);
-    if (is_going()) return Status::Ok();  // with all the others
-    {
-      ExclusiveLock segments_lock(segments_mutex_);
-      const auto found = segments_.find(segment->number().value);
-      if (found == segments_.end() || found->second != segment) return Status::Ok();  // another pass was here
-      segments_.erase(found);
-    }
-    // Before the file goes: a manifest that lists a file which is not there would be taken for a loss, and the number
-    // of a segment that no manifest ever listed would be given out again.
-    if (Status status = WriteManifest(GetBinding()); !status.ok()) {
-      RegisterSegment(segment);
-      return status;
-    }
-  }
-  SharedLock lock(location_mutex_);
-  Result<std::string> directory = SegmentDirectoryLocked(segment->path_number());
-  Status status = directory.status();
-  if (status.ok()) {
-    status = IgnoreNotFound(context_->env->RemoveFile(JoinPath(*directory, SegmentFileName(segment->number()))));
-  }
-  if (!status.ok()) {
-    RegisterSegment(segment);  // still there: for the next pass
-    return status;
-  }
-  return context_->env->SyncDirectory(*directory);
-}
-
 // ---- scrub ----
 
 std::optional<ExpectedSegment> StoreImpl::ExpectOnDisk(const Segment& segment) {
+  // Its creation was cut off, and nothing was ever appended.
+  if (segment.counted() == CountedExtents::kEstimated && segment.size_bytes() <= kSegmentHeaderSizeBytes) {
+    return std::nullopt;
+  }
   ExpectedSegment expected;
   expected.store = id_;
   expected.segment = segment.number();
@@ -242,10 +126,11 @@ std::optional<ExpectedSegment> StoreImpl::ExpectOnDisk(const Segment& segment) {
   expected.gc_may_run = true;
   if (segment.state() == SegmentState::kActive) {
     Lane* const lane = LaneOfPath(segment.path_number());
-    SegmentFile::Snapshot snapshot;
-    if (lane == nullptr || !lane->TakeWrittenSnapshot(segment.number(), &snapshot)) return std::nullopt;
-    expected.end_bytes = snapshot.position_bytes;
-    expected.counted_bytes = snapshot.tally.bytes;
+    uint64_t counted_bytes = 0;
+    if (lane == nullptr || !lane->TakeWritten(segment.number(), &expected.end_bytes, &counted_bytes)) {
+      return std::nullopt;
+    }
+    expected.counted_bytes = counted_bytes;
   } else if (segment.state() == SegmentState::kSealed) {
     expected.counted_bytes = segment.counted_bytes();
     expected.counted = segment.counted();
@@ -266,7 +151,7 @@ Status StoreImpl::MoveToWhereItBelongs() {
   Env* const env = context_->env;
   const bool to_trash = GetBinding().discarded;
   ExclusiveLock lock(location_mutex_);
-  if (in_trash_ == to_trash || !has_manifest_) return Status::Ok();
+  if (in_trash_ == to_trash) return Status::Ok();
   const std::string from = HomeDirectory(in_trash_);
   const std::string to = HomeDirectory(to_trash);
   QUARRY_TRY(env->Rename(from, to));
@@ -281,7 +166,7 @@ bool StoreImpl::BeginUnlink() {
 
 // No lock is held that keeps others from their stores: nobody changes the binding or the place of one that is going.
 Status StoreImpl::Unlink() {
-  { const MutexLock lock(manifest_mutex_); }  // whoever was writing the manifest has ended; nobody begins
+  { const MutexLock lock(record_mutex_); }  // whoever was recording something has ended; nobody begins
   bool is_gone = false;
   const Status status = UnlinkFiles(&is_gone);
   if (!status.ok()) presence_.store(is_gone ? Presence::kGone : Presence::kThere, std::memory_order_release);
@@ -289,6 +174,7 @@ Status StoreImpl::Unlink() {
 }
 
 Status StoreImpl::CheckUnlinkable() const {
+  QUARRY_TRY(context_->CheckGiveBack(id_));
   for (const std::shared_ptr<Segment>& segment : AllSegments()) {
     QUARRY_TRY(context_->CheckWritable(segment->path_number()));
   }
@@ -299,7 +185,7 @@ Status StoreImpl::UnlinkFiles(bool* is_gone) {
   QUARRY_TRY(CheckUnlinkable());
   Env* const env = context_->env;
   SharedLock lock(location_mutex_);
-  // The manifest goes last: while it is there, the next try finds the rest.
+  // The home's folder goes last: while it is there, the next try finds the rest.
   for (uint32_t number = static_cast<uint32_t>(context_->paths.size()); number-- > 0;) {
     if (number != 0 && context_->paths[number].directory.empty()) continue;
     if (!context_->CheckWritable(number).ok()) continue;  // nothing of this store lies there
@@ -308,7 +194,7 @@ Status StoreImpl::UnlinkFiles(bool* is_gone) {
     if (names.status().code() == StatusCode::kNotFound) continue;
     QUARRY_TRY(names.status());
     for (const std::string& name : *names) {
-      if (name != kManifestFileName) QUARRY_TRY(env->RemoveFile(JoinPath(directory, name)));
+      QUARRY_TRY(env->RemoveFile(JoinPath(directory, name)));
     }
     QUARRY_TRY(env->SyncDirectory(directory));
     if (number != 0) {
@@ -317,7 +203,6 @@ Status StoreImpl::UnlinkFiles(bool* is_gone) {
     }
   }
   const std::string home = HomeDirectory(in_trash_);
-  QUARRY_TRY(IgnoreNotFound(env->RemoveFile(JoinPath(home, kManifestFileName))));
   QUARRY_TRY(IgnoreNotFound(env->RemoveDirectory(home)));
   // Until this is durable too, the store stays listed: a crash may bring it back.
   *is_gone = true;

@@ -46,22 +46,22 @@ class PooledOwner final : public ValueBuffer::Owner {
 
 }  // namespace
 
-StoreImpl::StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& manifest, bool in_trash, bool has_manifest)
+StoreImpl::StoreImpl(std::shared_ptr<StoreContext> context, const CatalogueStore& record, bool in_trash,
+                     bool is_recorded)
     : context_(std::move(context)),
-      id_(manifest.store),
-      created_micros_(manifest.created_micros),
-      has_manifest_(has_manifest),
-      next_segment_(manifest.next_segment.value),
-      sequence_(manifest.sequence),
-      manifest_in_doubt_(manifest.sequence == 0),
-      binding_{manifest.tables,    manifest.table_name,       manifest.rebinding,
-               manifest.discarded, manifest.discarded_at_lsn, manifest.prefix_limit_bytes},
-      discarded_(manifest.discarded),
+      id_(record.store),
+      created_micros_(record.created_micros),
+      next_segment_(record.next_segment.value),
+      is_recorded_(is_recorded),
+      is_in_doubt_(!is_recorded),
+      binding_{record.tables,    record.table_name,       record.rebinding,
+               record.discarded, record.discarded_at_lsn, record.prefix_limit_bytes},
+      discarded_(record.discarded),
       in_trash_(in_trash) {}
 
-std::shared_ptr<StoreImpl> StoreImpl::Make(std::shared_ptr<StoreContext> context, const Manifest& manifest,
-                                           bool in_trash, bool has_manifest) {
-  std::shared_ptr<StoreImpl> store(new StoreImpl(std::move(context), manifest, in_trash, has_manifest));
+std::shared_ptr<StoreImpl> StoreImpl::Make(std::shared_ptr<StoreContext> context, const CatalogueStore& record,
+                                           bool in_trash, bool is_recorded) {
+  std::shared_ptr<StoreImpl> store(new StoreImpl(std::move(context), record, in_trash, is_recorded));
   store->lanes_.reserve(store->context_->append_paths.size());
   for (const uint32_t path_number : store->context_->append_paths) {
     store->lanes_.push_back(std::make_shared<Lane>(store->context_, store, path_number));
@@ -83,7 +83,6 @@ Result<Locator> StoreImpl::Append(std::span<const uint8_t> value, const AppendOp
   context_->counters.Add(Counter::kExtentsAppended);
   context_->counters.Add(Counter::kValueBytesAppended, value.size());
   context_->counters.Add(Counter::kStoredBytesAppended, locator.extent_size_bytes);
-  CheckpointWhenDue(locator.extent_size_bytes);
   return locator;
 }
 
@@ -135,17 +134,6 @@ Status StoreImpl::SyncAll() {
     if (Status status = lane->SyncAll(); !status.ok() && first.ok()) first = status;
   }
   return first;
-}
-
-void StoreImpl::CheckpointWhenDue(uint64_t appended_bytes) {
-  const uint64_t interval = context_->options.checkpoint_interval_bytes;
-  const uint64_t before = appended_since_checkpoint_.fetch_add(appended_bytes, std::memory_order_relaxed);
-  if (interval == 0 || before >= interval || before + appended_bytes < interval) return;
-  const bool is_accepted = context_->maintenance.Submit([store = weak_from_this()] {
-    // A checkpoint that fails is tried again after the next interval; recovery just has more to scan until then.
-    if (const auto alive = store.lock(); alive != nullptr) (void)alive->Checkpoint();
-  });
-  if (!is_accepted) appended_since_checkpoint_.store(0, std::memory_order_relaxed);  // as if it had failed
 }
 
 // ---- reading ----

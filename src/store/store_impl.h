@@ -1,10 +1,12 @@
 // StoreImpl: one store, its segments and its lanes.
 //
 // Invariants:
-//  - The MANIFEST was durable before the first append: a store directory without one holds nothing committed.
+//  - A segment's record in the catalogue was durable before the first append to it.
 //  - Segment numbers rise; a segment is registered before anything is appended to it, and stays until EmptyTrash, or
 //    until GC found it all dead. Its number is not used again.
-//  - The manifest decides whether the store is in the trash; the directory it lies in follows.
+//  - The catalogue decides whether the store is in the trash; the directory it lies in follows.
+//  - A store that the catalogue does not name (its record is lost) is read, and bound by a scan of heads; until then
+//    nothing is written for it or given back.
 // Thread-safety: internally synchronised. Lock order: docs/concurrency.md.
 #pragma once
 
@@ -18,7 +20,7 @@
 #include "base/mutex.h"
 #include "base/published_atomic.h"
 #include "base/shared_mutex.h"
-#include "format/manifest.h"
+#include "format/catalogue_record.h"
 #include "quarry/store.h"
 #include "store/lane.h"
 #include "store/segment.h"
@@ -34,9 +36,10 @@ class StoreImpl final : public Store,
                         public SegmentLocator,
                         public std::enable_shared_from_this<StoreImpl> {
  public:
-  /// `manifest` gives the bindings and the numbers; its segments are registered by the caller.
-  [[nodiscard]] static std::shared_ptr<StoreImpl> Make(std::shared_ptr<StoreContext> context, const Manifest& manifest,
-                                                       bool in_trash, bool has_manifest);
+  /// `record` gives the bindings and the numbers; its segments are registered by the caller. `is_recorded`: the
+  /// catalogue names the store.
+  [[nodiscard]] static std::shared_ptr<StoreImpl> Make(std::shared_ptr<StoreContext> context,
+                                                       const CatalogueStore& record, bool in_trash, bool is_recorded);
 
   // Store
   [[nodiscard]] StoreId id() const override { return id_; }
@@ -65,25 +68,31 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status Describe(const Locator& locator, CommitRecord* record);
   /// StoreDirectory::HoldsDurably (commit_check.cc).
   [[nodiscard]] Result<bool> HoldsDurably(std::span<const CommitRecord::Extent> extents);
-  /// Rewrites the manifest with what is true now.
-  [[nodiscard]] Status Checkpoint() QUARRY_EXCLUDES(manifest_mutex_);
-  /// Seals, flushes and trims the active segments, then writes the manifest: a clean shutdown.
-  [[nodiscard]] Status Close();
+  /// Seals, flushes and trims the active segments: a clean shutdown.
+  [[nodiscard]] Status Seal();
+  /// Appends to the catalogue what has changed of the segments that it names, counters too. Null: nothing.
+  [[nodiscard]] Catalogue::Ticket RecordChanges() QUARRY_EXCLUDES(record_mutex_);
+  /// The same for these segments, as far as they are in use.
+  [[nodiscard]] Catalogue::Ticket RecordSegments(std::span<const SegmentNumber> segments)
+      QUARRY_EXCLUDES(record_mutex_);
   void RegisterSegment(const std::shared_ptr<Segment>& segment);
 
+  [[nodiscard]] Status SyncRecords(const Catalogue::Ticket& ticket) { return context_->catalogue->Sync(ticket); }
+
   // What GC asks for.
-  [[nodiscard]] bool has_manifest() const { return has_manifest_; }
+  /// Bound to some table, and untouched by damage of the catalogue: else none of its segments is collected.
+  [[nodiscard]] bool MayBeCollected() const;
   /// Whatever was appended so far lies in segments that are not active, as far as they could be sealed now.
   void SealForGc();
   /// Those that nobody writes any more, by number.
   [[nodiscard]] std::vector<std::shared_ptr<Segment>> SealedSegments() const;
-  /// Takes a segment that holds nothing needed out of the manifest, then unlinks its file. On error it is still there,
+  /// Takes a segment that holds nothing needed out of the catalogue, then unlinks its file. On error it is still there,
   /// at the latest after the next start.
   [[nodiscard]] Status UnlinkSegment(const std::shared_ptr<Segment>& segment)
-      QUARRY_EXCLUDES(swap_mutex_, manifest_mutex_);
+      QUARRY_EXCLUDES(swap_mutex_, record_mutex_);
 
-  /// Adds the manifest as it would be written now, and where the segments are.
-  [[nodiscard]] Status AddToBackup(BackupSnapshot* snapshot) QUARRY_EXCLUDES(manifest_mutex_);
+  /// Adds where the segments are.
+  [[nodiscard]] Status AddToBackup(BackupSnapshot* snapshot) QUARRY_EXCLUDES(location_mutex_);
 
   // What a scrub asks for.
   /// Null: there is none.
@@ -115,13 +124,13 @@ class StoreImpl final : public Store,
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenRewritten(const Segment& segment)
       QUARRY_EXCLUDES(location_mutex_);
   void RemoveRewritten(const Segment& segment) QUARRY_EXCLUDES(location_mutex_);
-  /// Puts it in the place of `segment`'s, by name and for reads. Its content is flushed; the manifest on disk calls the
-  /// segment sealed. Readers of `segment` keep the old file. Errors: kNotFound when another one is in its place, or
-  /// none; after kIoError `is_in_place` tells which is, and a crash may leave the one or the other: both are whole.
+  /// Puts it in the place of `segment`'s, by name and for reads. Its content is flushed. Readers of `segment` keep the
+  /// old file. Errors: kNotFound when another one is in its place, or none; after kIoError `is_in_place` tells which
+  /// is, and a crash may leave the one or the other: both are whole.
   [[nodiscard]] Status PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes, bool* is_in_place)
       QUARRY_EXCLUDES(swap_mutex_, location_mutex_);
 
-  /// Recovery found files beyond the manifest's numbers.
+  /// Recovery found files beyond the catalogue's numbers.
   void RaiseNextSegment(SegmentNumber next) { next_segment_.store(next.value); }
 
   /// What the store is bound to. Changes are durable when they return; on error nothing changed in memory.
@@ -144,16 +153,17 @@ class StoreImpl final : public Store,
   void set_rebuilding(bool rebuilding) { rebuilding_.store(rebuilding, std::memory_order_release); }
   /// GetBinding().discarded, without a lock.
   [[nodiscard]] bool discarded() const { return discarded_.load(std::memory_order_acquire); }
-  [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(manifest_mutex_);
+  [[nodiscard]] Status SetBinding(const Binding& binding) QUARRY_EXCLUDES(record_mutex_);
   /// Moves the home's store directory to where the binding says that it belongs.
   [[nodiscard]] Status MoveToWhereItBelongs();
   /// From now on it is_going. False: another call unlinks it already. One call at a time; no binding may be changed
   /// meanwhile.
   [[nodiscard]] bool BeginUnlink();
-  /// Unlinks everything, the manifest last. On error it is there again, or gone by name alone: to be repeated, from
-  /// BeginUnlink on.
+  /// Unlinks everything. On error it is there again, or gone by name alone: to be repeated, from BeginUnlink on.
   [[nodiscard]] Status Unlink();
-  /// kUnavailable while a segment lies on a data path that is only read.
+  /// Its record in the catalogue could not be removed.
+  void FailUnlink() { presence_.store(Presence::kGone, std::memory_order_release); }
+  /// kUnavailable while a segment lies on a data path that is only read, or damage may concern the store.
   [[nodiscard]] Status CheckUnlinkable() const;
   [[nodiscard]] bool MayWriteTo(const Segment& segment) const {
     return context_->CheckWritable(segment.path_number()).ok();
@@ -169,7 +179,7 @@ class StoreImpl final : public Store,
   [[nodiscard]] Result<std::string> SegmentDirectory(uint32_t path_number) QUARRY_EXCLUDES(location_mutex_);
 
  private:
-  StoreImpl(std::shared_ptr<StoreContext> context, const Manifest& manifest, bool in_trash, bool has_manifest);
+  StoreImpl(std::shared_ptr<StoreContext> context, const CatalogueStore& record, bool in_trash, bool is_recorded);
   [[nodiscard]] Result<std::string> SegmentDirectoryLocked(uint32_t path_number) const
       QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
   [[nodiscard]] Result<std::string> RewrittenPathLocked(const Segment& segment) const
@@ -178,11 +188,12 @@ class StoreImpl final : public Store,
   [[nodiscard]] Lane* ChooseLane(const UnsyncedExtents& unsynced);
   [[nodiscard]] Lane* LaneOfPath(uint32_t path_number) const;
   [[nodiscard]] Status WhyThereIsNoLane() const;
-  [[nodiscard]] Manifest BuildManifest(const Binding& binding) const QUARRY_REQUIRES(manifest_mutex_);
-  [[nodiscard]] Status WriteManifest(const Binding& binding) QUARRY_REQUIRES(manifest_mutex_);
+  [[nodiscard]] CatalogueStore Describe(const Binding& binding) const;
+  [[nodiscard]] CatalogueSegment Describe(const Segment& segment) const;
+  /// Of segments that were sealed since they were recorded as active.
+  [[nodiscard]] std::vector<CatalogueRecord> TakeSealed() QUARRY_REQUIRES(record_mutex_);
+  [[nodiscard]] Status RecordNewSegment(const std::shared_ptr<Segment>& segment) QUARRY_EXCLUDES(record_mutex_);
   [[nodiscard]] Status UnlinkFiles(bool* is_gone) QUARRY_EXCLUDES(location_mutex_);
-  [[nodiscard]] ManifestSegment Describe(Segment* segment) const;
-  void CheckpointWhenDue(uint64_t appended_bytes);
   /// Who asks for pieces would have a whole value read for it: so only what is asked for again.
   enum class TakeIn { kWhatIsAskedForAgain, kWhatFits };
   [[nodiscard]] Result<ValueBuffer> TakeIntoCache(Segment* segment, const Head& head, TakeIn take_in,
@@ -196,22 +207,22 @@ class StoreImpl final : public Store,
   const std::shared_ptr<StoreContext> context_;
   const StoreId id_;
   const uint64_t created_micros_;
-  const bool has_manifest_;  ///< false: its home was lost; readable, but nothing is written for it
   const ValueCache::Tally cached_bytes_ = std::make_shared<std::atomic<uint64_t>>(0);
   std::vector<std::shared_ptr<Lane>> lanes_;  ///< constant after Make
   std::atomic<uint64_t> next_lane_{0};
   PublishedAtomic<uint32_t> next_segment_;
-  PublishedAtomic<uint64_t> appended_since_checkpoint_{0};
 
   enum class Presence : uint8_t { kThere, kGoing, kGone };
   std::atomic<Presence> presence_{Presence::kThere};
 
   mutable Mutex swap_mutex_;  ///< GC's alone: which file has a segment's name; held while that changes
-  mutable Mutex manifest_mutex_ QUARRY_ACQUIRED_AFTER(swap_mutex_);  ///< held while the manifest is written
-  uint64_t sequence_ QUARRY_GUARDED_BY(manifest_mutex_);
-  bool manifest_in_doubt_ QUARRY_GUARDED_BY(manifest_mutex_);  ///< none was ever written, or the last writing failed
+  /// Held while records are appended to the catalogue, which does no I/O: they stand there in the order of the changes.
+  mutable Mutex record_mutex_ QUARRY_ACQUIRED_AFTER(swap_mutex_);
+  bool is_recorded_ QUARRY_GUARDED_BY(record_mutex_);
+  bool is_in_doubt_ QUARRY_GUARDED_BY(record_mutex_);  ///< the last record of the binding failed, or none was written
+  std::vector<SegmentNumber> active_recorded_ QUARRY_GUARDED_BY(record_mutex_);  ///< and not recorded as sealed yet
 
-  mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(manifest_mutex_);
+  mutable Mutex binding_mutex_ QUARRY_ACQUIRED_AFTER(record_mutex_);
   Binding binding_ QUARRY_GUARDED_BY(binding_mutex_);
   PublishedAtomic<bool> discarded_;  ///< binding_.discarded
   std::atomic<bool> rebuilding_{false};

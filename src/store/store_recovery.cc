@@ -3,154 +3,161 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "format/segment_header.h"
-#include "format/small_file.h"
 #include "io/path.h"
 #include "store/layout.h"
-#include "store/segment_scan.h"
+#include "store/segment_layout.h"
 
 namespace quarry {
 namespace {
 
-/// Path number of every segment file that there is, by segment number.
-Result<std::map<uint32_t, uint32_t>> FindSegmentFiles(StoreContext* context, StoreImpl* store) {
-  std::map<uint32_t, uint32_t> found;
-  for (uint32_t number = 0; number < context->paths.size(); ++number) {
-    const Result<std::string> directory = store->SegmentDirectory(number);
-    if (!directory.ok()) continue;  // away: what lies there is in the manifest or comes back later
-    const Result<std::vector<std::string>> names = context->env->ListDirectory(*directory);
-    if (names.status().code() == StatusCode::kNotFound) continue;
-    QUARRY_TRY(names.status());
-    for (const std::string& name : *names) {
-      if (const auto segment = ParseSegmentFileName(name); segment) found.emplace(segment->value, number);
-      // The rewriting of a segment was cut off: its own file is whole.
-      if (IsLeftover(name) && store->has_manifest() && context->CheckWritable(number).ok()) {
-        QUARRY_TRY(context->env->RemoveFile(JoinPath(*directory, name)));
+class Recovery {
+ public:
+  Recovery(const std::shared_ptr<StoreContext>& context, StoreId id, const CatalogueState::Store* known,
+           std::vector<CatalogueRecord>* changes)
+      : context_(context), env_(context->env), id_(id), known_(known), changes_(changes) {}
+
+  Result<std::shared_ptr<StoreImpl>> Run(const FoundStore& found) {
+    CatalogueStore record;
+    record.store = id_;
+    const bool is_recorded = known_ != nullptr && known_->record.has_value();
+    if (is_recorded) record = *known_->record;
+    const bool in_trash = found.has_home ? found.in_trash : record.discarded;
+    store_ = StoreImpl::Make(context_, record, in_trash, is_recorded);
+    QUARRY_TRY(FindFiles());
+    if (IsGone(record, found)) {
+      if (known_ != nullptr) changes_->emplace_back(CatalogueStoreGone{id_});
+      // Not worth failing for: what stays is an empty folder, whose id is not used again.
+      (void)env_->RemoveDirectory(HomeOf(in_trash));
+      return std::shared_ptr<StoreImpl>();
+    }
+    if (!found.has_home) {
+      QUARRY_TRY(env_->CreateDirectory(HomeOf(in_trash)));
+      QUARRY_TRY(env_->SyncDirectory(ParentPath(HomeOf(in_trash))));
+    }
+    uint32_t next_segment = record.next_segment.value;
+    if (!files_.empty()) next_segment = std::max(next_segment, files_.rbegin()->first + 1);
+    if (known_ != nullptr) {
+      for (const auto& [number, segment] : known_->segments) {
+        next_segment = std::max(next_segment, number + 1);
+        TakeKnown(segment);
+        files_.erase(number);
       }
     }
+    for (const auto& [number, path_number] : files_) QUARRY_TRY(TakeUnknown(SegmentNumber{number}, path_number));
+    NoteUnknown();
+    store_->RaiseNextSegment(SegmentNumber{next_segment});
+    if (is_recorded) QUARRY_TRY(store_->MoveToWhereItBelongs());
+    return store_;
   }
-  return found;
-}
 
-/// Seals a segment that may have grown since the manifest, as long as its file is: no byte of a value may decide what
-/// stays. The scan is for the counters. False: there is nothing in the file.
-Result<bool> SealRecovered(StoreImpl* store, Segment* segment, const ManifestSegment& known) {
-  QUARRY_TRY_ASSIGN(ReadableFile* const file, segment->FileForRead(store));
-  QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
-  if (size <= kSegmentHeaderSizeBytes) {
-    return false;  // the header is durable before the first extent: nothing was ever appended
+ private:
+  [[nodiscard]] std::string HomeOf(bool in_trash) const {
+    const std::string parent =
+        JoinPath(context_->options.home_path, in_trash ? kTrashDirectoryName : kStoresDirectoryName);
+    return JoinPath(parent, StoreDirectoryName(id_));
   }
-  const Result<std::shared_ptr<const SegmentMap>> map = segment->Map(store);
-  // A map that is damaged, or of a newer version, is each read's to report. Any other failure says nothing of the file.
-  const StatusCode code = map.status().code();
-  if (!map.ok() && code != StatusCode::kCorruption && code != StatusCode::kNotSupported) return map.status();
-  if (!map.ok() || *map != nullptr) {
-    // Rewritten after the manifest that is here was written (it came from a copy, or is lost): the manifest's position
-    // means nothing.
-    SegmentScan scan;
-    if (map.ok()) {
-      QUARRY_TRY_ASSIGN(scan, ScanRewrittenSegment(file, store->id(), segment->number(), **map));
+
+  // Path number of every segment file that there is, by segment number.
+  Status FindFiles() {
+    for (uint32_t number = 0; number < context_->paths.size(); ++number) {
+      const Result<std::string> directory = store_->SegmentDirectory(number);
+      if (!directory.ok()) continue;  // away: what lies there is in the catalogue or comes back later
+      const Result<std::vector<std::string>> names = env_->ListDirectory(*directory);
+      if (names.status().code() == StatusCode::kNotFound) continue;
+      QUARRY_TRY(names.status());
+      for (const std::string& name : *names) {
+        if (const auto segment = ParseSegmentFileName(name)) files_.emplace(segment->value, number);
+        // The rewriting of a segment was cut off: its own file is whole.
+        if (IsLeftover(name) && MayRemoveFrom(number)) {
+          QUARRY_TRY(env_->RemoveFile(JoinPath(*directory, name)));
+        }
+      }
     }
-    const bool is_all = map.ok() && !scan.passed_over;
-    segment->RestoreCounters(scan.extents, scan.bytes, 0, size,
-                             is_all ? CountedExtents::kAll : CountedExtents::kEstimated);
-    segment->set_state(SegmentState::kSealed);
-    return true;
+    return Status::Ok();
   }
-  QUARRY_TRY_ASSIGN(const SegmentScan scan,
-                    ScanSegment(file, store->id(), segment->number(), known.checkpoint_position_bytes));
-#ifdef QUARRY_PLANTED_BUG_RECOVERY_CUTS
-  if (const uint64_t end = RoundUpToBlock(scan.end_bytes); end < size && end > kSegmentHeaderSizeBytes) {
-    QUARRY_TRY_ASSIGN(const std::unique_ptr<WritableFile> writable,
-                      store->OpenSegmentForWrite(segment->number(), segment->path_number()));
-    QUARRY_TRY(writable->Truncate(end));
-    QUARRY_TRY(writable->Sync());
-  }
-#endif
-  segment->RestoreCounters(known.extents + scan.extents, known.live_bytes + scan.bytes, known.dead_bytes, size,
-                           CountedExtents::kEstimated);
-  segment->set_state(SegmentState::kSealed);
-  return true;
-}
 
-Result<Manifest> ReadManifest(StoreContext* context, StoreId store, bool in_trash) {
-  const std::string parent =
-      JoinPath(context->options.home_path, in_trash ? kTrashDirectoryName : kStoresDirectoryName);
-  const std::string path = JoinPath(JoinPath(parent, StoreDirectoryName(store)), kManifestFileName);
-  QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, context->env->ReadSmallFile(path, kSmallFileMaxBytes));
-  return DecodeManifest(bytes, store);
-}
+  [[nodiscard]] bool MayRemoveFrom(uint32_t path_number) const {
+    return context_->CheckWritable(path_number).ok() && context_->MayGiveBack(id_);
+  }
+
+  // Its creation was cut off before it had a record, or its unlinking before it lost its record.
+  [[nodiscard]] bool IsGone(const CatalogueStore& record, const FoundStore& found) const {
+    if (!files_.empty()) return false;
+    if (known_ == nullptr) return true;
+    if (found.has_home || !record.discarded) return false;
+    return std::all_of(known_->segments.begin(), known_->segments.end(), [this](const auto& segment) {
+      return store_->SegmentDirectory(segment.second.path_number).ok();
+    });
+  }
+
+  void TakeKnown(CatalogueSegment record) {
+    auto segment = std::make_shared<Segment>(context_, id_, record.segment, record.path_number);
+    segment->set_salt(record.salt);
+    // A file that is away keeps its place: only reads of it fail, and it is sealed when it is back.
+    if (record.state == SegmentState::kActive && files_.contains(record.segment.value)) {
+      const Result<StoreImpl::FileSpace> space = store_->SpaceOf(*segment);
+      segment->AssumeAllLive(space.ok() ? space->size_bytes : record.size_bytes);
+      segment->set_state(SegmentState::kSealed);
+      record.state = SegmentState::kSealed;
+      record.counted = segment->counted();
+      record.size_bytes = segment->size_bytes();
+      record.live_bytes = segment->live_bytes();
+      if (space.ok()) changes_->emplace_back(record);  // else the next start tries again
+    } else {
+      segment->set_state(record.state);
+      segment->RestoreCounters(record.extents, record.live_bytes, record.dead_bytes, record.size_bytes, record.counted);
+    }
+    store_->RegisterSegment(segment);
+  }
+
+  // Its record is lost, or its creation was cut off before it had one.
+  Status TakeUnknown(SegmentNumber number, uint32_t path_number) {
+    auto segment = std::make_shared<Segment>(context_, id_, number, path_number);
+    const Result<StoreImpl::FileSpace> space = store_->SpaceOf(*segment);
+    if (space.ok() && space->size_bytes < kSegmentHeaderSizeBytes) {
+      if (!MayRemoveFrom(path_number)) return Status::Ok();
+      QUARRY_TRY_ASSIGN(const std::string directory, store_->SegmentDirectory(path_number));
+      return env_->RemoveFile(JoinPath(directory, SegmentFileName(number)));
+    }
+    segment->AssumeAllLive(space.ok() ? space->size_bytes : 0);
+    segment->set_state(SegmentState::kSealed);
+    if (const auto file = store_->OpenSegmentForRead(number, path_number); file.ok()) {
+      if (const auto header = ReadSegmentHeader(file->get(), id_, number); header.ok()) segment->set_salt(header->salt);
+    }
+    store_->RegisterSegment(segment);
+    if (!space.ok() || space->size_bytes > kSegmentHeaderSizeBytes) unknown_.push_back(number);
+    return Status::Ok();
+  }
+
+  void NoteUnknown() {
+    if (unknown_.empty()) return;
+    std::string what = "store " + std::to_string(id_.value) + " has " + std::to_string(unknown_.size()) +
+                       " segments that the catalogue does not name, the first is segment " +
+                       std::to_string(unknown_.front().value);
+    what += known_ != nullptr && known_->record ? ": they are kept until a mark pass finds that no row needs them"
+                                                : ": its record is lost; it is read, and nothing of it is given back, "
+                                                  "until a mark pass finds which table it belongs to";
+    context_->notices.AddOnce(what);
+  }
+
+  const std::shared_ptr<StoreContext> context_;
+  Env* const env_;
+  const StoreId id_;
+  const CatalogueState::Store* const known_;
+  std::vector<CatalogueRecord>* const changes_;
+  std::shared_ptr<StoreImpl> store_;
+  std::map<uint32_t, uint32_t> files_;
+  std::vector<SegmentNumber> unknown_;
+};
 
 }  // namespace
 
-Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreContext>& context, StoreId store_id,
-                                                bool in_trash) {
-  Result<Manifest> read = ReadManifest(context.get(), store_id, in_trash);
-  const bool has_manifest = read.ok();
-  if (!has_manifest && read.status().code() != StatusCode::kNotFound) return read.status();
-  Manifest manifest;
-  manifest.store = store_id;
-  if (has_manifest) manifest = std::move(read).value();
-  std::shared_ptr<StoreImpl> store = StoreImpl::Make(context, manifest, in_trash, has_manifest);
-  QUARRY_TRY_ASSIGN(auto files, FindSegmentFiles(context.get(), store.get()));
-  if (!has_manifest && files.empty()) {
-    // The manifest was to be durable before the first append, so this store never was.
-    const std::string parent =
-        JoinPath(context->options.home_path, in_trash ? kTrashDirectoryName : kStoresDirectoryName);
-    // Not worth failing for: what stays is an empty directory, whose id is not used again.
-    (void)context->env->RemoveDirectory(JoinPath(parent, StoreDirectoryName(store_id)));
-    return std::shared_ptr<StoreImpl>();
-  }
-  bool changed = false;
-  uint32_t next_segment = manifest.next_segment.value;
-  std::map<uint32_t, ManifestSegment> known;
-  for (const ManifestSegment& segment : manifest.segments) known.emplace(segment.segment.value, segment);
-  for (const auto& [number, path_number] : files) {
-    if (known.contains(number)) continue;
-    ManifestSegment unknown;  // made after the last checkpoint
-    unknown.segment = SegmentNumber{number};
-    unknown.path_number = path_number;
-    unknown.checkpoint_position_bytes = kSegmentHeaderSizeBytes;
-    known.emplace(number, unknown);
-    next_segment = std::max(next_segment, number + 1);
-  }
-  store->RaiseNextSegment(SegmentNumber{next_segment});
-  std::vector<std::string> empty_files;
-  for (const auto& [number, described] : known) {
-    auto segment = std::make_shared<Segment>(context, store_id, described.segment, described.path_number);
-    segment->set_state(described.state);
-    if (described.state != SegmentState::kActive) segment->set_sealed_on_disk();
-    // A file that is away keeps its place: only reads of it fail. One that was active is scanned from its beginning
-    // when it comes back, and counts for nothing until then.
-    if (described.state != SegmentState::kActive) {
-      segment->RestoreCounters(described.extents, described.live_bytes, described.dead_bytes, described.size_bytes,
-                               CountedOf(described));
-    }
-    bool keep = true;
-    if (described.state == SegmentState::kActive && files.contains(number)) {
-      QUARRY_TRY_ASSIGN(keep, SealRecovered(store.get(), segment.get(), described));
-      changed = true;
-    }
-    if (keep) {
-      store->RegisterSegment(segment);
-    } else if (store->MayWriteTo(*segment)) {
-      QUARRY_TRY_ASSIGN(const std::string directory, store->SegmentDirectory(described.path_number));
-      empty_files.push_back(JoinPath(directory, SegmentFileName(described.segment)));
-    }
-  }
-  if (changed) {
-    // Saves the next start the same scan. A full disk must not keep anybody from reading.
-    const Status status = store->Checkpoint();
-    if (!status.ok() && status.code() != StatusCode::kNoSpace) return status;
-    // Not before the manifest forgot them: a crash in between would leave segments listed that are nowhere.
-    for (const std::string& path : empty_files) {
-      if (status.ok()) QUARRY_TRY(context->env->RemoveFile(path));
-    }
-  }
-  QUARRY_TRY(store->MoveToWhereItBelongs());
-  return store;
+Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreContext>& context, StoreId store,
+                                                const CatalogueState::Store* known, const FoundStore& found,
+                                                std::vector<CatalogueRecord>* changes) {
+  return Recovery(context, store, known, changes).Run(found);
 }
 
 }  // namespace quarry

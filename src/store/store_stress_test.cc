@@ -65,7 +65,7 @@ void Work(StoreDirectory* directory, Shared* shared, uint64_t thread, int rounds
       ASSERT_OK(directory->SetValueCacheBytes(random() % (4 << 20)));
     }
     directory->Release(other.first);
-    if (random() % 16 == 0) (void)directory->Checkpoint();
+    if (random() % 16 == 0) (void)static_cast<StoreDirectoryImpl*>(directory)->catalogue()->Compact();
     if (random() % 16 == 0) (void)directory->ListStores();
   }
 }
@@ -78,7 +78,6 @@ void RunStress(FaultEnv* env, MemoryEnv* memory, bool with_failures) {
   options.recent_cache_bytes = 2 << 20;
   options.value_cache_bytes = 2 << 20;
   options.zeroed_pool_bytes = 1 << 20;
-  options.checkpoint_interval_bytes = 2 << 20;
   Shared shared;
   {
     auto directory = ValueOf(StoreDirectoryImpl::Open(options, {env, true}));

@@ -57,8 +57,8 @@ TEST(VerifyTest, ForeignFilesAndLeftovers) {
   ASSERT_OK(env.ReplaceFile(std::string(kStorePath) + "/notes.txt", bytes));
   ASSERT_OK(env.ReplaceFile("/home/stray", bytes));
   ASSERT_OK(env.CreateDirectory("/home/stores/not-a-store"));
-  ASSERT_OK(env.ReplaceFile("/home/DIRECTORY.new", bytes));
-  ASSERT_OK(env.ReplaceFile(std::string(kStorePath) + "/MANIFEST.new", bytes));
+  ASSERT_OK(env.ReplaceFile("/home/OPENED.new", bytes));
+  ASSERT_OK(env.ReplaceFile("/home/CATALOGUE-0000000000000000", bytes));
   const Verified verified = VerifyAll(&env);
   EXPECT_EQ(verified.seen.CountOf(FindingKind::kForeign), 3U) << verified.seen.Text();
   EXPECT_EQ(verified.seen.CountOf(FindingKind::kLeftover), 2U) << verified.seen.Text();
@@ -342,7 +342,7 @@ TEST_F(OrdinaryHistoryTest, LeavesNoDoubt) {
 
 TEST_F(OrdinaryHistoryTest, AKillRightBehindAPassLeavesNoDoubtEither) {
   AppendDocuments(150);
-  ASSERT_OK(directory_->Checkpoint());
+  ASSERT_OK(directory_->SaveCounters());
   DeleteEveryOther();
   RunGc();
   Kill();

@@ -110,9 +110,8 @@ def test_snapshot_of_the_moment_when_commits_are_blocked(clean):
     seen = kinds(holder)
     assert seen["snapshots"][0][0] == "1" and "error" not in seen
     files = {name: bytes.fromhex(contents) for name, _, _, contents in seen["file"]}
-    assert files["DIRECTORY"].startswith(b"QXDrct\r\n")
-    manifest = files[f"stores/{store}/MANIFEST"]
-    assert manifest.startswith(b"QXManf\r\n") and b"d/t" in manifest
+    (name,) = files
+    assert name.startswith("CATALOGUE-") and files[name].startswith(b"QXcr") and b"d/t" in files[name]
     segments = {name: path for name, path, _, _ in seen["segment"]}
     listed = {str(path) for path in clean.segments()}
     in_use = {path for path in segments.values() if f"/{HOME_NAME}/trash/" not in path}

@@ -160,9 +160,7 @@ void GenerateAll(const std::filesystem::path& directory) {
   const std::vector<uint8_t> plain = Generate(directory, "segment.qseg", false);
   Generate(directory, "encrypted.qseg", true);
   GenerateRewritten(directory, plain);
-  WriteFile(directory / "MANIFEST", EncodeManifest(golden_v1::StoreManifest()));
-  WriteFile(directory / "MANIFEST-uncounted", EncodeManifest(golden_v1::UncountedManifest()));
-  WriteFile(directory / "DIRECTORY", EncodeDirectoryFile(golden_v1::Directory()));
+  WriteFile(directory / "CATALOGUE", EncodeCatalogue(golden_v1::Catalogue(), golden_v1::kCatalogueGeneration));
   WriteFile(directory / "PATH", EncodePathMarker(golden_v1::Path()));
 }
 

@@ -54,8 +54,7 @@ enum { kGoOn = 0, kDieHalfWay = -1, kDieAfterwards = -2 };
 static const char* const kKinds[][2] = {
     {"*.qseg.new", "rewritten segment"},
     {"*.qseg", "segment"},
-    {HOME_NAME "/*MANIFEST*", "MANIFEST"},
-    {HOME_NAME "/DIRECTORY*", "DIRECTORY"},
+    {HOME_NAME "/CATALOGUE-*", "CATALOGUE"},
     {HOME_NAME "*", "home directory"},
     {"ib_logfile*", "ib_logfile"},
     {"ibtmp*", "temporary"},

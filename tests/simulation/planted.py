@@ -148,8 +148,8 @@ BUGS = [
     Bug(
         "what a rewriting that was cut off left stays",
         "src/store/store_recovery.cc",
-        "IsLeftover(name) && store->has_manifest()",
-        "IsLeftover(name) && !store->has_manifest()",
+        "IsLeftover(name) && MayRemoveFrom(number)",
+        "IsLeftover(name) && !MayRemoveFrom(number)",
         ["no-leftovers"],
     ),
     Bug(
@@ -167,11 +167,26 @@ BUGS = [
         ["prepared-decided-right", "durable-reads-back"],
     ),
     Bug(
-        "a manifest is not flushed before it takes its place",
-        "tests/simulation/simulated_disk.cc",
-        "  QUARRY_TRY(file->Sync());\n  return file->Close();",
-        "  return file->Close();",
-        ["opens-again"],
+        "a segment is used before its record is durable",
+        "src/store/store_records.cc",
+        "  return context_->catalogue->Sync(ticket);\n",
+        "  return Status::Ok();\n",
+        ["recorded-before-use"],
+    ),
+    Bug(
+        "a flush of the catalogue is not made",
+        "src/store/catalogue_file.cc",
+        "  return file_->Sync();\n",
+        "  return Status::Ok();\n",
+        ["durable-reads-back", "bindings-kept", "opens-again", "trash-rule"],
+    ),
+    Bug(
+        "damage of the catalogue is ignored",
+        "",
+        "",
+        "",
+        ["damage-takes-nothing"],
+        define="QUARRY_PLANTED_BUG_DAMAGE_IGNORED",
     ),
     Bug(
         "a ticket is taken before the bytes are reserved",
@@ -213,14 +228,6 @@ BUGS = [
         THREADS,
     ),
     Bug(
-        "a counter is decremented for an extent that was not counted",
-        "src/store/lane.cc",
-        "if (range.offset_bytes < file.cut_bytes) --file.in_flight_below;",
-        "if (range.offset_bytes <= file.cut_bytes) --file.in_flight_below;",
-        ["checkpoint-goes-on", "counters-agree"],
-        THREADS,
-    ),
-    Bug(
         "a flush reports done for a later write",
         "src/store/lane_flush.cc",
         "flush_completed_.store(number, std::memory_order_release);",
@@ -254,11 +261,11 @@ BUGS = [
     ),
     Bug(
         "live and dead bytes are read one after the other",
-        "src/store/store_files.cc",
-        "    described.dead_bytes = std::min(counted_bytes, segment->dead_bytes());\n"
-        "    described.live_bytes = counted_bytes - described.dead_bytes;\n",
-        "    described.live_bytes = segment->live_bytes();\n    (void)counted_bytes;\n"
-        "    described.dead_bytes = segment->dead_bytes();\n",
+        "src/store/store_records.cc",
+        "  record.dead_bytes = std::min(counted_bytes, segment.dead_bytes());\n"
+        "  record.live_bytes = counted_bytes - record.dead_bytes;\n",
+        "  record.live_bytes = segment.live_bytes();\n  (void)counted_bytes;\n"
+        "  record.dead_bytes = segment.dead_bytes();\n",
         ["counters-agree"],
         THREADS,
     ),
@@ -271,15 +278,6 @@ BUGS = [
         ["nobody-waits-for-others", "nobody-waits-for-ever"],
         THREADS,
         define="QUARRY_PLANTED_BUG_WAIT_FOR_ZEROS",
-    ),
-    Bug(
-        "a range is given back below a checkpoint's cut",
-        "",
-        "",
-        "",
-        ["checkpoint-goes-on", "counters-agree"],
-        THREADS,
-        define="QUARRY_PLANTED_BUG_UNCOUNTED_DECREMENT",
     ),
     Bug(
         "marks are kept across two read views",

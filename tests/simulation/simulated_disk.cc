@@ -22,9 +22,10 @@ Status StatusOf(const Result<T>& result) {
 /// What a segment is rewritten into, until it takes its place.
 bool IsRewriting(const std::string& path) { return path.ends_with(".qseg.new"); }
 
-/// "store/segment" of a segment's path, empty for any other file: the directory above moves between stores and trash.
+/// "store/segment" of a segment's path, "home/CATALOGUE-..." of a catalogue's, empty for any other file: the directory
+/// above moves between stores and trash.
 std::string KeyOf(const std::string& path) {
-  if (!path.ends_with(".qseg") && !IsRewriting(path)) return {};
+  if (!path.ends_with(".qseg") && !IsRewriting(path) && path.find("/CATALOGUE-") == std::string::npos) return {};
   const std::string directory = ParentPath(path);
   return directory.substr(directory.rfind('/') + 1) + path.substr(path.rfind('/'));
 }

@@ -94,6 +94,7 @@ void Report(const Totals& totals, double seconds) {
   Print("planned failures", totals.planned_failures);
   Print("operations that failed", totals.failed_operations);
   Print("bits flipped", totals.bits_flipped);
+  Print("catalogues damaged", totals.catalogues_damaged);
   Print("verifications", totals.verifications);
   Print("scrubs", totals.scrubs);
   Print("damages verified", totals.damages_verified);

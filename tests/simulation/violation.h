@@ -27,13 +27,14 @@ inline constexpr const char* kGcGivesBack = "gc-gives-back";
 inline constexpr const char* kVerifyIsRight = "verify-is-right";
 inline constexpr const char* kGcPacks = "gc-packs";
 inline constexpr const char* kNoLeftovers = "no-leftovers";
+inline constexpr const char* kRecordedBeforeUse = "recorded-before-use";
+inline constexpr const char* kDamageTakesNothing = "damage-takes-nothing";
 // With threads:
 inline constexpr const char* kNobodyWaitsForEver = "nobody-waits-for-ever";
 inline constexpr const char* kNobodyWaitsForOthers = "nobody-waits-for-others";
 inline constexpr const char* kThreadsEnd = "threads-end";
 inline constexpr const char* kCountersAgree = "counters-agree";
 inline constexpr const char* kNoForgedExtent = "no-forged-extent";
-inline constexpr const char* kCheckpointGoesOn = "checkpoint-goes-on";
 inline constexpr const char* kPausedIsStill = "paused-is-still";
 inline constexpr const char* kBackupHoldsAll = "backup-holds-all";
 inline constexpr const char* kSameSeedSameRun = "same-seed-same-run";

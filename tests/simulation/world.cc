@@ -49,6 +49,7 @@ void World::RunAll() {
     }
   }
   Crash(DrawCutSeed());
+  if (settings_.cut_at_call == 0 && dice_.Percent(20)) DamageCatalogue();
 }
 
 void World::DrawOptions() {
@@ -57,7 +58,7 @@ void World::DrawOptions() {
   options_.zeroed_pool_bytes = dice_.OneOf<uint64_t>({0, 0, 32 << 10, 128 << 10});
   options_.recent_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 4 << 20});
   options_.value_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 100 << 10, 1 << 20});
-  options_.checkpoint_interval_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});
+  options_.catalogue_compaction_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});
   has_small_values_ = dice_.Percent(33);
   for (uint64_t path = dice_.OneOf<uint64_t>({0, 0, 1, 2}); path > 0; --path) {
     options_.data_paths.push_back("/disk" + std::to_string(path));
@@ -79,7 +80,7 @@ void World::OneOperation() {
       {8, &World::Read, "read"},
       {4, &World::ReadRange, "read range"},
       {7, &World::DeleteRows, "delete"},
-      {3, &World::Checkpoint, "checkpoint"},
+      {3, &World::Compact, "compact"},
       {2, &World::SyncAll, "sync all"},
       {1, &World::FlipBit, "flip bit"},
       {2, &World::DropTable, "drop"},
@@ -152,13 +153,17 @@ void World::KillProcess() {
   Crash(UINT64_MAX);
 }
 
-void World::CloseCleanly() {
-  ++totals_->clean_closes;
+void World::CloseForGood() {
   disk_.faults()->ClearFailures();
   EndLife(false);
   directory_.reset();
   CheckDisk();
   disk_.PowerOn(DrawCutSeed());
+}
+
+void World::CloseCleanly() {
+  ++totals_->clean_closes;
+  CloseForGood();
   Reopen();
 }
 
@@ -217,7 +222,7 @@ void World::Reopen() {
   Observe();
   const std::vector<StoreStats> list = directory_->ListStores();
   for (const StoreStats& stats : list) {
-    // The manifest was read: what else it might have said matters no more, but for the LSN, which is not shown.
+    // The catalogue was read: what else it might have said matters no more, but for the LSN, which is not shown.
     std::erase_if(stores_[stats.store.value].others, [&](const Shape& shape) { return !shape.LooksLike(stats); });
   }
   CompareAll();

@@ -51,6 +51,7 @@ struct Totals {
   uint64_t planned_failures = 0;
   uint64_t failed_operations = 0;
   uint64_t bits_flipped = 0;
+  uint64_t catalogues_damaged = 0;
   uint64_t verifications = 0;
   uint64_t scrubs = 0;
   uint64_t damages_verified = 0;  ///< flipped bits that verification saw, each time that it was asked
@@ -100,6 +101,7 @@ class World {
   void MountMissing();
   void EndLife(bool is_crash);
   void CloseCleanly();
+  void CloseForGood();
   void KillProcess();
   void CutPower();
   void ArmPowerCut();
@@ -118,12 +120,16 @@ class World {
   void CompareBytes(const Value& value, const Status& status, uint64_t failures_before, bool is_right);
   void CompareAll();
   void CompareStats();
+  /// A crash now would find the segment named by the catalogue.
+  void CheckRecorded(const Locator& locator);
   /// Learns from ListStores what a failed or cut off change has come to; everything else must be as it was.
   void Observe();
   [[nodiscard]] std::map<uint32_t, std::string> SegmentFiles(StoreId store);
   [[nodiscard]] uint64_t AllocatedBlocks(const std::string& path);
   [[nodiscard]] uint64_t FileSizeBytes(const std::string& path);
   void CheckNoLeftovers();
+  /// Flips a bit of the catalogue of a directory that is closed: it opens, and nothing that is needed goes.
+  void DamageCatalogue();
 
   // world_operations.cc
   void Append();
@@ -134,7 +140,7 @@ class World {
   void Read();
   void ReadRange();
   void DeleteRows();
-  void Checkpoint();
+  void Compact();
   void SyncAll();
   void FlipBit();
   void DropTable();

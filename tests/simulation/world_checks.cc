@@ -173,6 +173,13 @@ void World::CompareStats() {
   }
 }
 
+void World::CheckRecorded(const Locator& locator) {
+  const CatalogueState state = directory_->catalogue()->state();
+  const auto store = state.stores.find(locator.store);
+  Check(store != state.stores.end() && store->second.record && store->second.segments.contains(locator.segment.value),
+        kRecordedBeforeUse, NameOf(locator) + " was committed before its segment was recorded");
+}
+
 void World::CheckNoLeftovers() {
   std::vector<std::string> parents = {JoinPath(options_.home_path, kStoresDirectoryName),
                                       JoinPath(options_.home_path, kTrashDirectoryName)};

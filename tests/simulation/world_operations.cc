@@ -123,6 +123,7 @@ void World::CommitTransaction(Transaction* transaction) {
   for (const size_t index : transaction->values) {
     Check(disk_.IsFlushed(values_[index].locator), kFlushedBeforeCommit,
           "value " + std::to_string(index) + " was committed before it was flushed");
+    CheckRecorded(values_[index].locator);
   }
   NotePrepared(transaction->values, true);
   EndTransaction(transaction, Value::State::kLive);
@@ -149,9 +150,10 @@ void World::EndTransactions(bool of_before_gc_only) {
   }
 }
 
-void World::Checkpoint() {
+void World::Compact() {
   const uint64_t failures_before = disk_.failures();
-  if (const Status status = directory_->Checkpoint(); !status.ok()) ExpectCause(status, failures_before, "checkpoint");
+  const Status status = dice_.Percent(50) ? directory_->SaveCounters() : directory_->catalogue()->Compact();
+  if (!status.ok()) ExpectCause(status, failures_before, "compact");
 }
 
 void World::SyncAll() {

@@ -121,7 +121,7 @@ def test_removed_as_the_documents_say(filled):
     server.private.options.append(CONFIGURED)
     server.start()
     run_the_servers_tools(server)
-    assert (server.datadir / HOME_NAME / "DIRECTORY").exists()
+    assert list((server.datadir / HOME_NAME).glob("CATALOGUE-*"))
     assert not [name for (name,) in server.query("SHOW DATABASES") if "quarry" in name]
     assert server.query("SELECT b FROM d.t") == ((VALUE,),)
 
@@ -169,7 +169,7 @@ def test_a_home_without_its_directory_file_is_refused(filled):
     assert f"there is no '{home}'" in refusal(server) and not home.exists()
     home.mkdir()
     log = refusal(server)
-    assert "1 QUARRY tables are here (the first: d/t), but their values are not: there is no DIRECTORY in" in log
+    assert "1 QUARRY tables are here (the first: d/t), but their values are not: there is no catalogue in" in log
     assert "mount that" in log and not list(home.iterdir())
     (home / "WITHOUT_VALUES").touch()
     server.start()
@@ -177,8 +177,9 @@ def test_a_home_without_its_directory_file_is_refused(filled):
         server.query("SELECT b FROM d.t")
     server.stop()
     assert not (home / "WITHOUT_VALUES").exists()
-    (home / "DIRECTORY").unlink()
-    assert "there is no DIRECTORY in" in refusal(server)
+    for catalogue in home.glob("CATALOGUE-*"):
+        catalogue.unlink()
+    assert "there is no catalogue in" in refusal(server)
     shutil.rmtree(home)
     elsewhere.rename(home)
     server.start()

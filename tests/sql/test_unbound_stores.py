@@ -1,9 +1,8 @@
-"""Values of which it cannot be told whose they are: refused, unless the DBA says otherwise."""
+"""A store whose record in the catalogue is damaged: its values are read, and the log says what is known."""
 
-import pymysql
 import pytest
 
-from harness.server import NO_BACKGROUND
+from harness.server import HOME_NAME, NO_BACKGROUND
 from harness.values import payload
 
 pytestmark = pytest.mark.quarry_only
@@ -17,37 +16,14 @@ def unbound(own_server):
     server.query("CREATE TABLE app.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
     server.query("INSERT INTO app.t VALUES (1, %s), (2, 'short')", (payload("kept", 9000),))
     server.stop()
-    (segment,) = server.segments()
-    (segment.parent / "MANIFEST").unlink()
+    (catalogue,) = (server.datadir / HOME_NAME).glob("CATALOGUE-*")
+    content = bytearray(catalogue.read_bytes())
+    content[content.find(b"app/t")] ^= 1
+    catalogue.write_bytes(content)
     return server.start()
 
 
-def refused_reads(server):
-    return int(server.status("quarry_unbound_reads_refused")["quarry_unbound_reads_refused"])
-
-
-def test_it_is_read_only_when_the_dba_says_so(unbound):
-    with pytest.raises(pymysql.err.Error, match="`app`.`t`.*column 'b'.*quarry_read_unbound_stores"):
-        unbound.query("SELECT b FROM app.t WHERE id = 1")
-    assert refused_reads(unbound) == 1
-    assert unbound.query("SELECT b FROM app.t WHERE id = 2") == ((b"short",),)
-    unbound.query("SET GLOBAL quarry_read_unbound_stores = ON")
+def test_it_is_read_and_the_log_says_what_is_known(unbound):
     assert unbound.query("SELECT b FROM app.t WHERE id = 1") == ((payload("kept", 9000),),)
     assert unbound.query("CHECK TABLE app.t")[-1][-1] == "OK"
-    unbound.query("SET GLOBAL quarry_read_unbound_stores = OFF")
-    with pytest.raises(pymysql.err.Error, match="column 'b'"):
-        unbound.query("SELECT b FROM app.t WHERE id = 1")
-    assert unbound.query("CHECK TABLE app.t")[-1][-1] != "OK"
-
-
-def test_only_super_may_say_so(unbound):
-    unbound.query("CREATE USER someone IDENTIFIED BY 'x'")
-    unbound.query("GRANT ALL ON app.* TO someone")
-    connection = pymysql.connect(unix_socket=unbound.socket, user="someone", password="x", ssl_disabled=True)
-    try:
-        with connection.cursor() as cursor:
-            for scope in ("GLOBAL", "SESSION"):
-                with pytest.raises(pymysql.err.Error, match="SUPER|GLOBAL"):
-                    cursor.execute(f"SET {scope} quarry_read_unbound_stores = ON")
-    finally:
-        connection.close()
+    assert "the catalogue was damaged" in unbound.error_log()

@@ -237,16 +237,15 @@ def test_a_data_path_that_is_not_mounted(own_server, tmp_path):
 
 
 def test_foreign_files_and_half_made_stores(own_server):
-    """Files of nobody's, an empty store folder, a cut off manifest: the server starts and keeps what is its own."""
+    """Files of nobody's, an empty store folder, a cut off record: the server starts and keeps what is its own."""
     server = own_server("foreign")
     fill(server)
     home = server.datadir / HOME_NAME
     server.kill()
     half = home / "stores" / "000000000000000e"
     half.mkdir()
-    (half / "MANIFEST.new").write_bytes(b"cut off")
     (home / "stores" / "notes.txt").write_text("mine")
-    (home / "DIRECTORY.new").write_bytes(b"cut off")
+    (home / "OPENED.new").write_bytes(b"cut off")
     code, report, _ = verify(server, "--all")
     assert code == 3 and report["counts"]["foreign"] == 1 and report["counts"]["damaged"] == 0, report
     server.start()

@@ -10,7 +10,7 @@ A backup directory:
   INCOMPLETE          there while it is being made
   mariadb-backup.log  what mariadb-backup said
   server/             mariadb-backup's own target directory
-  quarry/home/...     DIRECTORY, stores/ and trash/, as in the home, which is HOME_NAME
+  quarry/home/...     the catalogue, stores/ and trash/, as in the home, which is HOME_NAME
   quarry/paths/<n>/quarry/...   as in each data path
 """
 

@@ -20,7 +20,7 @@ struct HostileFacts {
   uint32_t part_size_bytes = 0;  ///< of the value to come
   bool is_compressed = false;    ///< it will be, if that pays
   Locator other;                 ///< of some value
-  std::vector<uint8_t> file;     ///< bytes of some file of the store: a segment, MANIFEST or DIRECTORY
+  std::vector<uint8_t> file;     ///< bytes of some file of the store: a segment or the catalogue
 };
 
 enum class Hostile : uint8_t {
@@ -28,7 +28,7 @@ enum class Hostile : uint8_t {
   kExtents,   ///< the same, each with the part that it names
   kTrailers,  ///< trailers of heads, at the end too
   kRecords,   ///< commit records
-  kFile,      ///< a whole segment, MANIFEST or DIRECTORY
+  kFile,      ///< a whole segment or catalogue
   kZeros,     ///< zeros, with a header behind them
 };
 inline constexpr uint64_t kHostileKinds = 6;

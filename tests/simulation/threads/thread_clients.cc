@@ -3,6 +3,7 @@
 
 #include "io/path.h"
 #include "simulation/threads/thread_world.h"
+#include "store/catalogue_file.h"
 #include "store/layout.h"
 
 namespace quarry::simulation {
@@ -13,6 +14,15 @@ constexpr uint64_t kBackupMicros = 600'000'000;
 }  // namespace
 
 // ---- values ----
+
+std::string ThreadWorld::CataloguePath() {
+  const Result<std::vector<std::string>> names = disk_.memory()->ListDirectory(options_.home_path);
+  if (!names.ok()) return options_.home_path;
+  for (const std::string& name : *names) {
+    if (ParseCatalogueFileName(name)) return JoinPath(options_.home_path, name);
+  }
+  return options_.home_path;
+}
 
 HostileFacts ThreadWorld::FactsOf(Dice* dice, StoreId store, const AppendOptions& options) {
   const FiberScheduler::Alone alone(&scheduler_);
@@ -30,9 +40,7 @@ HostileFacts ThreadWorld::FactsOf(Dice* dice, StoreId store, const AppendOptions
   }
   if (facts.other.store.value == 0) facts.other.store = store;
   const std::string home = JoinPath(JoinPath(options_.home_path, kStoresDirectoryName), StoreDirectoryName(store));
-  const std::string path =
-      dice->OneOf<std::string>({JoinPath(home, SegmentFileName(facts.segment)), JoinPath(home, kManifestFileName),
-                                JoinPath(options_.home_path, kDirectoryFileName)});
+  const std::string path = dice->OneOf<std::string>({JoinPath(home, SegmentFileName(facts.segment)), CataloguePath()});
   if (auto bytes = disk_.memory()->ReadSmallFile(path, 1 << 20); bytes.ok()) facts.file = std::move(bytes).value();
   return facts;
 }
@@ -174,10 +182,11 @@ void ThreadWorld::Reader(Dice* dice) {
   }
 }
 
-void ThreadWorld::Checkpointer(Dice* dice) {
+void ThreadWorld::Compactor(Dice* dice) {
   for (uint64_t count = 1 + dice->Below(5); count > 0 && !is_over(); --count) {
-    if (const Status status = directory_->Checkpoint(); !status.ok()) ExpectCause(status, "checkpoint");
-    ++totals_->checkpoints;
+    const Status status = dice->Percent(50) ? directory_->SaveCounters() : directory_->catalogue()->Compact();
+    if (!status.ok()) ExpectCause(status, "compact");
+    ++totals_->compactions;
   }
 }
 

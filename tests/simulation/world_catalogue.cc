@@ -1,0 +1,48 @@
+// Damage of the catalogue in World: the last thing that a run does, for bindings are not compared after it.
+#include <algorithm>
+
+#include "io/path.h"
+#include "simulation/world.h"
+#include "store/catalogue_file.h"
+
+namespace quarry::simulation {
+
+void World::DamageCatalogue() {
+  disk_.memory()->SetCapacityBytes(UINT64_MAX);
+  disk_.CutPowerAfter(UINT64_MAX / 2);
+  CloseForGood();
+  const Result<CatalogueOnDisk> before = ReadCatalogue(disk_.memory(), options_.home_path);
+  Check(before.ok() && before->losses.empty(), kOpensAgain, "the catalogue of a clean shutdown does not verify");
+  const std::string path = JoinPath(options_.home_path, CatalogueFileName(before->generation));
+  const std::vector<uint8_t> bytes = disk_.memory()->ReadSmallFile(path, UINT64_MAX).value();
+  uint64_t offset = dice_.Below(bytes.size());
+  while (bytes[offset] == 0) offset = (offset + 1) % bytes.size();  // most of it only fills blocks
+  if (!disk_.memory()->FlipBit(path, offset, static_cast<int>(dice_.Below(8)))) return;
+  ++totals_->catalogues_damaged;
+  const Result<CatalogueOnDisk> after = ReadCatalogue(disk_.memory(), options_.home_path);
+  Result<std::unique_ptr<StoreDirectoryImpl>> opened = StoreDirectoryImpl::Open(options_, {&disk_, false});
+  CheckDisk();
+  Check(opened.ok(), kOpensAgain, "a flipped bit of the catalogue: " + opened.status().ToString());
+  directory_ = std::move(opened).value();
+  // Or the one of before is there still, which lacks nothing but what a start did, and does again.
+  Check(!after->losses.empty() || after->generation != before->generation, kDamageTakesNothing,
+        "nobody saw a flipped bit at " + path + " offset " + std::to_string(offset));
+  Check(after->losses.empty() || stores_.empty() || !directory_->TakeNotices().empty(), kDamageTakesNothing,
+        "nothing is said of a flipped bit at " + path + " offset " + std::to_string(offset));
+  // What the trash's records say may be from before the table came back.
+  (void)directory_->EmptyTrash(UINT64_MAX);
+  for (const Value& value : values_) {
+    const auto store = stores_.find(value.locator.store.value);
+    const bool may_go = store == stores_.end() || store->second.may_vanish || store->second.now.is_discarded ||
+                        std::any_of(store->second.others.begin(), store->second.others.end(),
+                                    [](const Shape& shape) { return shape.is_discarded; });
+    if (value.state != Value::State::kLive || value.is_damaged || value.may_be_gone || may_go) continue;
+    std::vector<uint8_t> out(value.bytes.size());
+    const Status status = directory_->Read(value.head(), {}, out);
+    Check(status.ok() && out == value.bytes, kDamageTakesNothing,
+          "store " + std::to_string(value.locator.store.value) + " segment " +
+              std::to_string(value.locator.segment.value) + ": " + status.ToString());
+  }
+}
+
+}  // namespace quarry::simulation
