@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "format/extent.h"
-#include "store/segment_scan.h"
+#include "store/extent_index.h"
 #include "store/store_impl.h"
 
 namespace quarry {
@@ -62,12 +62,16 @@ Result<bool> StoreImpl::HoldsDurably(std::span<const CommitRecord::Extent> exten
       QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
       window.emplace(file.get(), size, kWindowBytes);
     }
-    // A header that is damaged is no answer: it was durable before the first extent.
     QUARRY_TRY_ASSIGN(const SegmentSalt salt, segment->Salt(this));
     QUARRY_TRY_ASSIGN(const SegmentMap::Found place,
                       segment->PlaceOf(this, extent.offset_bytes, kExtentHeaderSizeBytes));
     QUARRY_TRY_ASSIGN(const bool is_whole, IsWhole(&*window, {id_, extent.segment, salt}, extent, place.place_bytes));
-    if (!is_whole) return false;
+    if (!is_whole) {
+      // Without its header it may have been rewritten, and the extent be elsewhere.
+      QUARRY_TRY_ASSIGN(const std::span<const uint8_t> block, window->At(0, kSegmentHeaderSizeBytes));
+      QUARRY_TRY(DecodeSegmentHeader(block, id_, extent.segment).status());
+      return false;
+    }
   }
   return true;
 }

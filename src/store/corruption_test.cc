@@ -120,6 +120,10 @@ TEST_F(CorruptionTest, EveryBitOfASegment) {
         }
         ASSERT_LE(finding.offset_bytes, at);
         ASSERT_LT(at, finding.offset_bytes + finding.size_bytes);
+        if (at < kBlockSizeBytes) {
+          ASSERT_EQ(verified.seen.findings.size(), 1U) << verified.seen.Text();
+          ASSERT_EQ(verified.totals->extents, values.size());
+        }
         ASSERT_EQ(finding.table_name, "db/t");
         ASSERT_EQ(finding.path, kSegmentPath);
         ASSERT_TRUE(env.FlipBit(kSegmentPath, at, bit));
@@ -147,6 +151,12 @@ TEST_F(CorruptionTest, ADamagedHeaderCostsNoValue) {
     ASSERT_TRUE(env.FlipBit(kSegmentPath, bit / 8, static_cast<int>(bit % 8)));
     const std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
     ASSERT_EQ(ReadAll(directory.get(), values, bit / 8), 0U);
+    Remember scrub;
+    ScrubPlace place;
+    (void)ScrubStores(directory.get(), &place, &scrub);
+    ASSERT_EQ(scrub.findings.size(), 1U) << scrub.Text();
+    EXPECT_EQ(scrub.findings[0].kind, FindingKind::kDamaged);
+    EXPECT_EQ(scrub.findings[0].size_bytes, kBlockSizeBytes);
     ASSERT_TRUE(env.FlipBit(kSegmentPath, bit / 8, static_cast<int>(bit % 8)));
   }
 }

@@ -387,6 +387,7 @@ class InstallationVerifier {
     expected.segment = number;
     expected.installation = installation_;
     if (listed != nullptr) {
+      expected.salt = listed->salt;
       if (on_disk.path_number != listed->path_number) {
         AddOfStore(FindingKind::kForeign, store, on_disk.path,
                    "the catalogue says that this segment lies on data path " + std::to_string(listed->path_number),

@@ -9,7 +9,7 @@
 #include "format/extent.h"
 #include "format/magic.h"
 #include "store/rewritten_view.h"
-#include "store/segment_scan.h"
+#include "store/extent_index.h"
 #include "store/segment_window.h"
 
 namespace quarry {
@@ -81,18 +81,31 @@ class SegmentVerifier {
     return std::optional<std::span<const uint8_t>>();
   }
 
-  // False: nothing of the segment can be told from anything else, for its salt is in the header.
+  // False: nobody knows the salt, and nothing of the segment can be told from anything else.
   Result<bool> Header() {
     QUARRY_TRY_ASSIGN(const auto block, Read(0, kSegmentHeaderSizeBytes));
+    const bool has_salt = expected_.salt != SegmentSalt{};
+    origin_ = {expected_.store, expected_.segment, expected_.salt};
     if (!block.has_value()) {
+      if (has_salt) return true;
       Add(FindingKind::kUnreadable, kSegmentHeaderSizeBytes, SizeBehindHeader(),
           "without the segment header no extent of this segment can be read");
       return false;
     }
     const Result<SegmentHeader> header = DecodeSegmentHeader(*block, expected_.store, expected_.segment);
+    if (!header.ok() && has_salt) {
+      Add(FindingKind::kDamaged, 0, block->size(),
+          WithoutPlace(header.status()) + ": the catalogue has what it takes to read the extents");
+      return true;
+    }
     if (!header.ok()) {
       Add(FindingKind::kDamaged, 0, end_bytes_,
           WithoutPlace(header.status()) + ": no extent of this segment can be read");
+      return false;
+    }
+    if (has_salt && header->salt != expected_.salt) {
+      Add(FindingKind::kDamaged, 0, end_bytes_,
+          "this is not the segment that the catalogue means: no extent of it can be read");
       return false;
     }
     origin_ = header->origin();

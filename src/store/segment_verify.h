@@ -11,6 +11,7 @@
 //    those that verify are exactly as many bytes, and no header that verifies says that it is a part. Else it is
 //    doubtful: after a mark pass the dead are not counted, and one of them may be as long as a live one that is lost.
 //  - Nothing is leftover where fewer bytes verify than were counted, or where a scan did the counting.
+// A damaged segment header hides nothing while the catalogue has the salt: extents are looked for at their own offsets.
 // What stands inside bytes that belong to no extent, or inside an extent that does not verify, may be a value that
 // looks like extents: that is never called damaged, and hides nothing behind it. Thread-safety: a pure function of the
 // file, which may be appended to and punched meanwhile.
@@ -36,6 +37,7 @@ struct ExpectedSegment {
   StoreId store;
   SegmentNumber segment;
   std::optional<InstallationId> installation;  ///< none: not known
+  SegmentSalt salt{};                          ///< as the catalogue has it; zeros: it has none
   uint64_t end_bytes = UINT64_MAX;             ///< not looked at from here on; the file may end before
   /// Bytes that extents take, as the store counted them in it, those released included. None: not known.
   std::optional<uint64_t> counted_bytes;

@@ -123,6 +123,7 @@ std::optional<ExpectedSegment> StoreImpl::ExpectOnDisk(const Segment& segment) {
   expected.store = id_;
   expected.segment = segment.number();
   expected.installation = context_->installation;
+  expected.salt = segment.salt();
   expected.gc_may_run = true;
   if (segment.state() == SegmentState::kActive) {
     Lane* const lane = LaneOfPath(segment.path_number());
