@@ -4,7 +4,7 @@
 
 namespace quarry {
 
-void RecentCache::Keep(std::shared_ptr<ChunkIndex> index, std::shared_ptr<Chunk> chunk) {
+void RecentCache::Keep(const std::shared_ptr<ChunkIndex>& index, std::shared_ptr<Chunk> chunk) {
   const uint64_t size_bytes = chunk->buffer.size();
   if (size_bytes > limit_bytes_) {
     index->Erase(chunk->file_offset_bytes);
@@ -20,9 +20,11 @@ void RecentCache::Keep(std::shared_ptr<ChunkIndex> index, std::shared_ptr<Chunk>
       entries_.pop_front();
     }
     kept_bytes_ += size_bytes;
-    entries_.push_back({std::move(index), chunk->file_offset_bytes, size_bytes});
+    entries_.push_back({index, chunk->file_offset_bytes, size_bytes});
   }
-  for (const Entry& entry : evicted) entry.index->Erase(entry.file_offset_bytes);
+  for (const Entry& entry : evicted) {
+    if (const auto of_segment = entry.index.lock()) of_segment->Erase(entry.file_offset_bytes);
+  }
 }
 
 uint64_t RecentCache::kept_bytes() const {

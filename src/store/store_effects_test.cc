@@ -250,6 +250,23 @@ TEST_F(StoreEffectsTest, TheRecentCacheServesWhatWasJustWrittenAndIsBounded) {
   EXPECT_EQ(directory_->GetCounters().recent_cache_misses, 1U);
 }
 
+TEST_F(StoreEffectsTest, WhatIsStagedForADroppedTableIsGivenBack) {
+  Open();
+  ASSERT_GT(options_.recent_cache_bytes, kChunkSizeBytes);
+  {
+    const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+    UnsyncedExtents unsynced;
+    // One chunk is full and written, and kept for reads; one is open.
+    for (uint64_t i = 0; i < 5; ++i) (void)ValueOf(store->Append(RandomValue(300000, i), {}, &unsynced));
+    ASSERT_OK(directory_->Sync(unsynced));
+  }
+  ASSERT_GT(directory_->GetCounters().recent_cache_bytes, 0U);
+  ASSERT_GT(directory_->GetCounters().staging_bytes, 0U);
+  ASSERT_OK(directory_->Discard({1}, 1));
+  ASSERT_GT(ValueOf(directory_->EmptyTrash(1)), 0U);
+  EXPECT_EQ(directory_->GetCounters().staging_bytes, 0U);
+}
+
 TEST_F(StoreEffectsTest, PrivateExtentsAreRecentToo) {
   options_.recent_cache_bytes = 8 << 20;
   Open();
