@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "hton.h"
 #include "mariadb_compat.h"
+#include "quarry/store.h"
 #include "schema_table.h"
 #include "scrub.h"
 
@@ -42,23 +44,33 @@ ST_FIELD_INFO fields[] = {Show::Column("KIND", Show::Varchar(kKindLength), NOT_N
                           Show::Column("FOUND_AT", Show::Datetime(0), NOT_NULL),
                           Show::CEnd()};
 
+bool StoreRow(THD* thd, TABLE* table, const Finding& finding, uint64_t found_seconds) {
+  restore_record(table, s->default_values);
+  StoreText(table->field[kKind], FindingKindName(finding.kind));
+  StoreText(table->field[kTable], finding.table_name);
+  StoreNumber(table->field[kTableId], finding.table.value);
+  StoreNumber(table->field[kStoreId], finding.store.value);
+  StoreNumber(table->field[kSegment], finding.segment.value);
+  StoreNumber(table->field[kOffset], finding.offset_bytes);
+  StoreNumber(table->field[kLength], finding.size_bytes);
+  StoreText(table->field[kMessage], finding.what);
+  StoreText(table->field[kFile], finding.path);
+  StoreTime(table->field[kFoundAt], thd, found_seconds);
+  return schema_table_store_record(thd, table) != 0;
+}
+
 int Fill(THD* thd, TABLE_LIST* list, COND*) {
   if ((thd->security_ctx->master_access & PROCESS_ACL) == NO_ACL) return 0;
   for (const Damage& damage : GetDamages()) {
-    TABLE* const table = list->table;
-    restore_record(table, s->default_values);
-    const Finding& finding = damage.finding;
-    StoreText(table->field[kKind], FindingKindName(finding.kind));
-    StoreText(table->field[kTable], finding.table_name);
-    StoreNumber(table->field[kTableId], finding.table.value);
-    StoreNumber(table->field[kStoreId], finding.store.value);
-    StoreNumber(table->field[kSegment], finding.segment.value);
-    StoreNumber(table->field[kOffset], finding.offset_bytes);
-    StoreNumber(table->field[kLength], finding.size_bytes);
-    StoreText(table->field[kMessage], finding.what);
-    StoreText(table->field[kFile], finding.path);
-    StoreTime(table->field[kFoundAt], thd, damage.found_seconds);
-    if (schema_table_store_record(thd, table)) return 1;
+    if (StoreRow(thd, list->table, damage.finding, damage.found_seconds)) return 1;
+  }
+  for (const KnownLoss& loss : Directory()->KnownLosses()) {
+    Finding finding;
+    finding.store = loss.store;
+    finding.table = loss.table;
+    finding.table_name = loss.table_name;
+    finding.what = loss.what;
+    if (StoreRow(thd, list->table, finding, loss.noted_micros / 1'000'000)) return 1;
   }
   return 0;
 }

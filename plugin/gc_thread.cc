@@ -68,6 +68,7 @@ class Gc final : private GcHost {
     GcTarget target;
     GcFigures figures;      ///< as of the look at it, or the end of its pass
     bool in_doubt = false;  ///< a rebuild of it is under way, or was cut off
+    bool may_bind = false;  ///< there are stores of which nobody knows the table: it may be this one
   };
   struct Known {
     uint64_t since_s = 0;
@@ -103,6 +104,8 @@ class Gc final : private GcHost {
   /// `requests`: what it answers.
   void EndRound(uint64_t requests);
   [[nodiscard]] Result<Tables> ListTables();
+  /// Any table may have heads into a store that lost its binding.
+  [[nodiscard]] Status NoteWhatMayBind(Tables* tables);
   [[nodiscard]] static GcFigures FiguresOf(const std::vector<StoreId>& stores);
   void RunPass(Table* table, Known* known);
   void NotePass(const Table& table, const Status& status, const GcOutcome& outcome);
@@ -252,7 +255,8 @@ void Gc::Round(bool forced, bool hurried) {
     const GcFigures figures = Forecast(table, known, settings);
     known.dead_bytes_seen = table.figures.dead_bytes;
     const GcVerdict verdict = JudgeGc(figures, known.last, settings, NowSeconds(), known.since_s);
-    if (forced || verdict != GcVerdict::kNotYet) RunPass(&table, &known);
+    const bool may_bind = table.may_bind && !known.last;
+    if (forced || may_bind || verdict != GcVerdict::kNotYet) RunPass(&table, &known);
   }
   PlanHurries(*tables, settings);
 }
@@ -268,7 +272,9 @@ Result<Gc::Tables> Gc::ListTables() {
     tables[name].target.inner_name = name;
     tables[name].target.inner_tables.insert(id);
   }
+  bool has_unbound = false;
   for (const StoreStats& stats : Directory()->ListStores()) {
+    has_unbound |= stats.table == TableId{};
     auto inner = inner_tables.find(stats.table.value);
     if (inner == inner_tables.end()) inner = inner_tables.find(stats.rebound_to.value);
     if (inner == inner_tables.end() || stats.discarded) continue;
@@ -278,8 +284,17 @@ Result<Gc::Tables> Gc::ListTables() {
     table->second.target.stores.push_back(stats.store);
     AddTo(&table->second.figures, stats);
   }
-  std::erase_if(tables, [](const auto& table) { return table.second.target.stores.empty(); });
+  if (has_unbound) QUARRY_TRY(NoteWhatMayBind(&tables));
+  std::erase_if(tables, [](const auto& table) {
+    return table.second.target.stores.empty() && !table.second.may_bind;
+  });
   return tables;
+}
+
+Status Gc::NoteWhatMayBind(Tables* tables) {
+  QUARRY_TRY_ASSIGN(const std::set<std::string> names, look_.QuarryTables());
+  for (auto& [inner_name, table] : *tables) table.may_bind = names.count(Quoted(SplitInnerName(inner_name))) > 0;
+  return Status::Ok();
 }
 
 GcFigures Gc::FiguresOf(const std::vector<StoreId>& stores) {

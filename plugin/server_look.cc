@@ -5,6 +5,8 @@
 #include <random>
 #include <thread>
 
+#include "inner_name.h"
+
 namespace quarry {
 
 namespace {
@@ -106,6 +108,16 @@ Result<std::map<uint64_t, std::string>> ServerLook::Tables() {
   }
   if (canaries != 2) return Status::Unavailable("InnoDB's list of tables lacks SYS_FOREIGN or SYS_FOREIGN_COLS");
   return tables;
+}
+
+Result<std::set<std::string>> ServerLook::QuarryTables() {
+  QUARRY_TRY_ASSIGN(
+      const QueryRows rows,
+      session_.Query(std::string("SELECT TABLE_SCHEMA, TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE ENGINE='QUARRY'") +
+                     kNoLimit));
+  std::set<std::string> names;
+  for (const auto& row : rows) names.insert(Quoted({row[0].value_or(""), row[1].value_or(""), ""}));
+  return names;
 }
 
 Status ServerLook::CheckServerIsWhole() {

@@ -14,6 +14,8 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <string>
 
 #include "open_transactions.h"
 #include "server_session.h"
@@ -44,6 +46,8 @@ class ServerLook {
   /// InnoDB's tables, by id, under its own names. Read dirty: one whose DROP may roll back can be missing. Complete, or
   /// an error.
   Result<std::map<uint64_t, std::string>> Tables();
+  /// Quoted names of the tables with ENGINE=QUARRY.
+  Result<std::set<std::string>> QuarryTables();
   /// Error: the server runs in a way in which it shows less than there is (innodb_force_recovery), or writes nothing.
   Status CheckServerIsWhole();
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quarry/store.h"
+#include "verify_rebuild.h"
 #include "verify_report.h"
 
 namespace quarry::verify {
@@ -148,6 +149,28 @@ TEST(VerifyTextTest, JsonStrings) {
   EXPECT_EQ(JsonString("\xc3\xa9\xf0\x9f\x98\x80"), "\"\xc3\xa9\xf0\x9f\x98\x80\"");
   EXPECT_EQ(JsonString("\xff\xc3"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
   EXPECT_EQ(JsonString("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+}
+
+TEST_F(VerifyToolTest, RebuildsACatalogueAndSaysSo) {
+  std::ostringstream out;
+  std::ostringstream error;
+  EXPECT_EQ(Rebuild({"/nowhere", {}}, &out, &error), 2);
+  EXPECT_NE(error.str().find("is no folder of stores"), std::string::npos) << error.str();
+  EXPECT_EQ(Rebuild({Home(), {}}, &out, &error), 0);
+  EXPECT_NE(out.str().find("nothing is to be done"), std::string::npos) << out.str();
+  for (const auto& entry : std::filesystem::directory_iterator(Home())) {
+    if (entry.path().filename().string().starts_with("CATALOGUE-")) std::filesystem::remove(entry.path());
+  }
+  EXPECT_EQ(Verify().exit_status, 1);
+  EXPECT_FALSE(Open().ok());
+  out.str("");
+  EXPECT_EQ(Rebuild({Home(), {}, true}, &out, &error), 0);
+  EXPECT_NE(out.str().find("nothing was changed"), std::string::npos) << out.str();
+  EXPECT_FALSE(Open().ok());
+  EXPECT_EQ(Rebuild({Home(), {}}, &out, &error), 0);
+  EXPECT_NE(out.str().find("1 of the stores lose their table"), std::string::npos) << out.str();
+  EXPECT_EQ(Verify().exit_status, 0) << Verify().out;
+  EXPECT_TRUE(Open().ok());
 }
 
 }  // namespace

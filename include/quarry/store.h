@@ -37,6 +37,15 @@ class StoreImpl;
 inline constexpr uint32_t kPrefixLimitMaxBytes = 65535;
 inline constexpr uint32_t kNoPrefixLimit = 0xffffffff;
 
+/// A record of the catalogue that was lost, and may have concerned `store` ({0}: any).
+struct KnownLoss {
+  StoreId store;
+  TableId table;           ///< of the store, as far as that is known
+  std::string table_name;  ///< likewise
+  uint64_t noted_micros = 0;
+  std::string what;
+};
+
 /// Whose a store is, as one table asks.
 enum class Ownership : uint8_t {
   kBound,    ///< the store's binding names the table; one whose rebuild is not decided names the old and the new one
@@ -236,6 +245,9 @@ class StoreDirectory {
   /// A scan of all heads of `table` met some that name `store`: binds it, when it has no binding. Durable when it
   /// returns.
   [[nodiscard]] virtual Status BindUnbound(StoreId store, TableId table, const std::string& table_name) = 0;
+
+  /// What the catalogue lost, as long as nothing is given back for it.
+  [[nodiscard]] virtual std::vector<KnownLoss> KnownLosses() const = 0;
 
   /// What somebody should read in a log, said once: at first what Open found damaged or not known, later uses that were
   /// refused for that.

@@ -10,7 +10,7 @@
 //
 // What the files alone cannot tell is whether a row needs an extent. Crashes, failed writes and GC leave extents that
 // do not verify, with blocks or sectors of zeros in them or before them, which no row needs. What could be either is
-// kDoubtful, unless it is no part of a known extent, and the store's manifest counts every extent that was ever in the
+// kDoubtful, unless it is no part of a known extent, and the catalogue counts every extent that was ever in the
 // segment, and as much is there and sound: then it is kLeftover. CHECK TABLE, which starts from the rows, tells about
 // kDoubtful, and names rows.
 //
@@ -45,7 +45,7 @@ struct Finding {
   FindingKind kind = FindingKind::kDamaged;
   std::string path;  ///< of the file or directory
   StoreId store;     ///< {0}: belongs to no store
-  TableId table;     ///< that the store is bound to by its manifest; {0}: not known
+  TableId table;     ///< that the store is bound to; {0}: not known
   std::string table_name;
   SegmentNumber segment;  ///< {0}: not in a segment
   uint64_t offset_bytes = 0;
@@ -81,11 +81,11 @@ struct VerifyTotals {
 
 struct VerifyOptions {
   std::string home_path;  ///< <datadir>/kHomeName
-  /// Data paths that are mounted elsewhere than DIRECTORY says. Each tells its number by its marker.
+  /// Data paths that are mounted elsewhere than the catalogue says. Each tells its number by its marker.
   std::vector<std::string> data_paths;
 };
 
-/// Everything of an installation that no server runs on: DIRECTORY, markers, manifests, segments, the trash, and what
+/// Everything of an installation that no server runs on: catalogue, markers, segments, the trash, and what
 /// lies between. Errors: kUnavailable: a server runs on it; kNotFound, kInvalidArgument: there is no installation, or a
 /// data path is none. What is wrong with the files is a finding, not an error.
 [[nodiscard]] Result<VerifyTotals> VerifyInstallation(const VerifyOptions& options, VerifyObserver* observer);

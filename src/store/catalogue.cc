@@ -189,6 +189,11 @@ CatalogueState Catalogue::state() const {
   return state_;
 }
 
+std::vector<CatalogueDamage> Catalogue::damage() const {
+  MutexLock lock(mutex_);
+  return state_.damage;
+}
+
 bool Catalogue::IsOutdated(const CatalogueSegment& segment) const {
   MutexLock lock(mutex_);
   const auto store = state_.stores.find(segment.store);

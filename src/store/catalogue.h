@@ -53,6 +53,7 @@ class Catalogue {
   [[nodiscard]] Status Compact() QUARRY_EXCLUDES(mutex_);
 
   [[nodiscard]] CatalogueState state() const QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<CatalogueDamage> damage() const QUARRY_EXCLUDES(mutex_);
   /// It names the segment, and says something else of it.
   [[nodiscard]] bool IsOutdated(const CatalogueSegment& segment) const QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] bool MayGiveBack(StoreId store) const QUARRY_EXCLUDES(mutex_);

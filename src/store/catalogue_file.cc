@@ -61,6 +61,11 @@ std::optional<uint64_t> ParseCatalogueFileName(const std::string& name) {
   return generation;
 }
 
+std::optional<uint64_t> ParseRebuiltFromName(const std::string& name) {
+  if (!name.ends_with(kRebuiltFromSuffix)) return std::nullopt;
+  return ParseCatalogueFileName(name.substr(0, name.size() - std::strlen(kRebuiltFromSuffix)));
+}
+
 Result<CatalogueOnDisk> ReadCatalogue(Env* env, const std::string& home) {
   QUARRY_TRY_ASSIGN(const std::vector<std::string> names, env->ListDirectory(home));
   CatalogueOnDisk found;

@@ -19,6 +19,10 @@ namespace quarry {
 /// "CATALOGUE-" and 16 lower-case hexadecimal digits.
 [[nodiscard]] std::string CatalogueFileName(uint64_t generation);
 [[nodiscard]] std::optional<uint64_t> ParseCatalogueFileName(const std::string& name);
+/// Behind the name of one that another was rebuilt from.
+inline constexpr const char* kRebuiltFromSuffix = ".damaged";
+/// Its generation.
+[[nodiscard]] std::optional<uint64_t> ParseRebuiltFromName(const std::string& name);
 
 struct CatalogueOnDisk {
   std::vector<uint64_t> generations;  ///< of all files that there are, rising; empty: there is no catalogue

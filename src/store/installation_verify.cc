@@ -188,6 +188,8 @@ class InstallationVerifier {
   void AddUnknown(const std::string& path, const std::string& name) {
     if (name == std::string(kPathMarkerFileName) + ".new" || name == std::string(kOpenedFileName) + ".new") {
       AddPlain(FindingKind::kLeftover, path, "a crash cut off the writing of this file; the next writing replaces it");
+    } else if (ParseRebuiltFromName(name)) {
+      AddPlain(FindingKind::kLeftover, path, "the catalogue was rebuilt from this one; it may be removed");
     } else {
       AddPlain(FindingKind::kForeign, path, "no file of Quarry's has this name here");
     }
@@ -450,42 +452,6 @@ class InstallationVerifier {
 };
 
 }  // namespace
-
-const char* FindingKindName(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::kDamaged:
-      return "damaged";
-    case FindingKind::kMissing:
-      return "missing";
-    case FindingKind::kUnreadable:
-      return "unreadable";
-    case FindingKind::kDoubtful:
-      return "doubtful";
-    case FindingKind::kForeign:
-      return "foreign";
-    case FindingKind::kLeftover:
-      return "leftover";
-  }
-  return "unknown";
-}
-
-void AddSegmentFindings(const Finding& place, const VerifiedSegment& verified, VerifyTotals* totals,
-                        VerifyObserver* observer) {
-  totals->extents += verified.extents;
-  totals->parts += verified.parts;
-  totals->bytes += verified.read_bytes;
-  totals->stopped = totals->stopped || verified.stopped;
-  if (verified.stopped) return;  // it will be looked at again, whole
-  for (const VerifiedSegment::Piece& piece : verified.pieces) {
-    Finding finding = place;
-    finding.kind = piece.kind;
-    finding.offset_bytes = piece.offset_bytes;
-    finding.size_bytes = piece.size_bytes;
-    finding.what = piece.what;
-    ++totals->findings[static_cast<size_t>(piece.kind)];
-    observer->Found(finding);
-  }
-}
 
 Result<VerifyTotals> VerifyInstallationFiles(Env* env, const VerifyOptions& options, VerifyObserver* observer) {
   return InstallationVerifier(env, options, observer).Run();

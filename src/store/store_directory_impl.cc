@@ -355,6 +355,19 @@ std::vector<std::string> StoreDirectoryImpl::WhyPathsAreReadOnly() const {
   return reasons;
 }
 
+std::vector<KnownLoss> StoreDirectoryImpl::KnownLosses() const {
+  std::vector<KnownLoss> losses;
+  for (const CatalogueDamage& damage : context_->catalogue->damage()) {
+    KnownLoss& loss = losses.emplace_back(KnownLoss{damage.store, {}, "", damage.noted_micros, damage.what});
+    const std::shared_ptr<StoreImpl> store = FindStore(damage.store);
+    if (store == nullptr) continue;
+    const StoreImpl::Binding binding = store->GetBinding();
+    loss.table_name = binding.table_name;
+    if (!binding.tables.empty()) loss.table = binding.tables.back();
+  }
+  return losses;
+}
+
 std::vector<StoreStats> StoreDirectoryImpl::ListStores() const {
   std::vector<StoreStats> list;
   for (const std::shared_ptr<StoreImpl>& store : AllStores()) list.push_back(store->GetStats());

@@ -68,6 +68,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) override;
   void Release(const Locator& locator) override;
   [[nodiscard]] Status BindUnbound(StoreId store, TableId table, const std::string& table_name) override;
+  [[nodiscard]] std::vector<KnownLoss> KnownLosses() const override;
   [[nodiscard]] std::vector<std::string> TakeNotices() override { return context_->notices.Take(); }
   void PauseMaintenance() override { context_->maintenance.Pause(); }
   void ResumeMaintenance() override { context_->maintenance.Resume(); }

@@ -82,11 +82,12 @@ class Recovery {
     return context_->CheckWritable(path_number).ok() && context_->MayGiveBack(id_);
   }
 
-  // Its creation was cut off before it had a record, or its unlinking before it lost its record.
+  // Its creation was cut off before it had a record, or its unlinking before it lost its record; or nobody knew a table
+  // that it belongs to, and somebody has removed it.
   [[nodiscard]] bool IsGone(const CatalogueStore& record, const FoundStore& found) const {
     if (!files_.empty()) return false;
     if (known_ == nullptr) return true;
-    if (found.has_home || !record.discarded) return false;
+    if (found.has_home || (!record.discarded && !record.tables.empty())) return false;
     return std::all_of(known_->segments.begin(), known_->segments.end(), [this](const auto& segment) {
       return store_->SegmentDirectory(segment.second.path_number).ok();
     });
