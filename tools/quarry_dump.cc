@@ -1,4 +1,4 @@
-// quarry-dump: explains a segment, MANIFEST, DIRECTORY, PATH or head to a person.
+// quarry-dump: explains a segment, the catalogue, PATH, OPENED or a head to a person.
 // Exit status: 0 all of it verified, 1 damage or an unreadable file (said on standard error), 2 wrong usage.
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -7,7 +7,7 @@
 #include "dump_file.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Explains a segment, MANIFEST, DIRECTORY, PATH or head of Quarry. Reads only.");
+  CLI::App app("Explains a segment, the catalogue, PATH, OPENED or a head of Quarry. Reads only.");
   app.footer(
       "Examples:\n  quarry-dump --verify 00000001.qseg\n  quarry-dump --hex-field FF00...  (as SELECT HEX() prints "
       "it)");

@@ -1,7 +1,7 @@
 // PathOwnership: which data paths this home opened last, and the record (OPENED) that it leaves on those it may write
 // to.
 //
-// A data directory can be copied, and with it DIRECTORY, which names data paths. The copy may read them; if it
+// A data directory can be copied, and with it the catalogue, which names data paths. The copy may read them; if it
 // appended, collected or unlinked there, the source would lose values. What tells a home from its copies is its inode
 // and the time of its birth. Where the file system keeps none, a number does that is renewed at each opening: it finds
 // out a copy once the source was opened after it was made.

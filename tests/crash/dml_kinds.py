@@ -315,7 +315,7 @@ def new_store(maker):
 
 
 def churn(maker):
-    """Fills and drops a table: rolls segments, checkpoints, gives the trash something to do."""
+    """Fills and drops a table: rolls segments, gives the catalogue and the trash something to do."""
     name = f"fresh_{maker.random.randrange(10**9)}"
     create = f"CREATE TABLE {name} (id INT PRIMARY KEY, b LONGBLOB) ENGINE={{e}}"
     fill = [(f"INSERT INTO {name} VALUES (%s, %s)", (row, maker.value(400000))) for row in range(4)]
@@ -376,8 +376,8 @@ KINDS = (
     Kind("garbage", garbage),
     # Threads of the background.
     *(
-        Kind(f"checkpoint-{call}", churn, call=call, file="MANIFEST", rounds_max=8)
-        for call in ("create", "write", "fsync", "rename")
+        Kind(f"catalogue-{call}", churn, call=call, file="CATALOGUE", rounds_max=8)
+        for call in ("write", "fdatasync")
     ),
     Kind("seal-sync", churn, call="fdatasync", file="segment", rounds_max=8),
     # The sweep looks every five seconds.
@@ -386,13 +386,13 @@ KINDS = (
         for name, call, file in (
             ("trash-rename", "rename", "home directory"),
             ("trash-unlink", "unlink", "segment"),
-            ("trash-manifest", "unlink", "MANIFEST"),
+            ("trash-record", "write", "CATALOGUE"),
             ("trash-rmdir", "rmdir", "home directory"),
         )
     ),
     *(
         Kind(f"gc-{call}-{file.split()[0]}", garbage, call=call, file=file, per_round=4, rounds_max=60, pause_s=0.2)
-        for call, file in (("truncate", "segment"), ("punch", "segment"), ("unlink", "segment"), ("write", "MANIFEST"))
+        for call, file in (("truncate", "segment"), ("punch", "segment"), ("unlink", "segment"), ("write", "CATALOGUE"))
     ),
     # The file beside a segment that is to take its place: while it is written, as it takes its name, and when it has.
     *(

@@ -215,7 +215,7 @@ class Hunt:
     def kill_in_recovery(self):
         """At a call of Quarry's files or at any; where a rewriting may have left its file, at the removal of that. If
         recovery makes fewer calls, the server is up then."""
-        file = self.random.choice((None, None, None, "segment", "MANIFEST", "home directory"))
+        file = self.random.choice((None, None, None, "segment", "CATALOGUE", "home directory"))
         after = self.random.randrange(4 if file else 40)
         if "rewritten segment" in self.killed_at:
             file, after = "rewritten segment", 0

@@ -19,7 +19,6 @@ STEPS = {
     ("fsync", "home directory"): "names of the home",
     ("rename", "home directory"): "trash",
     ("rmdir", "home directory"): "trash",
-    ("unlink", "MANIFEST"): "trash",
 }
 FILES = {
     "segment": "a segment",
@@ -45,10 +44,10 @@ def name_of(events, client_threads, kind, torn, with_binlog):
 def step_of(events, last, by_client, kind, with_binlog):
     if last.kind == "rewritten segment":
         return "GC move"
-    if kind.name.startswith("gc-") and not by_client and last.kind in ("segment", "MANIFEST", "home directory"):
+    if kind.name.startswith("gc-") and not by_client and last.kind in ("segment", "CATALOGUE", "home directory"):
         return "GC"
-    if last.kind in ("MANIFEST", "DIRECTORY") and last.call != "unlink":
-        return "checkpoint" if last.kind == "MANIFEST" and not by_client else "manifest"
+    if last.kind == "CATALOGUE":
+        return "catalogue"
     if last.kind == "segment" and not by_client and last.call in ("write", "fdatasync"):
         return "zero ahead"
     if last.kind.startswith("ib") or last.kind == "undo":

@@ -21,7 +21,7 @@ from kill_in_dml import Hunt
 pytestmark = pytest.mark.quarry_only
 
 PLACES = int(os.environ.get("QUARRY_TEST_KILLS", "0")) or 4
-QUARRY_FILES = ("segment", "MANIFEST", "DIRECTORY", "home directory")
+QUARRY_FILES = ("segment", "CATALOGUE", "home directory")
 WORK = [kind for kind in KINDS if kind.clients == 1 and not kind.call]
 FILE_FULL, ERROR_ON_WRITE = 1114, 1026
 ERRORS = {errno.EIO: ERROR_ON_WRITE, errno.ENOSPC: FILE_FULL}
@@ -172,7 +172,7 @@ def test_one_ddl_call_fails(hunt):
     for row, value in rows.items():
         server.query("INSERT INTO dml.altered VALUES (%s, %s)", (row, value))
     failed = 0
-    for file in ("segment", "MANIFEST"):
+    for file in ("segment", "CATALOGUE"):
         for number in range(0, 12, 3):
             hunt.layer.arm(io_layer.FAIL_ONCE, kind=file, after=number, error=errno.EIO)
             try:

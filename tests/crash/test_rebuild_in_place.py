@@ -79,25 +79,25 @@ def check_nothing_is_left(server):
 
 
 def points_of(server, shape):
-    """Every place of the rebuild from its first MANIFEST on."""
+    """Every place of the rebuild from its first flush of the catalogue on."""
     fill(server, shape)
     connection = server.connect("app")
     points = kill_at.run(server, connection, REBUILD).points
     connection.close()
-    first = next(i for i, point in enumerate(points) if "MANIFEST" in point.file)
+    first = next(i for i, point in enumerate(points) if "CATALOGUE" in point.file)
     return points[first:]
 
 
 def chosen(points):
-    """As many as are asked for; else the first calls behind InnoDB's commit, and some around a MANIFEST's new name."""
+    """As many as are asked for; else the first calls behind InnoDB's commit, and some around the catalogue's flushes."""
     rng = random.Random(f"{SEED}-rebuild")
     if KILLS:
         return rng.sample(points, min(KILLS, len(points)))
     quarrys = [i for i, point in enumerate(points) if HOME_NAME in point.file]
     commit = next(i for i, point in enumerate(points) if point.file.startswith("ib_logfile"))
     committed = next(i for i in quarrys if i > commit)
-    renames = [i for i in quarrys if points[i].call == "rename"]
-    around = sorted({j for i in renames for j in (i, i + 1, i + 2)} - {committed, committed + 1})
+    flushes = [i for i in quarrys if "CATALOGUE" in points[i].file]
+    around = sorted({j for i in flushes for j in (i, i + 1, i + 2) if j < len(points)} - {committed, committed + 1})
     return [points[i] for i in (committed - 1, committed, committed + 1, *rng.sample(around, 3))]
 
 
@@ -162,11 +162,11 @@ def failing():
 
 
 def rebuild_with_failures(failing, after, thread_alone=True):
-    """A rebuild whose MANIFESTs cannot take their names from the `after`th on; what the client hears."""
+    """A rebuild of which the catalogue's flushes fail from the `after`th on; what the client hears."""
     server, layer = failing
     connection = server.connect("app")
     thread = thread_of(connection) if thread_alone else 0
-    layer.arm(io_layer.FAIL_FROM_THEN_ON, "rename", "MANIFEST", after=after, thread=thread, error=errno.EIO)
+    layer.arm(io_layer.FAIL_FROM_THEN_ON, "fdatasync", "CATALOGUE", after=after, thread=thread, error=errno.EIO)
     try:
         with connection.cursor() as cursor:
             cursor.execute(REBUILD)

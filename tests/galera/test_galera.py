@@ -33,7 +33,7 @@ def agree(cluster):
 
 # --- joining --------------------------------------------------------------------------------------------------------
 def test_empty_nodes_get_everything_by_rsync(new_cluster):
-    """The state transfer brings the home: segments, manifests, all that was committed until the donor stood still."""
+    """The state transfer brings the home: segments, catalogue, all that was committed until the donor stood still."""
     donor_rows = new_cluster.nodes[0].query("SELECT COUNT(*) FROM g.seed")[0][0]
     for i in (1, 2):
         joiner = new_cluster.start(i)

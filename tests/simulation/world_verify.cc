@@ -73,7 +73,7 @@ void World::VerifyFiles() {
   options.home_path = options_.home_path;
   const Result<VerifyTotals> totals = VerifyInstallationFiles(disk_.memory(), options, &collector);
   Check(totals.ok(), kVerifyIsRight, totals.ok() ? "" : totals.status().ToString());
-  // A file that could not be removed, or a manifest that could not be written, when calls fail.
+  // A file that could not be removed, or a record that could not be written, when calls fail.
   if (disk_.failures() == 0 && !disk_.power_is_off()) CheckFindings(collector.findings);
 }
 
