@@ -1,29 +1,157 @@
-"""A store whose record in the catalogue is damaged: its values are read, and the log says what is known."""
+"""A catalogue that is damaged or gone: every value is read, nothing is given back, and quarry-verify --rebuild-catalogue
+makes one that GC works with again."""
+
+import subprocess
 
 import pytest
 
-from harness.server import HOME_NAME, NO_BACKGROUND
+from harness.gc import Gc
+from harness.server import HOME_NAME, NO_BACKGROUND, REPOSITORY
 from harness.values import payload
+from harness.waiting import wait_for
 
 pytestmark = pytest.mark.quarry_only
 
+VERIFY = REPOSITORY / "build" / "release" / "tools" / "quarry-verify"
+LARGE_BYTES = 300_000
+
 
 @pytest.fixture
-def unbound(own_server):
-    """t.b's store has lost the record of its table."""
+def server(own_server):
     server = own_server("unbound", *NO_BACKGROUND)
     server.query("CREATE DATABASE app")
-    server.query("CREATE TABLE app.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
-    server.query("INSERT INTO app.t VALUES (1, %s), (2, 'short')", (payload("kept", 9000),))
+    for table in ("t", "other"):
+        server.query(f"CREATE TABLE app.{table} (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+        for row in range(8):
+            server.query(f"INSERT INTO app.{table} VALUES (%s, %s)", (row, payload((table, row), LARGE_BYTES)))
+    return server
+
+
+def catalogues(server):
+    return sorted((server.datadir / HOME_NAME).glob("CATALOGUE-" + 16 * "[0-9a-f]"))
+
+
+def damage(server, text):
+    """The server is stopped, and a bit of the last record that holds `text` is flipped."""
     server.stop()
-    (catalogue,) = (server.datadir / HOME_NAME).glob("CATALOGUE-*")
+    (catalogue,) = catalogues(server)
     content = bytearray(catalogue.read_bytes())
-    content[content.find(b"app/t")] ^= 1
+    at = content.rfind(text)
+    assert at > 0
+    content[at] ^= 1
     catalogue.write_bytes(content)
-    return server.start()
 
 
-def test_it_is_read_and_the_log_says_what_is_known(unbound):
-    assert unbound.query("SELECT b FROM app.t WHERE id = 1") == ((payload("kept", 9000),),)
-    assert unbound.query("CHECK TABLE app.t")[-1][-1] == "OK"
-    assert "the catalogue was damaged" in unbound.error_log()
+def rebuild(server, *options):
+    done = subprocess.run(
+        [VERIFY, "--rebuild-catalogue", *options, server.datadir], capture_output=True, check=False, text=True
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def segments(server):
+    return {path: path.stat().st_blocks for path in (server.datadir / HOME_NAME).rglob("*.qseg")}
+
+
+def check_rows(server, table, rows):
+    assert dict(server.query(f"SELECT id, b FROM app.{table}")) == {row: payload((table, row), LARGE_BYTES) for row in rows}
+    assert server.query(f"CHECK TABLE app.{table}")[-1][-1] == "OK"
+
+
+def unbound(server):
+    return server.query("SELECT COUNT(*) FROM information_schema.quarry_tables WHERE table_id = 0")[0][0]
+
+
+def delete_most(server, table):
+    server.query(f"DELETE FROM app.{table} WHERE id > 0")
+
+
+def test_what_damage_concerns_is_read_and_nothing_of_it_is_given_back(server):
+    damage(server, b"app/t")
+    server.start()
+    check_rows(server, "t", range(8))
+    check_rows(server, "other", range(8))
+    assert "the catalogue was damaged" in server.error_log()
+    ((kind, message),) = server.query("SELECT kind, message FROM information_schema.quarry_damage")
+    assert kind == "damaged" and "does not verify" in message
+    delete_most(server, "t")
+    delete_most(server, "other")
+    server.query("INSERT INTO app.t VALUES (100, %s)", (payload(("t", 100), LARGE_BYTES),))
+    before = segments(server)
+    gc = Gc(server)
+    gc.run()
+    gc.run()
+    given_back = {path for path, blocks in before.items() if segments(server).get(path, 0) < blocks}
+    stores = {path.parent.name for path in given_back}
+    assert len(stores) == 1, f"the other table's space alone comes back: {given_back}"
+    check_rows(server, "t", (0, 100))
+    check_rows(server, "other", (0,))
+
+
+def test_a_rebuilt_catalogue_gives_space_back_after_a_scan(server):
+    damage(server, b"app/t")
+    code, text = rebuild(server, "--dry-run")
+    assert code == 0 and "nothing was changed" in text, text
+    code, text = rebuild(server)
+    assert code == 0 and "1 of the stores lose their table" in text and text.endswith("done\n"), text
+    assert list((server.datadir / HOME_NAME).glob("CATALOGUE-*.damaged"))
+    server.start()
+    assert server.query("SELECT COUNT(*) FROM information_schema.quarry_damage") == ((0,),)
+    check_rows(server, "t", range(8))
+    delete_most(server, "t")
+    before = sum(segments(server).values())
+    gc = Gc(server)
+    gc.run()  # binds it
+    gc.run()
+    after = sum(segments(server).values())
+    assert after < 0.7 * before, f"{after} of {before} blocks are left"
+    check_rows(server, "t", (0,))
+    server.query("DROP TABLE app.t")
+    check_rows(server, "other", range(8))
+
+
+def test_an_unbound_store_is_bound_by_itself(server):
+    damage(server, b"app/other")
+    assert rebuild(server)[0] == 0
+    server.start()
+    assert unbound(server) == 1
+    server.query("SET GLOBAL quarry_gc_interval = 1")
+    server.query("SET GLOBAL quarry_gc = ON")
+    wait_for("a binding", lambda: unbound(server) == 0)
+    check_rows(server, "other", range(8))
+
+
+def test_a_catalogue_that_is_gone(server):
+    server.stop()
+    for catalogue in catalogues(server):
+        catalogue.unlink()
+    server.start()
+    assert server.query("SELECT COUNT(*) FROM information_schema.engines WHERE engine = 'QUARRY'") == ((0,),)
+    assert "there is no catalogue in" in server.error_log()
+    server.stop()
+    code, text = rebuild(server)
+    assert code == 0 and "2 of the stores lose their table" in text, text
+    server.start()
+    for table in ("t", "other"):
+        check_rows(server, table, range(8))
+        delete_most(server, table)
+        server.query(f"INSERT INTO app.{table} VALUES (100, %s)", (payload((table, 100), LARGE_BYTES),))
+    before = sum(segments(server).values())
+    gc = Gc(server)
+    gc.run()
+    gc.run()
+    assert sum(segments(server).values()) < 0.7 * before
+    for table in ("t", "other"):
+        check_rows(server, table, (0, 100))
+        server.query(f"DROP TABLE app.{table}")
+    wait_for("an empty home", lambda: not segments(server))
+
+
+def test_a_whole_catalogue_is_left_alone(server):
+    code, text = rebuild(server)
+    assert code == 2 and "in use by a running server" in text, text
+    server.stop()
+    before = catalogues(server)
+    code, text = rebuild(server)
+    assert code == 0 and "nothing is to be done" in text, text
+    assert catalogues(server) == before
