@@ -162,8 +162,8 @@ BUGS = [
     Bug(
         "of a prepared transaction only the first extent is looked at",
         "src/store/commit_check.cc",
-        "    if (!is_whole) return false;\n",
-        "    return is_whole;\n",
+        "    if (!is_whole) {\n",
+        "    if (is_whole) return true;\n    if (!is_whole) {\n",
         ["prepared-decided-right", "durable-reads-back"],
     ),
     Bug(

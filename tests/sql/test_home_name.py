@@ -192,6 +192,7 @@ def test_make_server_sets_a_former_directory_aside(tmp_path):
         former.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
     assert set_former_aside(directory) is None
     (directory / "data" / HOME_NAME).rename(directory / "data" / FORMER_HOME_NAMES[0])
+    (directory / "data" / FORMER_HOME_NAMES[0] / "DIRECTORY").touch()  # each of those builds had one
     command = [sys.executable, REPOSITORY / "scripts" / "server", f"--directory={directory}"]
     started = subprocess.run([*command, "start"], capture_output=True, text=True, check=True)
     try:
