@@ -1,4 +1,5 @@
-// INFORMATION_SCHEMA.QUARRY_DAMAGE: what the scrub found, and what the catalogue lost. Thread-safety: called by the server.
+// INFORMATION_SCHEMA.QUARRY_DAMAGE: what the scrub found, and what the catalogue lost. Thread-safety: called by the
+// server.
 #pragma once
 
 namespace quarry {

@@ -29,6 +29,13 @@ double RewriteAbove(const GcSettings& settings) {
   return std::min(GcOptions().rewrite_above, settings.space_amplification_max);
 }
 
+bool CountingTurns::IsDue(size_t tables, const GcSettings& settings, uint64_t now_s) {
+  tables_max_ = std::max(tables_max_, tables);
+  if (tables == 0 || settings.full_interval_s == 0) return false;
+  const uint64_t turn = tables_max_ - tables + 1;
+  return now_s >= started_s_ + settings.full_interval_s * turn / (tables_max_ + 1);
+}
+
 GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, const GcSettings& settings, uint64_t now_s,
                   uint64_t known_since_s) {
   const uint64_t since_s = last ? last->ended_at_s : known_since_s;

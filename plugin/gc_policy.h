@@ -18,8 +18,9 @@ namespace quarry {
 /// Of all stores of a table, in bytes.
 struct GcFigures {
   uint64_t real_bytes = 0;
-  uint64_t live_bytes = 0;  ///< by the counters, which a pass puts right
-  uint64_t dead_bytes = 0;  ///< by the counters
+  uint64_t live_bytes = 0;       ///< by the counters, which a pass puts right
+  uint64_t dead_bytes = 0;       ///< by the counters
+  uint64_t uncounted_bytes = 0;  ///< of the live: nobody knows how much of them is dead
 };
 
 struct GcSettings {
@@ -37,6 +38,19 @@ struct GcMemory {
   uint64_t ended_at_s = 0;  ///< on a steady clock
   /// It gave space back, and there is more that is not live: in segments that were full but not flushed yet.
   bool left_some = false;
+};
+
+/// What a crash left uncounted is counted by a pass over its table. Not all at once: the turns are spread over the full
+/// interval, and the caller gives each to the table that has released most.
+class CountingTurns {
+ public:
+  explicit CountingTurns(uint64_t started_s) : started_s_(started_s) {}
+  /// Whether one more of the `tables` that are left has its turn.
+  [[nodiscard]] bool IsDue(size_t tables, const GcSettings& settings, uint64_t now_s);
+
+ private:
+  const uint64_t started_s_;
+  size_t tables_max_ = 0;
 };
 
 enum class GcVerdict : uint8_t { kNotYet, kAmplified, kDue };

@@ -79,6 +79,17 @@ TEST(GcPolicy, EveryTableHasItsTurn) {
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, {1.5, 0}, 1500, 0), GcVerdict::kNotYet);
 }
 
+TEST(GcPolicy, TheTurnsToCountAreSpreadOverTheInterval) {
+  CountingTurns turns(100);
+  EXPECT_FALSE(turns.IsDue(0, kSettings, 100000));
+  EXPECT_FALSE(turns.IsDue(3, kSettings, 100 + 249));
+  EXPECT_TRUE(turns.IsDue(3, kSettings, 100 + 250));
+  EXPECT_FALSE(turns.IsDue(2, kSettings, 100 + 251)) << "the first is counted";
+  EXPECT_TRUE(turns.IsDue(2, kSettings, 100 + 500));
+  EXPECT_TRUE(turns.IsDue(1, kSettings, 100 + 750));
+  EXPECT_FALSE(turns.IsDue(1, {1.5, 0}, 100000)) << "never without a reason";
+}
+
 TEST(GcPolicy, SoMuchMustDieBeforeAPassPays) {
   EXPECT_EQ(DeadUntilAmplified(Figures(100, 100, 0), {}, {2.0, 0}), 50 * kMiB);
   EXPECT_EQ(DeadUntilAmplified(Figures(151, 100, 51), {}, kSettings), 0U);

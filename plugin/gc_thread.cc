@@ -32,6 +32,7 @@ void AddTo(GcFigures* figures, const StoreStats& stats) {
   figures->real_bytes += stats.real_bytes;
   figures->live_bytes += stats.live_bytes;
   figures->dead_bytes += stats.dead_bytes;
+  figures->uncounted_bytes += stats.uncounted_bytes;
 }
 
 double PreciseSeconds() {
@@ -104,6 +105,8 @@ class Gc final : private GcHost {
   /// `requests`: what it answers.
   void EndRound(uint64_t requests);
   [[nodiscard]] Result<Tables> ListTables();
+  /// Of tables that have uncounted segments and are not waiting, the one whose turn it is to be counted; else end().
+  [[nodiscard]] Tables::iterator NextToCount(Tables* tables, const GcSettings& settings);
   /// Any table may have heads into a store that lost its binding.
   [[nodiscard]] Status NoteWhatMayBind(Tables* tables);
   [[nodiscard]] static GcFigures FiguresOf(const std::vector<StoreId>& stores);
@@ -115,6 +118,7 @@ class Gc final : private GcHost {
   // GC's thread alone.
   ServerLook look_;
   std::map<std::string, Known> known_;
+  CountingTurns counting_{NowSeconds()};
   bool forced_ = false;
   ReleaseRate rate_;
   // As of the last round.
@@ -244,6 +248,7 @@ void Gc::Round(bool forced, bool hurried) {
   next_hurry_s_ = PreciseSeconds() + kHurryShare * (PreciseSeconds() - began_s);
   std::erase_if(known_, [&tables](const auto& known) { return tables->count(known.first) == 0; });
   const GcSettings settings = SettingsNow();
+  const auto counted_next = NextToCount(&*tables, settings);
   for (auto& [inner_name, table] : *tables) {
     if (!GoesOn()) return;
     Known& known = known_.try_emplace(inner_name, Known{.since_s = NowSeconds(), .last = {}}).first->second;
@@ -256,9 +261,24 @@ void Gc::Round(bool forced, bool hurried) {
     known.dead_bytes_seen = table.figures.dead_bytes;
     const GcVerdict verdict = JudgeGc(figures, known.last, settings, NowSeconds(), known.since_s);
     const bool may_bind = table.may_bind && !known.last;
-    if (forced || may_bind || verdict != GcVerdict::kNotYet) RunPass(&table, &known);
+    const bool is_counted_now = counted_next != tables->end() && &counted_next->second == &table;
+    if (forced || may_bind || is_counted_now || verdict != GcVerdict::kNotYet) RunPass(&table, &known);
   }
   PlanHurries(*tables, settings);
+}
+
+Gc::Tables::iterator Gc::NextToCount(Tables* tables, const GcSettings& settings) {
+  size_t left = 0;
+  auto next = tables->end();
+  for (auto table = tables->begin(); table != tables->end(); ++table) {
+    const GcFigures& figures = table->second.figures;
+    if (figures.uncounted_bytes == 0 || table->second.in_doubt) continue;
+    ++left;
+    const auto known = known_.find(table->first);
+    if (known != known_.end() && known->second.waits) continue;
+    if (next == tables->end() || figures.dead_bytes > next->second.figures.dead_bytes) next = table;
+  }
+  return counting_.IsDue(left, settings, NowSeconds()) ? next : tables->end();
 }
 
 Result<Gc::Tables> Gc::ListTables() {
@@ -285,9 +305,7 @@ Result<Gc::Tables> Gc::ListTables() {
     AddTo(&table->second.figures, stats);
   }
   if (has_unbound) QUARRY_TRY(NoteWhatMayBind(&tables));
-  std::erase_if(tables, [](const auto& table) {
-    return table.second.target.stores.empty() && !table.second.may_bind;
-  });
+  std::erase_if(tables, [](const auto& table) { return table.second.target.stores.empty() && !table.second.may_bind; });
   return tables;
 }
 

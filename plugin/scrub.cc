@@ -6,7 +6,6 @@
 #include <ctime>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 
 #include "background_thread.h"
@@ -25,6 +24,8 @@ namespace {
 /// Not in the first minutes of a server, which have enough to do.
 constexpr uint64_t kFirstRoundSeconds = 600;
 constexpr std::chrono::seconds kNap{1};
+/// Between two notes of where it is: each is a flush.
+constexpr uint64_t kNoteSeconds = 3600;
 
 struct Findings {
   std::mutex mutex;  // guards the rest
@@ -62,8 +63,18 @@ void Report(const Finding& finding) {
   }
 }
 
+/// A restart goes on there.
+void NotePlace(const ScrubPlace& place) {
+  if (const Status status = NoteScrubPlace(Directory(), place); !status.ok()) {
+    sql_print_warning("QUARRY: where the scrub is could not be noted: %s", status.ToString().c_str());
+  }
+}
+
 class Observer final : public VerifyObserver {
  public:
+  /// `place` is where the scrub is; `noted_seconds`, when that was noted last.
+  Observer(const ScrubPlace* place, uint64_t* noted_seconds) : place_(place), noted_seconds_(noted_seconds) {}
+
   void Found(const Finding& finding) override {
     if (finding.kind == FindingKind::kLeftover) return;
     bool is_new = false;
@@ -94,22 +105,20 @@ class Observer final : public VerifyObserver {
     while (HousekeepingIsPaused()) {
       if (!thread.Wait(kNap)) return false;
     }
+    if (NowSeconds() >= *noted_seconds_ + kNoteSeconds) {
+      *noted_seconds_ = NowSeconds();
+      NotePlace(*place_);
+    }
     return true;
   }
 
  private:
+  const ScrubPlace* const place_;
+  uint64_t* const noted_seconds_;
   uint64_t before_ = 0;
   uint64_t rate_now_ = 0;
   std::optional<GcRate> rate_;  ///< there from the first call on
 };
-
-/// Where the last life of the server was is not known: the first round begins at a store by chance, so that in a server
-/// that is restarted often no store is left out for ever.
-ScrubPlace FirstPlace() {
-  const std::vector<StoreStats> stores = Directory()->ListStores();
-  if (stores.empty()) return {};
-  return {stores[std::random_device()() % stores.size()].store, SegmentNumber{0}};
-}
 
 void EndRound() {
   const std::lock_guard<std::mutex> guard(scrub.mutex);
@@ -137,19 +146,17 @@ void Run() {
   uint64_t began = started;
   bool is_first = true;
   bool is_under_way = false;
-  bool is_whole = false;  // the round began at the first store
-  ScrubPlace place;
+  uint64_t noted = started;
+  ScrubPlace place = LastScrubPlace(Directory());
   while (thread.Wait(kNap)) {
     if (!is_under_way && !IsDue(began, is_first, started)) continue;
     if (ScrubRate() == 0) continue;
     if (!is_under_way) {
-      place = is_first ? FirstPlace() : ScrubPlace{};
-      is_whole = !is_first;
       is_first = false;
       is_under_way = true;
       began = NowSeconds();
     }
-    Observer observer;
+    Observer observer(&place, &noted);
     SetRunning(true);
     const VerifyTotals totals = ScrubStores(Directory(), &place, &observer);
     SetRunning(false);
@@ -159,14 +166,11 @@ void Run() {
     }
     if (totals.stopped) continue;  // the end of the thread, or a rate of 0: it goes on from `place`
     is_under_way = false;
-    if (is_whole) {
-      EndRound();
-    } else {
-      is_whole = true;  // from where chance began: now what lies before it
-      is_under_way = true;
-      place = {};
-    }
+    place = {};
+    EndRound();
+    if (LastScrubPlace(Directory()).store != StoreId{}) NotePlace(place);
   }
+  if (is_under_way) NotePlace(place);
 }
 
 void Reset() {

@@ -113,8 +113,9 @@ Result<std::map<uint64_t, std::string>> ServerLook::Tables() {
 Result<std::set<std::string>> ServerLook::QuarryTables() {
   QUARRY_TRY_ASSIGN(
       const QueryRows rows,
-      session_.Query(std::string("SELECT TABLE_SCHEMA, TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE ENGINE='QUARRY'") +
-                     kNoLimit));
+      session_.Query(
+          std::string("SELECT TABLE_SCHEMA, TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE ENGINE='QUARRY'") +
+          kNoLimit));
   std::set<std::string> names;
   for (const auto& row : rows) names.insert(Quoted({row[0].value_or(""), row[1].value_or(""), ""}));
   return names;

@@ -48,6 +48,11 @@ void DumpSegmentRecord(const CatalogueSegment& segment, std::ostream& out) {
       << ", size " << Size(segment.size_bytes) << ", " << segment.extents << " extents, live "
       << Size(segment.live_bytes) << ", dead " << Size(segment.dead_bytes) << ", "
       << kCounted[static_cast<size_t>(segment.counted)];
+  if (segment.plain_bytes > 0) out << ", appended plain " << Size(segment.plain_bytes);
+  if (segment.encrypted_bytes > 0) {
+    out << ", appended encrypted " << Size(segment.encrypted_bytes) << ", oldest key version "
+        << segment.oldest_key_version;
+  }
 }
 
 void DumpInstallation(const CatalogueInstallation& installation, std::ostream& out) {
@@ -56,7 +61,8 @@ void DumpInstallation(const CatalogueInstallation& installation, std::ostream& o
 }
 
 void DumpRecord(const CatalogueRecord& record, std::ostream& out) {
-  out << "  " << CatalogueTypeName(static_cast<uint16_t>(record.index() + 1)) << " ";
+  const bool is_unknown = std::holds_alternative<CatalogueUnknown>(record);
+  out << "  " << (is_unknown ? "unknown" : CatalogueTypeName(static_cast<uint16_t>(record.index() + 1))) << " ";
   std::visit(
       [&out](const auto& one) {
         using T = std::decay_t<decltype(one)>;
@@ -68,6 +74,10 @@ void DumpRecord(const CatalogueRecord& record, std::ostream& out) {
         if constexpr (std::is_same_v<T, CatalogueSegment>) DumpSegmentRecord(one, out);
         if constexpr (std::is_same_v<T, CatalogueSegmentGone>) out << one.segment.value;
         if constexpr (std::is_same_v<T, CatalogueDamage>) out << "noted " << Time(one.noted_micros) << ": " << one.what;
+        if constexpr (std::is_same_v<T, CatalogueScrubPlace>) {
+          out << "goes on at store " << one.next_store.value << ", segment " << one.next_segment.value << ", noted "
+              << Time(one.noted_micros);
+        }
         if constexpr (std::is_same_v<T, CatalogueUnknown>) out << "of type " << one.type << ", kept";
       },
       record);

@@ -117,12 +117,13 @@ TEST(DumpTest, ATornExtentIsToldWithItsReason) {
 
 TEST(DumpTest, SmallFiles) {
   const Outcome catalogue = Dump(Golden("CATALOGUE"));
-  ExpectLine(catalogue.text, "CATALOGUE with 9 records");
+  ExpectLine(catalogue.text, "CATALOGUE with 10 records");
   ExpectLine(catalogue.text, "  data path 3: /data/three");
   ExpectLine(
       catalogue.text,
       "  segment of store 81985529216486895 3: path 2, poisoned, size 16384 (16.0 KiB), 5 extents, live 9000, dead "
-      "70, the needed counted");
+      "70, the needed counted, appended plain 8000, "
+      "appended encrypted 1000, oldest key version 4");
   ExpectLine(Dump(Golden("PATH")).text, "  path number      3");
   for (const char* name : {"CATALOGUE", "PATH"}) {
     const DamagedCopy copy(name, std::string(name) == "PATH" ? 30 : 60);

@@ -60,13 +60,14 @@ struct StoreStats {
   TableId rebound_to;      ///< while it is rebinding: the table after it; 0: not recorded
   std::string table_name;  ///< at the last binding; for people only
   uint32_t segments = 0;
-  uint64_t extents = 0;       ///< appended and not released, by the counters (a hint, as all dead figures)
-  uint64_t live_bytes = 0;    ///< stored bytes appended and not released (a hint)
-  uint64_t dead_bytes = 0;    ///< stored bytes released (a hint)
-  uint64_t real_bytes = 0;    ///< blocks allocated on disk, as du sees them
-  uint64_t cached_bytes = 0;  ///< memory of its values in the value cache
-  bool rebinding = false;     ///< a rebuild is under way, or was cut off and is not decided yet
-  bool discarded = false;     ///< in the trash: still readable, unlinked by EmptyTrash
+  uint64_t extents = 0;          ///< appended and not released, by the counters (a hint, as all dead figures)
+  uint64_t live_bytes = 0;       ///< stored bytes appended and not released (a hint)
+  uint64_t dead_bytes = 0;       ///< stored bytes released (a hint)
+  uint64_t real_bytes = 0;       ///< blocks allocated on disk, as du sees them
+  uint64_t uncounted_bytes = 0;  ///< of the live, those that a start took for live, for nobody had counted
+  uint64_t cached_bytes = 0;     ///< memory of its values in the value cache
+  bool rebinding = false;        ///< a rebuild is under way, or was cut off and is not decided yet
+  bool discarded = false;        ///< in the trash: still readable, unlinked by EmptyTrash
 };
 
 }  // namespace quarry

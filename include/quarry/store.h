@@ -254,7 +254,7 @@ class StoreDirectory {
   [[nodiscard]] virtual std::vector<std::string> TakeNotices() = 0;
 
   /// Somebody copies the files: from the return of the first call until as many Resumes the background thread (zeros
-  /// ahead, tails cut off, the catalogue's compaction) changes none. What callers ask for (Append, Sync, EmptyTrash
+  /// ahead, tails cut off, the catalogue's renewal) changes none. What callers ask for (Append, Sync, EmptyTrash
   /// ...) is still done; keeping them still is the caller's business.
   virtual void PauseMaintenance() = 0;
   virtual void ResumeMaintenance() = 0;

@@ -103,4 +103,9 @@ struct ScrubPlace {
 /// out.
 [[nodiscard]] VerifyTotals ScrubStores(StoreDirectory* directory, ScrubPlace* place, VerifyObserver* observer);
 
+/// Where the last life of the process noted that its scrub was; the beginning when it did not.
+[[nodiscard]] ScrubPlace LastScrubPlace(StoreDirectory* directory);
+/// One record and one flush of the catalogue: seldom, for an idle server should write nothing.
+[[nodiscard]] Status NoteScrubPlace(StoreDirectory* directory, const ScrubPlace& place);
+
 }  // namespace quarry

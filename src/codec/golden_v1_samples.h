@@ -121,6 +121,7 @@ inline std::vector<CatalogueRecord> Catalogue() {
           CatalogueSegmentGone{kStore, SegmentNumber{2}},
           CatalogueStoreGone{StoreId{6}},
           CatalogueDamage{StoreId{5}, 1700000000000002, "a record does not verify"},
+          CatalogueScrubPlace{kStore, SegmentNumber{3}, 1700000000000003},
           CatalogueUnknown{99, kStore, {7, 8, 9}},
           CatalogueEnd{installation}};
 }

@@ -91,7 +91,9 @@ class LogReader {
     } else {
       fault = "record " + std::to_string(frame.sequence) + " (" + CatalogueTypeName(frame.type) + ") does not verify";
     }
-    if (!fault.empty()) holes_.push_back({at, frame.sequence, IsTorn(at, end), frame.store, fault});
+    const bool is_torn = !fault.empty() && IsTorn(at, end);
+    const bool is_missed = is_torn || frame.type != kCatalogueScrubType;
+    if (!fault.empty() && is_missed) holes_.push_back({at, frame.sequence, is_torn, frame.store, fault});
     taken_.push_back(std::move(taken));
     return Status::Ok();
   }
@@ -106,9 +108,12 @@ class LogReader {
   void NoteGap(const CatalogueFrame& frame, uint64_t at) {
     const bool is_start = next_sequence_ == frame.flush_begin;
     const uint64_t begin = is_start ? RoundUpTo(records_end_, kBlockBytes) : records_end_;
-    holes_.push_back({begin, next_sequence_, IsTorn(begin, at), {},
-                      "records " + std::to_string(next_sequence_) + " to " + std::to_string(frame.sequence - 1) +
-                          " are not there"});
+    holes_.push_back(
+        {begin,
+         next_sequence_,
+         IsTorn(begin, at),
+         {},
+         "records " + std::to_string(next_sequence_) + " to " + std::to_string(frame.sequence - 1) + " are not there"});
   }
 
   // Something stands behind the last record, and no record verifies there. When it does not even look like the first
@@ -135,7 +140,8 @@ class LogReader {
     for (const auto& [offset, size] : {std::pair<size_t, size_t>{0, 4}, {12, 4}, {16, 8}, {24, 8}}) {
       if (bytes.size() < offset + size) return false;
       parts_alike += std::equal(expected.begin() + static_cast<ptrdiff_t>(offset),
-                                expected.begin() + static_cast<ptrdiff_t>(offset + size), bytes.begin() + static_cast<ptrdiff_t>(offset));
+                                expected.begin() + static_cast<ptrdiff_t>(offset + size),
+                                bytes.begin() + static_cast<ptrdiff_t>(offset));
     }
     return parts_alike >= 3;
   }

@@ -33,7 +33,8 @@ template <typename T>
 constexpr uint16_t TypeOf() {
   return TypeAmong<T>(static_cast<const CatalogueRecord*>(nullptr));
 }
-static_assert(TypeOf<CatalogueInstallation>() == 1 && TypeOf<CatalogueEnd>() == 8);
+static_assert(TypeOf<CatalogueInstallation>() == 1 && TypeOf<CatalogueEnd>() == kCatalogueEndType);
+static_assert(TypeOf<CatalogueScrubPlace>() == kCatalogueScrubType);
 static_assert(TypeOf<CatalogueUnknown>() == kCatalogueUnknownTypeMin);
 
 struct Encoded {
@@ -103,6 +104,13 @@ void Put(const CatalogueDamage& record, Encoded* encoded, ByteWriter* body) {
 }
 
 void Put(const CatalogueEnd& record, Encoded*, ByteWriter* body) { PutInstallation(record.installation, body); }
+
+void Put(const CatalogueScrubPlace& record, Encoded*, ByteWriter* body) {
+  body->U64(record.next_store.value);
+  body->U32(record.next_segment.value);
+  body->U32(0);
+  body->U64(record.noted_micros);
+}
 
 void Put(const CatalogueUnknown& record, Encoded* encoded, ByteWriter* body) {
   encoded->type = record.type;
@@ -205,6 +213,14 @@ std::string Get(ByteReader* body, CatalogueDamage* record) {
 
 std::string Get(ByteReader* body, CatalogueEnd* record) { return Get(body, &record->installation); }
 
+std::string Get(ByteReader* body, CatalogueScrubPlace* record) {
+  record->next_store = StoreId{body->U64()};
+  record->next_segment = SegmentNumber{body->U32()};
+  if (body->U32() != 0) return "has reserved bytes";
+  record->noted_micros = body->U64();
+  return {};
+}
+
 std::string NameOf(const CatalogueFrame& frame) {
   std::string name = "catalogue record " + std::to_string(frame.sequence) + " (" + CatalogueTypeName(frame.type);
   if (frame.store.value != 0) name += ", store " + std::to_string(frame.store.value);
@@ -249,8 +265,8 @@ const char* SegmentStateName(SegmentState state) {
 }
 
 std::string CatalogueTypeName(uint16_t type) {
-  static constexpr const char* kNames[] = {"installation", "data path",    "store",  "store gone",
-                                           "segment",      "segment gone", "damage", "end of snapshot"};
+  static constexpr const char* kNames[] = {"installation", "data path", "store",           "store gone", "segment",
+                                           "segment gone", "damage",    "end of snapshot", "scrub"};
   if (type >= 1 && type <= std::size(kNames)) return kNames[type - 1];
   return "type " + std::to_string(type);
 }

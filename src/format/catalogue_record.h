@@ -91,9 +91,10 @@ struct CatalogueSegment {
   uint64_t extents = 0;
   uint64_t live_bytes = 0;
   uint64_t dead_bytes = 0;
-  uint64_t plain_bytes = 0;          ///< 0: not known
-  uint64_t encrypted_bytes = 0;      ///< 0: not known
-  uint32_t oldest_key_version = 0;   ///< 0: not known
+  // Of all extents that were ever appended, unless nobody counted.
+  uint64_t plain_bytes = 0;
+  uint64_t encrypted_bytes = 0;
+  uint32_t oldest_key_version = 0;  ///< 0: none is encrypted
   bool operator==(const CatalogueSegment&) const = default;
 };
 
@@ -117,6 +118,14 @@ struct CatalogueEnd {
   bool operator==(const CatalogueEnd&) const = default;
 };
 
+/// Where the scrub goes on after a start. What is lost of it costs nothing but time.
+struct CatalogueScrubPlace {
+  StoreId next_store;  ///< {0}: a round begins
+  SegmentNumber next_segment;
+  uint64_t noted_micros = 0;
+  bool operator==(const CatalogueScrubPlace&) const = default;
+};
+
 /// Of a type that this version does not know, and need not: kept as it is.
 struct CatalogueUnknown {
   uint16_t type = 0;
@@ -125,16 +134,17 @@ struct CatalogueUnknown {
   bool operator==(const CatalogueUnknown&) const = default;
 };
 
-using CatalogueRecord = std::variant<CatalogueInstallation, DataPath, CatalogueStore, CatalogueStoreGone,
-                                     CatalogueSegment, CatalogueSegmentGone, CatalogueDamage, CatalogueEnd,
-                                     CatalogueUnknown>;
+using CatalogueRecord =
+    std::variant<CatalogueInstallation, DataPath, CatalogueStore, CatalogueStoreGone, CatalogueSegment,
+                 CatalogueSegmentGone, CatalogueDamage, CatalogueEnd, CatalogueScrubPlace, CatalogueUnknown>;
 
 inline constexpr size_t kCatalogueFrameSizeBytes = 48;
 inline constexpr uint16_t kCatalogueOptionalFlag = 1;
 inline constexpr uint16_t kCatalogueSnapshotFlag = 2;
 inline constexpr uint16_t kCatalogueEndType = 8;
+inline constexpr uint16_t kCatalogueScrubType = 9;
 /// The least type number that this version does not know.
-inline constexpr uint16_t kCatalogueUnknownTypeMin = 9;
+inline constexpr uint16_t kCatalogueUnknownTypeMin = 10;
 
 struct CatalogueFrame {
   uint32_t body_size_bytes = 0;

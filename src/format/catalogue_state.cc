@@ -42,6 +42,7 @@ class Applier {
       state_->damage.push_back(record);
     }
   }
+  void operator()(const CatalogueScrubPlace& record) { state_->scrub = record; }
   void operator()(const CatalogueUnknown& record) {
     if (std::find(state_->kept.begin(), state_->kept.end(), record) == state_->kept.end()) {
       state_->kept.push_back(record);
@@ -88,6 +89,7 @@ std::vector<CatalogueRecord> CatalogueState::CommonRecords() const {
   std::vector<CatalogueRecord> records = {installation};
   for (const auto& [number, path] : paths) records.emplace_back(DataPath{number, path});
   for (const CatalogueDamage& one : damage) records.emplace_back(one);
+  if (scrub != CatalogueScrubPlace{}) records.emplace_back(scrub);
   for (const CatalogueUnknown& one : kept) records.emplace_back(one);
   return records;
 }
@@ -107,9 +109,8 @@ std::vector<CatalogueRecord> CatalogueState::Records() const {
 }
 
 bool CatalogueState::MayGiveBack(StoreId store) const {
-  return std::none_of(damage.begin(), damage.end(), [store](const CatalogueDamage& one) {
-    return one.store.value == 0 || one.store == store;
-  });
+  return std::none_of(damage.begin(), damage.end(),
+                      [store](const CatalogueDamage& one) { return one.store.value == 0 || one.store == store; });
 }
 
 }  // namespace quarry

@@ -33,6 +33,7 @@ struct CatalogueState {
   std::map<uint32_t, std::string> paths;
   std::map<StoreId, Store> stores;
   std::vector<CatalogueDamage> damage;
+  CatalogueScrubPlace scrub;
   std::vector<CatalogueUnknown> kept;
 };
 

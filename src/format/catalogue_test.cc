@@ -56,6 +56,7 @@ std::vector<CatalogueRecord> OneOfEachKind() {
           CatalogueSegmentGone{StoreId{7}, SegmentNumber{2}},
           CatalogueStoreGone{StoreId{6}},
           CatalogueDamage{StoreId{5}, 17, "a record was lost"},
+          CatalogueScrubPlace{StoreId{7}, SegmentNumber{8}, 17},
           CatalogueUnknown{99, StoreId{7}, {1, 2, 3}},
           CatalogueEnd{SomeInstallation()}};
 }
@@ -134,7 +135,8 @@ TEST(CatalogueLogTest, AFlippedBitCostsNoMoreThanItsRecord) {
     ASSERT_LE(whole.records.size() - log.records.size(), 1U) << "bit " << bit;
     ASSERT_EQ(log.losses.size(), whole.records.size() - log.records.size()) << "bit " << bit;
     for (const CatalogueRecord& record : log.records) {
-      ASSERT_TRUE(std::find(whole.records.begin(), whole.records.end(), record) != whole.records.end()) << "bit " << bit;
+      ASSERT_TRUE(std::find(whole.records.begin(), whole.records.end(), record) != whole.records.end())
+          << "bit " << bit;
     }
   }
 }
@@ -146,6 +148,17 @@ TEST(CatalogueLogTest, ADamagedBodyStillSaysWhichStoreItConcerns) {
   ASSERT_EQ(log.losses.size(), 1U);
   EXPECT_EQ(log.losses[0].store, StoreId{1});
   EXPECT_EQ(StoresIn(log), (std::vector<uint64_t>{7, 2}));
+}
+
+TEST(CatalogueLogTest, TheScrubsPlaceIsNoLoss) {
+  std::vector<CatalogueRecord> records = Snapshot();
+  records.insert(records.begin() + 1, CatalogueScrubPlace{StoreId{7}, SegmentNumber{8}, 17});
+  std::vector<uint8_t> file = EncodeCatalogue(records, kGeneration);
+  const size_t at = DecodeCatalogueFrame(file)->RecordSizeBytes();
+  file[at + kCatalogueFrameSizeBytes] ^= 1;
+  const CatalogueLog log = ReadCatalogueLog(file, kGeneration).value();
+  EXPECT_TRUE(log.losses.empty());
+  EXPECT_EQ(log.records, Snapshot());
 }
 
 // Whatever sectors of the last flush a power cut leaves: nothing is a loss, and what was flushed before is all there.

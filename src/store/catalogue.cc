@@ -10,7 +10,7 @@ namespace {
 
 /// Of a snapshot, taken under the lock at a time.
 constexpr size_t kRecordsAtOnce = 1000;
-/// A log is compacted when it has so many times the size that it had as a snapshot.
+/// A log is renewed when it has so many times the size that it had as a snapshot.
 constexpr uint64_t kGrowth = 4;
 
 }  // namespace
@@ -22,10 +22,10 @@ struct Catalogue::Batch {
 };
 
 Catalogue::Catalogue(Env* env, std::string home, CatalogueState state, std::vector<uint64_t> generations,
-                     uint64_t compaction_min_bytes, CounterSet* counters)
+                     uint64_t renewal_min_bytes, CounterSet* counters)
     : env_(env),
       home_(std::move(home)),
-      compaction_min_bytes_(compaction_min_bytes),
+      renewal_min_bytes_(renewal_min_bytes),
       counters_(counters),
       state_(std::move(state)),
       last_generation_(generations.empty() ? 0 : generations.back()),
@@ -36,7 +36,7 @@ Status Catalogue::Begin(const std::vector<CatalogueRecord>& changes) {
     MutexLock lock(mutex_);
     for (const CatalogueRecord& record : changes) state_.Apply(record);
   }
-  return Compact();
+  return Renew();
 }
 
 // ---- changes ----
@@ -55,22 +55,22 @@ Status Catalogue::Sync(const Ticket& ticket) {
   {
     MutexLock lock(mutex_);
     while (!ticket->is_done) {
-      if (is_flushing_ || (is_broken_ && is_compacting_)) {
+      if (is_flushing_ || (is_broken_ && is_renewing_)) {
         changed_.Wait(mutex_);
       } else if (!is_broken_) {
         LeadFlush();
       } else {
         lock.Unlock();
-        const Status status = Compact();
+        const Status status = Renew();
         lock.Lock();
         if (!status.ok() && ticket == open_) Refuse(std::exchange(open_, nullptr), status);
       }
     }
     is_too_long = IsTooLong();
     // When it is not done, or fails: not again before the log has grown as much once more.
-    if (is_too_long) compact_at_bytes_ = log_->size_bytes() + compaction_min_bytes_;
+    if (is_too_long) renew_at_bytes_ = log_->size_bytes() + renewal_min_bytes_;
   }
-  if (is_too_long && request_compaction_) request_compaction_();
+  if (is_too_long && request_renewal_) request_renewal_();
   return ticket->status;  // constant once it is done
 }
 
@@ -92,23 +92,23 @@ void Catalogue::LeadFlush() {
   is_flushing_ = false;
   if (status.ok()) {
     for (const CatalogueRecord& record : batch->records) state_.Apply(record);
-    if (is_compacting_) meanwhile_.insert(meanwhile_.end(), batch->records.begin(), batch->records.end());
+    if (is_renewing_) meanwhile_.insert(meanwhile_.end(), batch->records.begin(), batch->records.end());
   } else {
     is_broken_ = true;
   }
   Refuse(batch, status);
 }
 
-bool Catalogue::IsTooLong() const { return !is_broken_ && !is_compacting_ && log_->size_bytes() >= compact_at_bytes_; }
+bool Catalogue::IsTooLong() const { return !is_broken_ && !is_renewing_ && log_->size_bytes() >= renew_at_bytes_; }
 
 // ---- generations ----
 
-Status Catalogue::Compact() {
+Status Catalogue::Renew() {
   uint64_t generation = 0;
   {
     MutexLock lock(mutex_);
-    if (is_compacting_) return Status::Ok();
-    is_compacting_ = true;
+    if (is_renewing_) return Status::Ok();
+    is_renewing_ = true;
     generation = ++last_generation_;
   }
   Result<std::unique_ptr<CatalogueWriter>> written = WriteSnapshot(generation);
@@ -127,7 +127,7 @@ Status Catalogue::Compact() {
     // Until another one counts, that of before is all that there is.
     if (!is_broken_) to_remove = std::exchange(to_remove_, {});
     if (!status.ok()) to_remove.push_back(generation);
-    is_compacting_ = false;
+    is_renewing_ = false;
     meanwhile_.clear();
     changed_.NotifyAll();
   }
@@ -176,7 +176,7 @@ Status Catalogue::TakeOver(std::unique_ptr<CatalogueWriter> writer) {
   }
   MutexLock lock(mutex_);
   if (log_ != nullptr) to_remove_.push_back(log_->generation());
-  compact_at_bytes_ = std::max(compaction_min_bytes_, kGrowth * writer->size_bytes());
+  renew_at_bytes_ = std::max(renewal_min_bytes_, kGrowth * writer->size_bytes());
   log_ = std::move(writer);
   is_broken_ = false;
   return status;
@@ -192,6 +192,11 @@ CatalogueState Catalogue::state() const {
 std::vector<CatalogueDamage> Catalogue::damage() const {
   MutexLock lock(mutex_);
   return state_.damage;
+}
+
+CatalogueScrubPlace Catalogue::scrub() const {
+  MutexLock lock(mutex_);
+  return state_.scrub;
 }
 
 bool Catalogue::IsOutdated(const CatalogueSegment& segment) const {

@@ -28,12 +28,12 @@ namespace quarry {
 class Catalogue {
  public:
   /// `state`: what is known; nothing of this life is on disk before Begin. `generations`: of the files that there are,
-  /// rising. `compaction_min_bytes`: a log that is smaller is never compacted.
+  /// rising. `renewal_min_bytes`: a log that is smaller is never renewed.
   Catalogue(Env* env, std::string home, CatalogueState state, std::vector<uint64_t> generations,
-            uint64_t compaction_min_bytes, CounterSet* counters);
+            uint64_t renewal_min_bytes, CounterSet* counters);
 
-  /// So that somebody calls Compact(), soon and in another thread. To be set before Begin.
-  void SetCompactor(std::function<void()> request) { request_compaction_ = std::move(request); }
+  /// So that somebody calls Renew(), soon and in another thread. To be set before Begin.
+  void SetRenewer(std::function<void()> request) { request_renewal_ = std::move(request); }
 
   /// Begins the first generation of this life, with `changes` in it. Other files of the catalogue go. After an error
   /// the old ones are there, and the next Commit tries again.
@@ -50,10 +50,11 @@ class Catalogue {
 
   /// Writes the next generation beside this one, while changes go on, and lets it take over. On error the old one
   /// stays. Nothing is done while another call is at it.
-  [[nodiscard]] Status Compact() QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] Status Renew() QUARRY_EXCLUDES(mutex_);
 
   [[nodiscard]] CatalogueState state() const QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] std::vector<CatalogueDamage> damage() const QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] CatalogueScrubPlace scrub() const QUARRY_EXCLUDES(mutex_);
   /// It names the segment, and says something else of it.
   [[nodiscard]] bool IsOutdated(const CatalogueSegment& segment) const QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] bool MayGiveBack(StoreId store) const QUARRY_EXCLUDES(mutex_);
@@ -72,21 +73,21 @@ class Catalogue {
 
   Env* const env_;
   const std::string home_;
-  const uint64_t compaction_min_bytes_;
+  const uint64_t renewal_min_bytes_;
   CounterSet* const counters_;
-  std::function<void()> request_compaction_;
+  std::function<void()> request_renewal_;
 
   mutable Mutex mutex_;
-  CondVar changed_;  ///< a flush or a compaction ended
+  CondVar changed_;  ///< a flush or a renewal ended
   CatalogueState state_ QUARRY_GUARDED_BY(mutex_);
   Ticket open_ QUARRY_GUARDED_BY(mutex_);  ///< for the next flush
   bool is_flushing_ QUARRY_GUARDED_BY(mutex_) = false;
-  bool is_compacting_ QUARRY_GUARDED_BY(mutex_) = false;
+  bool is_renewing_ QUARRY_GUARDED_BY(mutex_) = false;
   bool is_broken_ QUARRY_GUARDED_BY(mutex_) = true;                 ///< nothing may be appended to log_
   std::unique_ptr<CatalogueWriter> log_ QUARRY_GUARDED_BY(mutex_);  ///< written by who is_flushing_, without the mutex
-  std::vector<CatalogueRecord> meanwhile_ QUARRY_GUARDED_BY(mutex_);  ///< durable since the compaction began
+  std::vector<CatalogueRecord> meanwhile_ QUARRY_GUARDED_BY(mutex_);  ///< durable since the renewal began
   uint64_t last_generation_ QUARRY_GUARDED_BY(mutex_);
-  uint64_t compact_at_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
+  uint64_t renew_at_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
   std::vector<uint64_t> to_remove_ QUARRY_GUARDED_BY(mutex_);  ///< files of generations that do not count any more
 };
 

@@ -31,7 +31,7 @@ class CatalogueDamageTest : public testing::Test {
       }
       ASSERT_OK(directory->Discard(kDropped, 1));
     }
-    { const auto compacted = ValueOf(OpenDirectory(&env_, options_)); }
+    { const auto renewed = ValueOf(OpenDirectory(&env_, options_)); }
     path_ = "/home/" + CatalogueFileName(ValueOf(ReadCatalogue(&env_, "/home")).generation);
     before_ = ValueOf(env_.ReadSmallFile(path_, 1 << 20));
     for (const Locator& locator : locators_) {

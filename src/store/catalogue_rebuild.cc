@@ -85,8 +85,7 @@ class Rebuilder {
   }
 
   [[nodiscard]] bool MayHaveLost(StoreId store) const {
-    return std::any_of(lost_.begin(), lost_.end(),
-                       [store](StoreId lost) { return lost.value == 0 || lost == store; });
+    return std::any_of(lost_.begin(), lost_.end(), [store](StoreId lost) { return lost.value == 0 || lost == store; });
   }
 
   Result<PathMarker> ReadMarker(const std::string& path) {
@@ -162,6 +161,7 @@ class Rebuilder {
     new_.Apply(installation_);
     for (const auto& [number, place] : places_) new_.Apply(DataPath{number, place});
     for (const CatalogueUnknown& kept : old_.state.kept) new_.Apply(kept);
+    new_.Apply(old_.state.scrub);
     return Status::Ok();
   }
 
@@ -177,9 +177,8 @@ class Rebuilder {
     std::vector<CatalogueSegment> segments;
     for (const auto& [number, file] : found.segments) {
       const auto known = before.segments.find(number);
-      QUARRY_TRY_ASSIGN(const auto segment,
-                        RebuildSegment(id, SegmentNumber{number}, file,
-                                       known == before.segments.end() ? nullptr : &known->second));
+      QUARRY_TRY_ASSIGN(const auto segment, RebuildSegment(id, SegmentNumber{number}, file,
+                                                           known == before.segments.end() ? nullptr : &known->second));
       if (segment) segments.push_back(*segment);
     }
     for (const auto& [number, segment] : before.segments) {
@@ -268,8 +267,7 @@ class Rebuilder {
   }
 
   Status WriteNew(const std::vector<CatalogueRecord>& records) {
-    QUARRY_TRY_ASSIGN(const std::unique_ptr<CatalogueWriter> writer,
-                      CatalogueWriter::Create(env_, home_, generation_));
+    QUARRY_TRY_ASSIGN(const std::unique_ptr<CatalogueWriter> writer, CatalogueWriter::Create(env_, home_, generation_));
     QUARRY_TRY(writer->Add(records, true));
     QUARRY_TRY(writer->Flush());
     return env_->SyncDirectory(home_);
@@ -281,7 +279,7 @@ class Rebuilder {
   CatalogueOnDisk old_;
   CatalogueInstallation installation_;
   CatalogueState new_;
-  std::vector<StoreId> lost_;  ///< {0}: nobody knows of which store
+  std::vector<StoreId> lost_;               ///< {0}: nobody knows of which store
   std::map<uint32_t, std::string> paths_;   ///< where their stores lie; empty: it is not there
   std::map<uint32_t, std::string> places_;  ///< the paths as they are configured
   std::map<StoreId, FoundStore> found_;

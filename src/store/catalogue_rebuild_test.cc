@@ -164,8 +164,8 @@ TEST_F(CatalogueRebuildTest, ADryRunChangesNothing) {
 
 TEST_F(CatalogueRebuildTest, SurvivesAFailureOrAPowerCutAtAnyCall) {
   Damage("db/damaged");
-  for (const CallKind kind : {CallKind::kCreate, CallKind::kWrite, CallKind::kSync, CallKind::kSyncDirectory,
-                              CallKind::kRename}) {
+  for (const CallKind kind :
+       {CallKind::kCreate, CallKind::kWrite, CallKind::kSync, CallKind::kSyncDirectory, CallKind::kRename}) {
     for (uint64_t n = 1; n <= 2; ++n) {
       SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + " n " + std::to_string(n));
       env_.FailCall(kind, n, EIO, true);

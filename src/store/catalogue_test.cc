@@ -1,4 +1,4 @@
-// Catalogue: group commit, compaction beside changes, failures and power cuts at every call.
+// Catalogue: group commit, renewal beside changes, failures and power cuts at every call.
 #include "store/catalogue.h"
 
 #include <gtest/gtest.h>
@@ -41,12 +41,12 @@ class CatalogueTest : public testing::Test {
   CatalogueOnDisk OnDisk() { return ReadCatalogue(&memory_, kHome).value(); }
 
   /// Null: it could not begin.
-  std::unique_ptr<Catalogue> Open(uint64_t compaction_min_bytes = 1 << 20) {
+  std::unique_ptr<Catalogue> Open(uint64_t renewal_min_bytes = 1 << 20) {
     Result<CatalogueOnDisk> found = ReadCatalogue(&env_, kHome);
     if (!found.ok()) return nullptr;
     EXPECT_TRUE(found->losses.empty()) << found->losses[0].what;
     auto catalogue = std::make_unique<Catalogue>(&env_, kHome, std::move(found->state), std::move(found->generations),
-                                                 compaction_min_bytes, &counters_);
+                                                 renewal_min_bytes, &counters_);
     return catalogue->Begin({}).ok() ? std::move(catalogue) : nullptr;
   }
 
@@ -118,7 +118,7 @@ TEST_F(CatalogueTest, AFullDiskLeavesTheOldGenerationAndIsTriedAgain) {
   ASSERT_TRUE(catalogue->Commit({StoreOf(1, 10)}).ok());
   const uint64_t generation = OnDisk().generation;
   memory_.SetCapacityBytes(0);
-  EXPECT_EQ(catalogue->Compact().code(), StatusCode::kNoSpace);
+  EXPECT_EQ(catalogue->Renew().code(), StatusCode::kNoSpace);
   EXPECT_EQ(OnDisk().generations, (std::vector<uint64_t>{generation}));
   EXPECT_EQ(catalogue->Commit({StoreOf(2, 20)}).code(), StatusCode::kNoSpace);
   memory_.SetCapacityBytes(UINT64_MAX);
@@ -127,12 +127,12 @@ TEST_F(CatalogueTest, AFullDiskLeavesTheOldGenerationAndIsTriedAgain) {
   EXPECT_EQ(TablesOf(OnDisk().state), (std::map<uint64_t, uint64_t>{{1, 10}, {3, 30}}));
 }
 
-TEST_F(CatalogueTest, ALogThatIsLongAsksForItsCompaction) {
+TEST_F(CatalogueTest, ALogThatIsLongAsksForItsRenewal) {
   int requests = 0;
   Catalogue catalogue(&env_, kHome, {}, {}, 16 * kBlockSizeBytes, &counters_);
-  catalogue.SetCompactor([&] {
+  catalogue.SetRenewer([&] {
     ++requests;
-    EXPECT_TRUE(catalogue.Compact().ok());
+    EXPECT_TRUE(catalogue.Renew().ok());
   });
   ASSERT_TRUE(catalogue.Begin({}).ok());
   for (uint64_t change = 0; change < 100; ++change) ASSERT_TRUE(catalogue.Commit({StoreOf(1, change + 1)}).ok());
@@ -143,7 +143,7 @@ TEST_F(CatalogueTest, ALogThatIsLongAsksForItsCompaction) {
 }
 
 // Changes that come while the snapshot is being written, from whatever call of it on.
-TEST_F(CatalogueTest, ChangesGoOnWhileItIsCompacted) {
+TEST_F(CatalogueTest, ChangesGoOnWhileItIsRenewed) {
   const auto catalogue = Open();
   ASSERT_TRUE(catalogue->Commit({StoreOf(1, 10), StoreOf(2, 20)}).ok());
   bool is_inside = false;
@@ -157,7 +157,7 @@ TEST_F(CatalogueTest, ChangesGoOnWhileItIsCompacted) {
     is_inside = false;
     return Status::Ok();
   });
-  ASSERT_TRUE(catalogue->Compact().ok());
+  ASSERT_TRUE(catalogue->Renew().ok());
   env_.SetHook({});
   EXPECT_EQ(table, 101U);
   EXPECT_EQ(OnDisk().generation, 2U);
@@ -165,7 +165,7 @@ TEST_F(CatalogueTest, ChangesGoOnWhileItIsCompacted) {
   EXPECT_EQ(TablesOf(OnDisk().state), (std::map<uint64_t, uint64_t>{{1, 101}}));
 }
 
-TEST_F(CatalogueTest, ThreadsAndCompactions) {
+TEST_F(CatalogueTest, ThreadsAndRenewals) {
   const auto catalogue = Open();
   std::vector<std::thread> threads;
   for (uint64_t id = 1; id <= 4; ++id) {
@@ -173,13 +173,13 @@ TEST_F(CatalogueTest, ThreadsAndCompactions) {
       for (uint64_t table = 1; table <= 200; ++table) ASSERT_TRUE(catalogue->Commit({StoreOf(id, table)}).ok());
     });
   }
-  for (int i = 0; i < 50; ++i) ASSERT_TRUE(catalogue->Compact().ok());
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(catalogue->Renew().ok());
   for (std::thread& thread : threads) thread.join();
   memory_.PowerCut(0);
   EXPECT_EQ(TablesOf(OnDisk().state), (std::map<uint64_t, uint64_t>{{1, 200}, {2, 200}, {3, 200}, {4, 200}}));
 }
 
-// Power goes, or a call fails once, or from then on, at every call of a history with compactions.
+// Power goes, or a call fails once, or from then on, at every call of a history with renewals.
 TEST_F(CatalogueTest, WhateverFailsAndWheneverPowerGoesWhatWasAcknowledgedIsThere) {
   for (const bool is_cut : {true, false}) {
     bool has_ended = false;
@@ -193,7 +193,8 @@ TEST_F(CatalogueTest, WhateverFailsAndWheneverPowerGoesWhatWasAcknowledgedIsTher
         std::map<uint64_t, uint64_t> asked;
         uint64_t calls = 0;
         env.SetHook([&](const Call& call) {
-          const bool changes = call.kind != CallKind::kRead && call.kind != CallKind::kList && call.kind != CallKind::kOpen;
+          const bool changes =
+              call.kind != CallKind::kRead && call.kind != CallKind::kList && call.kind != CallKind::kOpen;
           if (changes) ++calls;
           const bool fails = changes && (is_cut ? calls >= stop : calls == stop);
           return fails ? Status::FromErrno(EIO, "planned", call.path) : Status::Ok();
@@ -202,7 +203,7 @@ TEST_F(CatalogueTest, WhateverFailsAndWheneverPowerGoesWhatWasAcknowledgedIsTher
         bool has_begun = catalogue.Begin({}).ok();
         for (uint64_t change = 1; change <= 12; ++change) {
           const uint64_t id = change % 3 + 1;
-          if (change % 4 == 0) (void)catalogue.Compact();
+          if (change % 4 == 0) (void)catalogue.Renew();
           asked[id] = change;
           if (catalogue.Commit({StoreOf(id, change)}).ok()) {
             acknowledged[id] = change;

@@ -117,12 +117,10 @@ class Opener {
     }
     const uint64_t first_generation = found.generations.empty() ? 1 : found.generations.back() + 1;
     for (const CatalogueLoss& loss : found.losses) NoteLoss(found.generation, loss);
-    context_->catalogue =
-        std::make_unique<Catalogue>(env_, home, state_, std::move(found.generations),
-                                    context_->options.catalogue_compaction_bytes, &context_->counters);
-    context_->catalogue->SetCompactor([context = context_] {
-      (void)context->maintenance.Submit([context] { (void)context->catalogue->Compact(); });
-    });
+    context_->catalogue = std::make_unique<Catalogue>(env_, home, state_, std::move(found.generations),
+                                                      context_->options.catalogue_renewal_bytes, &context_->counters);
+    context_->catalogue->SetRenewer(
+        [context = context_] { (void)context->maintenance.Submit([context] { (void)context->catalogue->Renew(); }); });
     context_->installation = state_.installation.id;
     context_->paths = {SegmentPath{0, "", ""}};
     // Before any path marker bears the id: a crash between leaves markers that are known as ours.

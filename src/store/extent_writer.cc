@@ -82,7 +82,7 @@ void ExtentWriter::NotePart(std::span<const uint8_t> part, std::span<const uint8
   checksum_.AddPart(raw && !header_.encrypted ? entry.checksum : Checksum64(part));
 }
 
-AppendedExtent ExtentWriter::Encode(const Segment& segment, uint64_t offset_bytes, std::span<uint8_t> front) {
+AppendedExtent ExtentWriter::Encode(Segment& segment, uint64_t offset_bytes, std::span<uint8_t> front) {
   header_.segment = segment.number();
   header_.offset_bytes = offset_bytes;
   header_.stored_total_bytes = 0;
@@ -92,6 +92,7 @@ AppendedExtent ExtentWriter::Encode(const Segment& segment, uint64_t offset_byte
   extent.locator = LocatorOf(header_);
   extent.locator.prefix_tag = prefix_tag_;
   extent.locator.value_checksum = checksum_.value();
+  segment.NoteContent(extent.locator.extent_size_bytes, header_.encrypted ? cipher_parameters_.key_version : 0);
   return extent;
 }
 

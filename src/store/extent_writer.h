@@ -57,7 +57,7 @@ class ExtentWriter {
   /// `part` is stored as `stored`.
   void NotePart(std::span<const uint8_t> part, std::span<const uint8_t> stored, bool raw);
   /// Encodes header and index to `front`. The extent's locator is in the result.
-  [[nodiscard]] AppendedExtent Encode(const Segment& segment, uint64_t offset_bytes, std::span<uint8_t> front);
+  [[nodiscard]] AppendedExtent Encode(Segment& segment, uint64_t offset_bytes, std::span<uint8_t> front);
   [[nodiscard]] Result<AppendedExtent> FinishPrivate(const PrivateRange& range, AppendedExtent extent,
                                                      const Status& written);
   [[nodiscard]] BufferPool* write_buffers() const {

@@ -1,4 +1,4 @@
-// Maintenance: the directory's one background thread. Zeroes ahead, trims sealed segments, compacts the catalogue.
+// Maintenance: the directory's one background thread. Zeroes ahead, trims sealed segments, renews the catalogue.
 //
 // Invariants: tasks run one at a time, in order; while paused none runs and none is accepted, after Stop neither. So no
 // task may be the only thing that somebody waits for, or that knows of something to do: what was refused is asked for

@@ -24,8 +24,8 @@ class RecentCache {
 
  private:
   struct Entry {
-    /// Not kept alive: it has the chunk that is being filled as well, which is on its pool's budget. Of a segment that is
-    /// gone the entry stays until others push it out.
+    /// Not kept alive: it has the chunk that is being filled as well, which is on its pool's budget. Of a segment that
+    /// is gone the entry stays until others push it out.
     std::weak_ptr<ChunkIndex> index;
     uint64_t file_offset_bytes = 0;
     uint64_t size_bytes = 0;

@@ -3,6 +3,7 @@
 // Invariants: no lock is held while a segment is read; a segment's place is passed only when all of it was read; what
 // another thread unlinks, moves or seals meanwhile is no finding.
 #include <algorithm>
+#include <chrono>
 
 #include "quarry/store.h"
 #include "store/installation_verify.h"
@@ -85,6 +86,22 @@ class Scrub {
 VerifyTotals ScrubStores(StoreDirectory* directory, ScrubPlace* place, VerifyObserver* observer) {
   auto* const implementation = dynamic_cast<StoreDirectoryImpl*>(directory);
   return implementation == nullptr ? VerifyTotals() : Scrub(implementation, place, observer).Run();
+}
+
+ScrubPlace LastScrubPlace(StoreDirectory* directory) {
+  auto* const implementation = dynamic_cast<StoreDirectoryImpl*>(directory);
+  if (implementation == nullptr) return {};
+  const CatalogueScrubPlace noted = implementation->catalogue()->scrub();
+  return {noted.next_store, noted.next_segment};
+}
+
+Status NoteScrubPlace(StoreDirectory* directory, const ScrubPlace& place) {
+  auto* const implementation = dynamic_cast<StoreDirectoryImpl*>(directory);
+  if (implementation == nullptr) return Status::InvalidArgument("the scrub needs a directory of stores on files");
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  return implementation->catalogue()->Commit(
+      {CatalogueScrubPlace{place.store, place.segment, static_cast<uint64_t>(micros)}});
 }
 
 }  // namespace quarry

@@ -84,6 +84,7 @@ void Segment::set_of_this_life() {
 void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
   set_state(old.state());
   set_salt(old.salt());
+  RestoreContent(old.content());
   const uint64_t dead_bytes = std::min(old.dead_bytes(), old.counted_bytes());
   RestoreCounters(old.extents(), old.counted_bytes() - dead_bytes, dead_bytes, size_bytes, old.counted());
 }
@@ -91,6 +92,25 @@ void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
 void Segment::CountAppended(uint64_t stored_bytes) {
   appended_extents_.fetch_add(1, std::memory_order_relaxed);
   appended_bytes_.fetch_add(stored_bytes, std::memory_order_relaxed);
+}
+
+void Segment::NoteContent(uint64_t stored_bytes, uint32_t key_version) {
+  (key_version == 0 ? plain_bytes_ : encrypted_bytes_).fetch_add(stored_bytes, std::memory_order_relaxed);
+  uint32_t oldest = oldest_key_version_.load(std::memory_order_relaxed);
+  while (key_version != 0 && (oldest == 0 || key_version < oldest) &&
+         !oldest_key_version_.compare_exchange_weak(oldest, key_version, std::memory_order_relaxed)) {
+  }
+}
+
+Segment::Content Segment::content() const {
+  return {plain_bytes_.load(std::memory_order_relaxed), encrypted_bytes_.load(std::memory_order_relaxed),
+          oldest_key_version_.load(std::memory_order_relaxed)};
+}
+
+void Segment::RestoreContent(const Content& content) {
+  plain_bytes_.store(content.plain_bytes, std::memory_order_relaxed);
+  encrypted_bytes_.store(content.encrypted_bytes, std::memory_order_relaxed);
+  oldest_key_version_.store(content.oldest_key_version, std::memory_order_relaxed);
 }
 
 void Segment::CountReleased(uint64_t stored_bytes) {

@@ -82,6 +82,16 @@ class Segment {
   void set_salt(const SegmentSalt& salt) { salt_ = salt; }
 
   void CountAppended(uint64_t stored_bytes);
+  /// What the extents that were appended hold; a hint, like the counters.
+  struct Content {
+    uint64_t plain_bytes = 0;
+    uint64_t encrypted_bytes = 0;
+    uint32_t oldest_key_version = 0;  ///< 0: none is encrypted
+  };
+  /// `key_version` 0: plain.
+  void NoteContent(uint64_t stored_bytes, uint32_t key_version);
+  [[nodiscard]] Content content() const;
+  void RestoreContent(const Content& content);
   void CountReleased(uint64_t stored_bytes);
   /// What was released so far.
   struct Released {
@@ -127,6 +137,9 @@ class Segment {
   std::atomic<uint64_t> released_extents_{0};
   std::atomic<uint64_t> dead_bytes_{0};
   std::atomic<uint64_t> size_bytes_{0};
+  std::atomic<uint64_t> plain_bytes_{0};
+  std::atomic<uint64_t> encrypted_bytes_{0};
+  std::atomic<uint32_t> oldest_key_version_{0};
 
   /// As far as it is known where the extents stand.
   enum class Layout : uint8_t { kUnknown, kOwnOffsets, kMapped };

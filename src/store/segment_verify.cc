@@ -8,8 +8,8 @@
 #include "base/zeros.h"
 #include "format/extent.h"
 #include "format/magic.h"
-#include "store/rewritten_view.h"
 #include "store/extent_index.h"
+#include "store/rewritten_view.h"
 #include "store/segment_window.h"
 
 namespace quarry {

@@ -146,6 +146,23 @@ TEST_F(StoreCipherTest, RotatedKeysAreUsedFromThenOnAndOldOnesKeepReading) {
   EXPECT_EQ(ValueOf(ReadValue(directory_.get(), new_locator)), value) << "only what needs the missing version is away";
 }
 
+TEST_F(StoreCipherTest, TheCatalogueTellsWhichSegmentsNeedAnOldKey) {
+  const std::vector<uint8_t> value = MarkedValue(10000, 1);
+  provider_->Rotate(kKey, 0x2222);
+  const Locator newer = Append(value);
+  provider_->Replace(kKey, 2, 0);
+  const Locator older = Append(value);
+  const Locator plain = ValueOf(TryAppend(value));
+  for (int start = 0; start < 2; ++start) {
+    Open();
+    const CatalogueState state = directory_->catalogue()->state();
+    const CatalogueSegment& segment = state.stores.at(older.store).segments.at(older.segment.value);
+    EXPECT_EQ(segment.oldest_key_version, 1U);
+    EXPECT_EQ(segment.encrypted_bytes, newer.extent_size_bytes + older.extent_size_bytes);
+    EXPECT_EQ(segment.plain_bytes, plain.extent_size_bytes);
+  }
+}
+
 TEST_F(StoreCipherTest, AMissingOrWrongKeyIsAnErrorAndComesBack) {
   for (const Codec codec : {Codec::kNone, Codec::kZstd}) {
     const std::vector<uint8_t> value = MarkedValue(200000, 1);

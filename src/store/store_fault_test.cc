@@ -59,7 +59,7 @@ class Session {
       for (size_t i = open_first_; status.ok() && i < known_.size(); ++i) known_[i].durable = true;
       Crash();  // commits or rolls back: either way a new transaction begins
     } else if (dice < 97) {
-      (void)static_cast<StoreDirectoryImpl*>(directory)->catalogue()->Compact();
+      (void)static_cast<StoreDirectoryImpl*>(directory)->catalogue()->Renew();
     } else if (!known_.empty()) {
       directory->Release(known_[random_() % known_.size()].locator);
     }

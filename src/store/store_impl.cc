@@ -277,6 +277,7 @@ StoreStats StoreImpl::GetStats() const {
     stats.extents += segment->extents();
     stats.live_bytes += segment->live_bytes();
     stats.dead_bytes += segment->dead_bytes();
+    if (segment->counted() == CountedExtents::kEstimated) stats.uncounted_bytes += segment->live_bytes();
     // A file that cannot be asked now (its data path is away) counts as nothing.
     // No file stays open for this: a directory may have more segments than the process may have descriptors.
     const Result<FileSpace> space = const_cast<StoreImpl*>(this)->SpaceOf(*segment);

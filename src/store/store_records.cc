@@ -37,6 +37,10 @@ CatalogueSegment StoreImpl::Describe(const Segment& segment) const {
   record.counted = segment.counted();
   record.size_bytes = segment.size_bytes();
   record.extents = segment.extents();
+  const Segment::Content content = segment.content();
+  record.plain_bytes = content.plain_bytes;
+  record.encrypted_bytes = content.encrypted_bytes;
+  record.oldest_key_version = content.oldest_key_version;
   const uint64_t counted_bytes = segment.counted_bytes();
   record.dead_bytes = std::min(counted_bytes, segment.dead_bytes());
   record.live_bytes = counted_bytes - record.dead_bytes;

@@ -109,6 +109,7 @@ class Recovery {
     } else {
       segment->set_state(record.state);
       segment->RestoreCounters(record.extents, record.live_bytes, record.dead_bytes, record.size_bytes, record.counted);
+      segment->RestoreContent({record.plain_bytes, record.encrypted_bytes, record.oldest_key_version});
     }
     store_->RegisterSegment(segment);
   }

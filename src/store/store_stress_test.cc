@@ -65,7 +65,7 @@ void Work(StoreDirectory* directory, Shared* shared, uint64_t thread, int rounds
       ASSERT_OK(directory->SetValueCacheBytes(random() % (4 << 20)));
     }
     directory->Release(other.first);
-    if (random() % 16 == 0) (void)static_cast<StoreDirectoryImpl*>(directory)->catalogue()->Compact();
+    if (random() % 16 == 0) (void)static_cast<StoreDirectoryImpl*>(directory)->catalogue()->Renew();
     if (random() % 16 == 0) (void)directory->ListStores();
   }
 }

@@ -65,6 +65,21 @@ TEST(VerifyTest, ForeignFilesAndLeftovers) {
   EXPECT_EQ(verified.seen.findings.size(), 5U) << verified.seen.Text();
 }
 
+TEST(VerifyTest, AStartKnowsWhereTheScrubWas) {
+  MemoryEnv env;
+  FaultEnv faults(&env);
+  MakeInstallation(&env, TestOptions(), Codec::kNone, 3);
+  auto directory = ValueOf(OpenDirectory(&faults, TestOptions()));
+  EXPECT_EQ(LastScrubPlace(directory.get()).store, StoreId{0});
+  ASSERT_OK(NoteScrubPlace(directory.get(), {StoreId{1}, SegmentNumber{7}}));
+  for (int start = 0; start < 2; ++start) {
+    CutPower(&env, &faults, 1, &directory);
+    directory = ValueOf(OpenDirectory(&faults, TestOptions()));
+    EXPECT_EQ(LastScrubPlace(directory.get()).store, StoreId{1});
+    EXPECT_EQ(LastScrubPlace(directory.get()).segment, SegmentNumber{7});
+  }
+}
+
 TEST(VerifyTest, AShortSegmentAndOneOfAnotherStore) {
   MemoryEnv env;
   MakeInstallation(&env, TestOptions(), Codec::kNone, 4);

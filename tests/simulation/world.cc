@@ -58,7 +58,7 @@ void World::DrawOptions() {
   options_.zeroed_pool_bytes = dice_.OneOf<uint64_t>({0, 0, 32 << 10, 128 << 10});
   options_.recent_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 4 << 20});
   options_.value_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 100 << 10, 1 << 20});
-  options_.catalogue_compaction_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});
+  options_.catalogue_renewal_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});
   has_small_values_ = dice_.Percent(33);
   for (uint64_t path = dice_.OneOf<uint64_t>({0, 0, 1, 2}); path > 0; --path) {
     options_.data_paths.push_back("/disk" + std::to_string(path));
@@ -80,7 +80,7 @@ void World::OneOperation() {
       {8, &World::Read, "read"},
       {4, &World::ReadRange, "read range"},
       {7, &World::DeleteRows, "delete"},
-      {3, &World::Compact, "compact"},
+      {3, &World::Renew, "renew"},
       {2, &World::SyncAll, "sync all"},
       {1, &World::FlipBit, "flip bit"},
       {2, &World::DropTable, "drop"},

@@ -140,7 +140,7 @@ class World {
   void Read();
   void ReadRange();
   void DeleteRows();
-  void Compact();
+  void Renew();
   void SyncAll();
   void FlipBit();
   void DropTable();

@@ -150,10 +150,10 @@ void World::EndTransactions(bool of_before_gc_only) {
   }
 }
 
-void World::Compact() {
+void World::Renew() {
   const uint64_t failures_before = disk_.failures();
-  const Status status = dice_.Percent(50) ? directory_->SaveCounters() : directory_->catalogue()->Compact();
-  if (!status.ok()) ExpectCause(status, failures_before, "compact");
+  const Status status = dice_.Percent(50) ? directory_->SaveCounters() : directory_->catalogue()->Renew();
+  if (!status.ok()) ExpectCause(status, failures_before, "renew");
 }
 
 void World::SyncAll() {

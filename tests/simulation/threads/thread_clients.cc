@@ -182,11 +182,11 @@ void ThreadWorld::Reader(Dice* dice) {
   }
 }
 
-void ThreadWorld::Compactor(Dice* dice) {
+void ThreadWorld::Renewer(Dice* dice) {
   for (uint64_t count = 1 + dice->Below(5); count > 0 && !is_over(); --count) {
-    const Status status = dice->Percent(50) ? directory_->SaveCounters() : directory_->catalogue()->Compact();
-    if (!status.ok()) ExpectCause(status, "compact");
-    ++totals_->compactions;
+    const Status status = dice->Percent(50) ? directory_->SaveCounters() : directory_->catalogue()->Renew();
+    if (!status.ok()) ExpectCause(status, "renew");
+    ++totals_->renewals;
   }
 }
 

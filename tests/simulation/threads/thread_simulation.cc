@@ -82,7 +82,7 @@ void Report(const ThreadTotals& totals, uint64_t start, double seconds) {
   Print("clean closes", totals.clean_closes);
   Print("planned failures", totals.planned_failures);
   Print("lives with a slow path", totals.slow_paths);
-  Print("compactions asked for", totals.compactions);
+  Print("renewals asked for", totals.renewals);
   Print("backups", totals.backups);
   Print("GC passes done", totals.gc_passes);
   Print("tables dropped", totals.tables_dropped);

@@ -47,7 +47,7 @@ void ThreadWorld::DrawOptions() {
   options_.zeroed_pool_bytes = dice_.OneOf<uint64_t>({0, 32 << 10, 128 << 10});
   options_.recent_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 256 << 10});
   options_.value_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 100 << 10});
-  options_.catalogue_compaction_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});
+  options_.catalogue_renewal_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});
   for (uint64_t path = dice_.OneOf<uint64_t>({0, 0, 1, 2, 3}), number = 1; number <= path; ++number) {
     options_.data_paths.push_back("/disk" + std::to_string(number));
     (void)disk_.memory()->CreateDirectory(options_.data_paths.back());
@@ -132,7 +132,7 @@ void ThreadWorld::StartClients(std::vector<size_t>* clients) {
   for (uint64_t writers = dice_.OneOf<uint64_t>({1, 1, 2, 2, 3, 4}); writers > 0; --writers) {
     Begin(clients, "writer", &ThreadWorld::Writer);
   }
-  if (dice_.Percent(40)) Begin(clients, "compactor", &ThreadWorld::Compactor);
+  if (dice_.Percent(40)) Begin(clients, "renewer", &ThreadWorld::Renewer);
   if (dice_.Percent(30)) Begin(clients, "reader", &ThreadWorld::Reader);
   if (dice_.Percent(15)) Begin(clients, "syncer", &ThreadWorld::Syncer);
   if (dice_.Percent(30)) Begin(clients, "backup", &ThreadWorld::Backup);

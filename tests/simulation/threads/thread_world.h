@@ -1,5 +1,5 @@
 // ThreadWorld: one seeded run with threads. A store directory on a SimulatedDisk, a model beside it, and a few threads
-// that append, commit, read, delete, compact the catalogue, collect garbage, back up and drop tables at the same time.
+// that append, commit, read, delete, renew the catalogue, collect garbage, back up and drop tables at the same time.
 //
 // A run is one to three lives of the process. Each ends by a power cut (at any call), a kill or a clean close; then the
 // directory is opened again and compared with the model. The model changes between scheduling points only, so what it
@@ -45,7 +45,7 @@ struct ThreadTotals {
   uint64_t planned_failures = 0;
   uint64_t slow_paths = 0;
   uint64_t backups = 0;
-  uint64_t compactions = 0;
+  uint64_t renewals = 0;
   uint64_t counters_compared = 0;
   uint64_t gc_passes = 0;
   uint64_t tables_dropped = 0;
@@ -98,7 +98,7 @@ class ThreadWorld final : private CallWatcher {
   // thread_clients.cc
   void Writer(Dice* dice);
   void Reader(Dice* dice);
-  void Compactor(Dice* dice);
+  void Renewer(Dice* dice);
   void Syncer(Dice* dice);
   void Backup(Dice* dice);
   void Collector(Dice* dice);
