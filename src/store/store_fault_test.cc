@@ -19,7 +19,7 @@ struct Known {
   }
 };
 
-/// A random session over a few tables: appends, syncs, checkpoints, releases.
+/// A random session over a few tables: appends, syncs, renewals of the catalogue, releases.
 class Session {
  public:
   explicit Session(uint64_t seed) : random_(seed) {}

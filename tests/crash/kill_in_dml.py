@@ -51,7 +51,7 @@ OPTIONS = (
     "--innodb-lock-wait-timeout=5",
     *io_layer.OPTIONS,
 )
-QUARRY_SERVER_OPTIONS = ("--quarry-segment-size=2M", "--quarry-checkpoint-interval=1M")
+QUARRY_SERVER_OPTIONS = ("--quarry-segment-size=2M",)
 # What the server may say of its DDL log when it was killed in a call that makes it, and of its binary log, whose last event
 # may be cut off whenever it dies, for one event is several writes.
 DDL_LOG_COMPLAINT = re.compile(r"ddl_recovery\.log|DDL_LOG: Failed to read ddl log")

@@ -50,7 +50,7 @@ OPTIONS = (
     "--transaction-isolation=READ-COMMITTED",
     *io_layer.OPTIONS,
 )
-QUARRY_SERVER_OPTIONS = ("--quarry-segment-size=1M", "--quarry-checkpoint-interval=1M")
+QUARRY_SERVER_OPTIONS = ("--quarry-segment-size=1M",)
 BINLOG_OPTIONS = ("--log-bin=binlog", "--server-id=1", "--sync-binlog=1", "--binlog-format=ROW")
 # InnoDB does not start when power goes while it makes the file of a new table: the redo log knows the table, the file is short.
 HALF_MADE_TABLE = re.compile(r"\[ERROR\] InnoDB: The size of tablespace file './dml/fresh_\d+\.ibd' is only \d+, should be at least")

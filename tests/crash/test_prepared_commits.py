@@ -27,7 +27,6 @@ OPTIONS = (
     "--innodb-stats-auto-recalc=OFF",
     "--innodb-purge-threads=1",
     "--innodb-lock-wait-timeout=1",
-    "--loose-quarry-checkpoint-interval=1M",
     "--loose-quarry-gc=OFF",
     "--loose-quarry-scrub-rate=0",
 )

@@ -42,7 +42,7 @@ SERVER_OPTIONS = (
 )
 # Each seed takes some of these.
 SERVER_VARIANTS = (
-    ("--loose-quarry-segment-size=1M", "--loose-quarry-checkpoint-interval=1M"),
+    ("--loose-quarry-segment-size=1M",),
     ("--loose-quarry-recent-cache-bytes=0",),
     ("--loose-quarry-zeroed-pool-bytes=0",),
     # A mark pass over every table, again and again.

@@ -132,14 +132,14 @@ def test_paths_lie_below_what_the_user_names(tmp_path):
 
 def counters(second, amount):
     return Counters(1000.0 + second, DeviceCounters(amount, 2 * amount, int(500 * second)), amount, amount, int(100 * second), int(100 * second),
-                    int(200 * second), amount, {"quarry_checkpoints": int(second) // 2})
+                    int(200 * second), amount, {"quarry_catalogue_flushes": int(second) // 2})
 
 
 def test_a_sample_is_the_difference_of_two_readings():
     sample = difference(counters(2, 4000), counters(4, 8000), 1000.0)
     assert (sample["second"], sample["device_read_bytes"], sample["device_write_bytes"]) == (4.0, 2000.0, 4000.0)
     assert (sample["device_busy_share"], sample["machine_busy_share"]) == (0.5, 0.5)
-    assert sample["checkpoints"] == ["quarry_checkpoints"]
+    assert sample["checkpoints"] == ["quarry_catalogue_flushes"]
     assert difference(counters(2, 0), counters(3, 0), 1000.0)["checkpoints"] == []
 
 
@@ -152,7 +152,7 @@ def point(round_number, read_ms=1.0, write_ms=4.5, busy=0.95, processors=0.15, r
         "latencies": {"READ": {"mean_ms": read_ms}, "UPDATE": {"mean_ms": write_ms}}, "written": {"server_bytes_per_payload_byte": 1.1},
         "payload_read_bytes_per_second": 1e8, "payload_written_bytes_per_second": 2e8,
         "timeline_started": started, "operations_timeline": [[started + 12, rate], [started + 14, rate]], "measured_until": started + 12,
-        "timeline": [{"second": s, "device_busy_share": busy, "machine_busy_share": processors if s > 1 else 1.0, "checkpoints": ["quarry_checkpoints"],
+        "timeline": [{"second": s, "device_busy_share": busy, "machine_busy_share": processors if s > 1 else 1.0, "checkpoints": ["quarry_catalogue_flushes"],
                       "device_read_bytes": 1e8, "device_write_bytes": 1e8, "server_cpus": 0.3, "loopback_bytes": 1e8} for s in range(1, 15)],
     }
 
@@ -201,7 +201,7 @@ def test_ours_beside_the_published_rate_tells_the_devices_share():
 def test_charts_mark_checkpoints_beside_throughput():
     figures = e5_figures.figures(Run([point(n) for n in (1, 2, 3)]), DiskData().labels)
     timeline = figures["timeline-published-quarry-1-path"]
-    assert [text.get_text() for text in timeline.axes[0].get_legend().get_texts()] == ["quarry_checkpoints"]
+    assert [text.get_text() for text in timeline.axes[0].get_legend().get_texts()] == ["quarry_catalogue_flushes"]
     assert e5_figures.tables(Run([point(1)]), DiskData().labels)[0].row_count == 1
 
 
