@@ -21,6 +21,9 @@ class CatalogueDamageTest : public testing::Test {
     ASSERT_OK(env_.CreateDirectory("/disk1"));
     options_.data_paths = {"/disk1"};
     options_.value_cache_bytes = 0;
+    { const auto first = ValueOf(OpenDirectory(&env_, options_)); }
+    stale_path_ = "/home/" + CatalogueFileName(ValueOf(ReadCatalogue(&env_, "/home")).generation);
+    stale_ = ValueOf(env_.ReadSmallFile(stale_path_, 1 << 20));
     {
       const auto directory = ValueOf(OpenDirectory(&env_, options_));
       for (uint64_t table = 1; table <= 3; ++table) {
@@ -46,6 +49,7 @@ class CatalogueDamageTest : public testing::Test {
       if (ParseCatalogueFileName(name)) ASSERT_OK(env_.RemoveFile("/home/" + name));
     }
     ASSERT_OK(env_.ReplaceFile(path_, before_));
+    ASSERT_OK(env_.ReplaceFile(stale_path_, stale_));
     for (const auto& [path, bytes] : segments_) {
       ASSERT_OK(env_.CreateDirectory(path.substr(0, path.rfind('/'))));
       ASSERT_OK(env_.ReplaceFile(path, bytes));
@@ -59,6 +63,8 @@ class CatalogueDamageTest : public testing::Test {
   std::vector<Locator> locators_;
   std::string path_;
   std::vector<uint8_t> before_;
+  std::string stale_path_;  ///< of an older generation, whose removal did not reach the disk
+  std::vector<uint8_t> stale_;
   std::map<std::string, std::vector<uint8_t>> segments_;
 };
 

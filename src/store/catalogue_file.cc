@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/aligned_buffer.h"
 #include "io/path.h"
@@ -77,8 +78,15 @@ Result<CatalogueOnDisk> ReadCatalogue(Env* env, const std::string& home) {
   for (auto number = found.generations.rbegin(); number != found.generations.rend(); ++number) {
     QUARRY_TRY_ASSIGN(Generation generation, ReadGeneration(env, home, *number));
     const bool counts = generation.log.has_snapshot;
-    if (counts || (!chosen && !generation.log.records.empty())) chosen = std::move(generation);
-    if (counts) break;
+    const bool is_damaged = !generation.log.losses.empty();
+    // A power cut leaves one that is not whole, and the one before it. Damage leaves one that may have counted, and then
+    // what there is of older ones is out of date.
+    if (!counts && is_damaged && generation.log.records.empty()) {
+      found.losses.push_back({{}, 0, CatalogueFileName(*number) + " does not verify"});
+    }
+    const bool is_last_word = counts || (is_damaged && !generation.log.records.empty());
+    if (is_last_word || (!chosen && !generation.log.records.empty())) chosen = std::move(generation);
+    if (is_last_word) break;
   }
   if (!chosen) {
     if (!found.generations.empty()) found.losses.push_back({{}, 0, "no record of any catalogue file verifies"});
@@ -87,7 +95,7 @@ Result<CatalogueOnDisk> ReadCatalogue(Env* env, const std::string& home) {
   found.generation = chosen->number;
   found.size_bytes = chosen->size_bytes;
   for (const CatalogueRecord& record : chosen->log.records) found.state.Apply(record);
-  found.losses = std::move(chosen->log.losses);
+  std::move(chosen->log.losses.begin(), chosen->log.losses.end(), std::back_inserter(found.losses));
   found.is_whole = chosen->log.has_snapshot;
   if (!found.is_whole) found.losses.push_back({{}, 0, "the end of its snapshot is not there"});
   return found;

@@ -33,8 +33,8 @@ struct CatalogueOnDisk {
   std::vector<CatalogueLoss> losses;  ///< found now
 };
 
-/// Reads the highest generation that counts. When none does, because of damage, the highest that says anything, with
-/// that as a loss. Errors: kIoError; kNotSupported: a newer version wrote it.
+/// Reads the highest generation that counts. One that is damaged and says anything may have counted, so no older one is
+/// read instead; that its end is not there is a loss. Errors: kIoError; kNotSupported: a newer version wrote it.
 [[nodiscard]] Result<CatalogueOnDisk> ReadCatalogue(Env* env, const std::string& home);
 
 /// One generation while it is written.
