@@ -238,6 +238,7 @@ bool MaySee(THD* thd, const TableName& name) {
 
 /// A dropped store waits for its space to be given back; its old name may be another table's by now.
 constexpr const char* kDropped = "DROPPED";
+constexpr const char* kUnbound = "UNBOUND";
 
 void StoreGc(THD* thd, Field** fields, const StoreStats& stats) {
   if (stats.live_bytes > 0) {
@@ -288,12 +289,14 @@ int FillTables(THD* thd, TABLE_LIST* list, COND*) {
       if (known == innodb_names->end()) known = innodb_names->find(stats.rebound_to.value);
       if (known != innodb_names->end()) {
         path = known->second;
+      } else if (stats.table == TableId{} && !stats.discarded) {
+        state = kUnbound;
       } else if (!stats.rebinding) {
         state = kDropped;
       }
     }
     const TableName name = SplitInnerName(path);
-    if (!sees_all && (state == kDropped || !MaySee(thd, name))) continue;
+    if (!sees_all && (state == kDropped || state == kUnbound || !MaySee(thd, name))) continue;
     if (StoreTableRow(thd, list->table, stats, name, state)) return 1;
   }
   return 0;

@@ -62,6 +62,8 @@ Status TrashSweep::Discard(const std::vector<StoreStats>& stores, const std::vec
   }
   for (const StoreStats& store : stores) {
     if (TableOf(store, look.tables) || (store.rebinding && !store.discarded)) continue;
+    // Nobody knows its table: a mark pass finds it.
+    if (store.table == TableId{} && !store.discarded) continue;
     if (!store.discarded) {
       ++discarded;
       QUARRY_TRY(Directory()->Discard(store.table, look.lsn.current));

@@ -26,7 +26,7 @@ WORK = [kind for kind in KINDS if kind.clients == 1 and not kind.call]
 FILE_FULL, ERROR_ON_WRITE = 1114, 1026
 ERRORS = {errno.EIO: ERROR_ON_WRITE, errno.ENOSPC: FILE_FULL}
 CLEAR = re.compile(
-    r"^Quarry could not (write to|make durable|rebuild|create) .*(i/o error|no space|poisoned).*#quarry\.d/.*errno \d+"
+    r"^Quarry could not (write to|make durable|rebuild|create) .*(i/o error|no space|poisoned).*#quarry\.d[/:].*errno \d+"
 )
 
 
