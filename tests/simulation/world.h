@@ -130,6 +130,10 @@ class World {
   void CheckNoLeftovers();
   /// Flips a bit of the catalogue of a directory that is closed: it opens, and nothing that is needed goes.
   void DamageCatalogue();
+  /// Some store whose table was dropped and came back.
+  [[nodiscard]] std::optional<StoreId> DropAndRestore();
+  /// Where, at best in the last record of `restored`.
+  [[nodiscard]] uint64_t DrawDamagedByte(std::span<const uint8_t> catalogue, std::optional<StoreId> restored);
 
   // world_operations.cc
   void Append();

@@ -7,16 +7,40 @@
 
 namespace quarry::simulation {
 
+std::optional<StoreId> World::DropAndRestore() {
+  for (const StoreStats& stats : directory_->ListStores()) {
+    const auto model = stores_.find(stats.store.value);
+    if (stats.discarded || stats.rebinding || stats.table == TableId{}) continue;
+    if (model == stores_.end() || model->second.may_vanish || !model->second.others.empty()) continue;
+    if (!directory_->Discard(stats.table, 1).ok()) return std::nullopt;
+    if (!directory_->OpenForAppend(stats.table, stats.table_name).ok()) return std::nullopt;
+    return stats.store;
+  }
+  return std::nullopt;
+}
+
+uint64_t World::DrawDamagedByte(std::span<const uint8_t> catalogue, std::optional<StoreId> restored) {
+  uint64_t offset = dice_.Below(catalogue.size());
+  while (catalogue[offset] == 0) offset = (offset + 1) % catalogue.size();  // most of it only fills blocks
+  for (uint64_t at = 0; restored && at + kCatalogueFrameSizeBytes <= catalogue.size(); at += 8) {
+    const Result<CatalogueFrame> frame = DecodeCatalogueFrame(catalogue.subspan(at));
+    if (!frame.ok() || frame->store != *restored || CatalogueTypeName(frame->type) != "store") continue;
+    offset = at + kCatalogueFrameSizeBytes + dice_.Below(frame->body_size_bytes);
+  }
+  return offset;
+}
+
 void World::DamageCatalogue() {
   disk_.memory()->SetCapacityBytes(UINT64_MAX);
   disk_.CutPowerAfter(UINT64_MAX / 2);
+  // Half of the time it is the record of a table's return that is lost, behind that of its drop.
+  const std::optional<StoreId> restored = dice_.Percent(50) ? DropAndRestore() : std::nullopt;
   CloseForGood();
   const Result<CatalogueOnDisk> before = ReadCatalogue(disk_.memory(), options_.home_path);
   Check(before.ok() && before->losses.empty(), kOpensAgain, "the catalogue of a clean shutdown does not verify");
   const std::string path = JoinPath(options_.home_path, CatalogueFileName(before->generation));
   const std::vector<uint8_t> bytes = disk_.memory()->ReadSmallFile(path, UINT64_MAX).value();
-  uint64_t offset = dice_.Below(bytes.size());
-  while (bytes[offset] == 0) offset = (offset + 1) % bytes.size();  // most of it only fills blocks
+  const uint64_t offset = DrawDamagedByte(bytes, restored);
   if (!disk_.memory()->FlipBit(path, offset, static_cast<int>(dice_.Below(8)))) return;
   ++totals_->catalogues_damaged;
   const Result<CatalogueOnDisk> after = ReadCatalogue(disk_.memory(), options_.home_path);
