@@ -79,8 +79,8 @@ Result<CatalogueOnDisk> ReadCatalogue(Env* env, const std::string& home) {
     QUARRY_TRY_ASSIGN(Generation generation, ReadGeneration(env, home, *number));
     const bool counts = generation.log.has_snapshot;
     const bool is_damaged = !generation.log.losses.empty();
-    // A power cut leaves one that is not whole, and the one before it. Damage leaves one that may have counted, and then
-    // what there is of older ones is out of date.
+    // A power cut leaves one that is not whole, and the one before it. Damage leaves one that may have counted, and
+    // then what there is of older ones is out of date.
     if (!counts && is_damaged && generation.log.records.empty()) {
       found.losses.push_back({{}, 0, CatalogueFileName(*number) + " does not verify"});
     }
