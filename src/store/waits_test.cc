@@ -258,7 +258,7 @@ TEST_F(WaitsTest, WhoFollowsAFlushCanGiveUpAndTheOthersAreServed) {
 
 TEST_F(SlowPathTest, WhoWaitsForMemoryCanGiveUp) {
   AppendSlowly(40, 600 << 10);
-  gate_.AwaitWaiting(30);
+  gate_.AwaitWaiting(kWriteBufferBudgetBytes / (512 << 10));  // they have all there is
   Killed killed;
   std::atomic<int> began{0};
   std::vector<std::thread> waiting;
