@@ -68,7 +68,7 @@ Status Catalogue::Sync(const Ticket& ticket) {
     }
     is_too_long = IsTooLong();
     // When it is not done, or fails: not again before the log has grown as much once more.
-    if (is_too_long) renew_at_bytes_ = log_->size_bytes() + renewal_min_bytes_;
+    if (is_too_long) renew_at_bytes_ = log_size_bytes_ + renewal_min_bytes_;
   }
   if (is_too_long && request_renewal_) request_renewal_();
   return ticket->status;  // constant once it is done
@@ -90,6 +90,7 @@ void Catalogue::LeadFlush() {
   counters_->Add(Counter::kCatalogueFlushes);
   mutex_.Lock();
   is_flushing_ = false;
+  log_size_bytes_ = log->size_bytes();
   if (status.ok()) {
     for (const CatalogueRecord& record : batch->records) state_.Apply(record);
     if (is_renewing_) meanwhile_.insert(meanwhile_.end(), batch->records.begin(), batch->records.end());
@@ -99,7 +100,7 @@ void Catalogue::LeadFlush() {
   Refuse(batch, status);
 }
 
-bool Catalogue::IsTooLong() const { return !is_broken_ && !is_renewing_ && log_->size_bytes() >= renew_at_bytes_; }
+bool Catalogue::IsTooLong() const { return !is_broken_ && !is_renewing_ && log_size_bytes_ >= renew_at_bytes_; }
 
 // ---- generations ----
 
@@ -176,7 +177,8 @@ Status Catalogue::TakeOver(std::unique_ptr<CatalogueWriter> writer) {
   }
   MutexLock lock(mutex_);
   if (log_ != nullptr) to_remove_.push_back(log_->generation());
-  renew_at_bytes_ = std::max(renewal_min_bytes_, kGrowth * writer->size_bytes());
+  log_size_bytes_ = writer->size_bytes();
+  renew_at_bytes_ = std::max(renewal_min_bytes_, kGrowth * log_size_bytes_);
   log_ = std::move(writer);
   is_broken_ = false;
   return status;

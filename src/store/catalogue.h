@@ -87,6 +87,7 @@ class Catalogue {
   std::unique_ptr<CatalogueWriter> log_ QUARRY_GUARDED_BY(mutex_);  ///< written by who is_flushing_, without the mutex
   std::vector<CatalogueRecord> meanwhile_ QUARRY_GUARDED_BY(mutex_);  ///< durable since the renewal began
   uint64_t last_generation_ QUARRY_GUARDED_BY(mutex_);
+  uint64_t log_size_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< of log_, but for the flush that is under way
   uint64_t renew_at_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
   std::vector<uint64_t> to_remove_ QUARRY_GUARDED_BY(mutex_);  ///< files of generations that do not count any more
 };
