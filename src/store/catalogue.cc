@@ -31,12 +31,16 @@ Catalogue::Catalogue(Env* env, std::string home, CatalogueState state, std::vect
       last_generation_(generations.empty() ? 0 : generations.back()),
       to_remove_(std::move(generations)) {}
 
-Status Catalogue::Begin(const std::vector<CatalogueRecord>& changes) {
+Status Catalogue::Begin(std::vector<CatalogueRecord> changes) {
+  bool has_begun = false;
   {
     MutexLock lock(mutex_);
-    for (const CatalogueRecord& record : changes) state_.Apply(record);
+    has_begun = log_ != nullptr;
+    if (!has_begun) {
+      for (const CatalogueRecord& record : changes) state_.Apply(record);
+    }
   }
-  return Renew();
+  return has_begun ? Commit(std::move(changes)) : Renew();
 }
 
 // ---- changes ----

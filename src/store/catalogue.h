@@ -35,9 +35,9 @@ class Catalogue {
   /// So that somebody calls Renew(), soon and in another thread. To be set before Begin.
   void SetRenewer(std::function<void()> request) { request_renewal_ = std::move(request); }
 
-  /// Begins the first generation of this life, with `changes` in it. Other files of the catalogue go. After an error
-  /// the old ones are there, and the next Commit tries again.
-  [[nodiscard]] Status Begin(const std::vector<CatalogueRecord>& changes) QUARRY_EXCLUDES(mutex_);
+  /// Begins the first generation of this life, with `changes` in it; once it has begun, commits them. Other files of
+  /// the catalogue go. After an error the old ones are there, and the next Commit tries again.
+  [[nodiscard]] Status Begin(std::vector<CatalogueRecord> changes) QUARRY_EXCLUDES(mutex_);
 
   /// What was appended together.
   struct Batch;

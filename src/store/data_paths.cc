@@ -45,7 +45,7 @@ class Opener {
   Opener(const Opener&) = delete;
   Opener& operator=(const Opener&) = delete;
 
-  Result<OpenedPaths> Open() {
+  Status Open() {
     QUARRY_TRY(CheckOptions(context_->options));
     QUARRY_TRY(CheckPathsExist());
     QUARRY_TRY(OpenHome());
@@ -53,7 +53,7 @@ class Opener {
     QUARRY_TRY(OpenPaths());
     QUARRY_TRY(MarkPaths());
     made_.clear();
-    return OpenedPaths{has_begun_};
+    return Status::Ok();
   }
 
  private:
@@ -125,8 +125,9 @@ class Opener {
     context_->paths = {SegmentPath{0, "", ""}};
     // Before any path marker bears the id: a crash between leaves markers that are known as ours.
     if (is_new) {
+      has_made_catalogue_ = true;
       made_.push_back({JoinPath(home, CatalogueFileName(first_generation)), false});
-      QUARRY_TRY(Begin());
+      QUARRY_TRY(context_->catalogue->Begin({}));
     }
     return Status::Ok();
   }
@@ -152,12 +153,6 @@ class Opener {
     damage.noted_micros = env_->NowMicros();
     damage.what = CatalogueFileName(generation) + " offset " + std::to_string(loss.offset_bytes) + ": " + loss.what;
     state_.Apply(damage);
-  }
-
-  // Of the first generation of this life everything else depends.
-  Status Begin() {
-    has_begun_ = true;
-    return context_->catalogue->Begin({});
   }
 
   /// The number that the marker at `path` bears; 0 when there is no marker.
@@ -207,11 +202,10 @@ class Opener {
     if (state_.paths == before) return Status::Ok();
     std::vector<CatalogueRecord> changes;
     for (const auto& [number, place] : state_.paths) changes.emplace_back(DataPath{number, place});
-    if (has_begun_) return context_->catalogue->Commit(std::move(changes));
-    // Whatever comes of the writing, the catalogue may name the new paths from here on: their markers stay.
-    made_.clear();
-    has_begun_ = true;
-    return context_->catalogue->Begin(changes);
+    // Whatever comes of the writing, the catalogue may name the new paths from here on: unless it was made just now and
+    // goes too, their markers stay.
+    if (!has_made_catalogue_) made_.clear();
+    return context_->catalogue->Begin(std::move(changes));
   }
 
   /// Locks the path, which is in context_->paths, and claims it: else it is only read, and not locked, so that whose it
@@ -314,11 +308,11 @@ class Opener {
   PathOwnership ownership_;
   CatalogueState state_;
   std::vector<Made> made_;
-  bool has_begun_ = false;
+  bool has_made_catalogue_ = false;
 };
 
 }  // namespace
 
-Result<OpenedPaths> OpenDataPaths(StoreContext* context) { return Opener(context).Open(); }
+Status OpenDataPaths(StoreContext* context) { return Opener(context).Open(); }
 
 }  // namespace quarry

@@ -11,13 +11,8 @@
 
 namespace quarry {
 
-struct OpenedPaths {
-  /// The catalogue has a generation of this life already, because the home or one of its paths is new.
-  bool has_begun = false;
-};
-
 /// Creates or opens what `context->options` name, and fills in the context's installation, paths, append_paths and
-/// catalogue.
-[[nodiscard]] Result<OpenedPaths> OpenDataPaths(StoreContext* context);
+/// catalogue. That has begun when the home or one of its paths is new.
+[[nodiscard]] Status OpenDataPaths(StoreContext* context);
 
 }  // namespace quarry

@@ -5,6 +5,7 @@
 
 #include "format/small_file.h"
 #include "io/path.h"
+#include "store/data_paths.h"
 #include "store/layout.h"
 #include "store/store_recovery.h"
 
@@ -42,10 +43,10 @@ Result<std::unique_ptr<StoreDirectory>> StoreDirectory::Open(const DirectoryOpti
 Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::Open(const DirectoryOptions& options,
                                                                      const DirectorySeams& seams) {
   auto context = std::make_shared<StoreContext>(seams.env, options, seams.background_thread);
-  QUARRY_TRY_ASSIGN(const OpenedPaths opened, OpenDataPaths(context.get()));
+  QUARRY_TRY(OpenDataPaths(context.get()));
   std::unique_ptr<StoreDirectoryImpl> directory(new StoreDirectoryImpl(std::move(context)));
   QUARRY_TRY(directory->SetValueCacheBytes(options.value_cache_bytes));
-  QUARRY_TRY(directory->RecoverStores(opened));
+  QUARRY_TRY(directory->RecoverStores());
   return directory;
 }
 
@@ -65,7 +66,7 @@ Status StoreDirectoryImpl::SaveCounters() {
   return Status::Ok();
 }
 
-Status StoreDirectoryImpl::RecoverStores(const OpenedPaths& opened) {
+Status StoreDirectoryImpl::RecoverStores() {
   const CatalogueState state = context_->catalogue->state();
   for (const CatalogueDamage& damage : state.damage) {
     const std::string whose = damage.store.value == 0 ? "any store" : "store " + std::to_string(damage.store.value);
@@ -97,8 +98,7 @@ Status StoreDirectoryImpl::RecoverStores(const OpenedPaths& opened) {
     stores_[id] = std::move(store);
   }
   // A full disk must not keep anybody from reading.
-  const Status status =
-      opened.has_begun ? context_->catalogue->Commit(std::move(changes)) : context_->catalogue->Begin(changes);
+  const Status status = context_->catalogue->Begin(std::move(changes));
   return status.code() == StatusCode::kNoSpace ? Status::Ok() : status;
 }
 

@@ -17,7 +17,6 @@
 #include "base/mutex.h"
 #include "base/shared_mutex.h"
 #include "quarry/store.h"
-#include "store/data_paths.h"
 #include "store/store_context.h"
 #include "store/store_impl.h"
 
@@ -95,8 +94,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
  private:
   explicit StoreDirectoryImpl(std::shared_ptr<StoreContext> context) : context_(std::move(context)) {}
 
-  /// `has_begun`: the catalogue has a generation of this life already.
-  [[nodiscard]] Status RecoverStores(const OpenedPaths& opened) QUARRY_EXCLUDES(stores_mutex_);
+  [[nodiscard]] Status RecoverStores() QUARRY_EXCLUDES(stores_mutex_);
   /// Stores bound to `table`, the oldest first.
   [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> StoresOf(TableId table) const QUARRY_EXCLUDES(stores_mutex_);
   /// The newest that is not in the trash, or null.
