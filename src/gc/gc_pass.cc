@@ -444,8 +444,7 @@ Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span
   if (implementation == nullptr) return Status::InvalidArgument("GC needs a directory of stores on files");
   auto pass = std::make_unique<GcPassImpl>(options);
   for (const StoreId id : stores) {
-    const std::shared_ptr<StoreImpl> store = implementation->FindStore(id);
-    if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(id.value));
+    QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, implementation->RequireStore(id));
     pass->Add(store);
   }
   return std::unique_ptr<GcPass>(std::move(pass));

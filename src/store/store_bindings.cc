@@ -41,8 +41,7 @@ Status StoreDirectoryImpl::ChangeBinding(StoreImpl* store, const StoreImpl::Bind
 Status StoreDirectoryImpl::BindUnbound(StoreId store, TableId table, const std::string& table_name) {
   if (table.value == 0) return Status::InvalidArgument("table id 0 is no table");
   MutexLock lock(admin_mutex_);
-  const std::shared_ptr<StoreImpl> found = FindStore(store);
-  if (found == nullptr) return Status::NotFound("there is no store " + std::to_string(store.value));
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> found, RequireStore(store));
   StoreImpl::Binding binding = found->GetBinding();
   if (!binding.tables.empty()) return Status::Ok();
   binding.tables = {table};

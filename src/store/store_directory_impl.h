@@ -79,6 +79,8 @@ class StoreDirectoryImpl final : public StoreDirectory {
 
   /// Null when there is no such store.
   [[nodiscard]] std::shared_ptr<StoreImpl> FindStore(StoreId store) const QUARRY_EXCLUDES(stores_mutex_);
+  /// The same, or kNotFound.
+  [[nodiscard]] Result<std::shared_ptr<StoreImpl>> RequireStore(StoreId store) const QUARRY_EXCLUDES(stores_mutex_);
 
   [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> AllStores() const QUARRY_EXCLUDES(stores_mutex_);
 
@@ -117,8 +119,6 @@ class StoreDirectoryImpl final : public StoreDirectory {
       QUARRY_REQUIRES(admin_mutex_);
   // From the value cache, which needs neither the store nor its segment for it: a value stands there under its whole
   // locator, which names both, and no locator is given out twice.
-  /// FindStore, or kNotFound.
-  [[nodiscard]] Result<std::shared_ptr<StoreImpl>> RequireStore(StoreId id) const QUARRY_EXCLUDES(stores_mutex_);
   [[nodiscard]] ValueBuffer FindCached(const Locator& locator, const ReadOptions& options);
   [[nodiscard]] bool CopyCached(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
                                 std::span<uint8_t> out);
