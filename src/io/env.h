@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quarry/status.h"
@@ -150,5 +151,10 @@ class Env {
   /// Bytes that nobody can guess, from the system's generator. (In tests: the same ones in each run.)
   [[nodiscard]] virtual Status FillRandom(std::span<uint8_t> out) = 0;
 };
+
+/// Of a removal that an earlier, cut off try may have done already.
+[[nodiscard]] inline Status IgnoreNotFound(Status status) {
+  return status.code() == StatusCode::kNotFound ? Status::Ok() : std::move(status);
+}
 
 }  // namespace quarry

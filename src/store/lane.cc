@@ -7,7 +7,6 @@
 #include "format/extent.h"
 
 namespace quarry {
-namespace {}  // namespace
 
 bool Lane::RoomInChunk(uint64_t size_bytes) const {
   if (chunk_ == nullptr) return false;

@@ -8,12 +8,6 @@
 #include "store/store_impl.h"
 
 namespace quarry {
-namespace {
-
-/// A removal that an earlier, cut off try has done already.
-Status IgnoreNotFound(const Status& status) { return status.code() == StatusCode::kNotFound ? Status::Ok() : status; }
-
-}  // namespace
 
 std::string StoreImpl::HomeDirectory(bool in_trash) const {
   const std::string parent =

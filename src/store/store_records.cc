@@ -145,8 +145,7 @@ Status StoreImpl::UnlinkSegment(const std::shared_ptr<Segment>& segment) {
   Result<std::string> directory = SegmentDirectoryLocked(segment->path_number());
   Status status = directory.status();
   if (status.ok()) {
-    status = context_->env->RemoveFile(JoinPath(*directory, SegmentFileName(segment->number())));
-    if (status.code() == StatusCode::kNotFound) status = Status::Ok();  // an earlier, cut off try has done it
+    status = IgnoreNotFound(context_->env->RemoveFile(JoinPath(*directory, SegmentFileName(segment->number()))));
   }
   if (!status.ok()) {
     RegisterSegment(segment);  // still there: for the next pass
