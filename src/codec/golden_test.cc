@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "base/checksum.h"
 #include "codec/codec.h"
+#include "codec/golden_files.h"
 #include "codec/golden_v1_samples.h"
 #include "format/extent.h"
 #include "format/part_cipher.h"
@@ -21,12 +20,6 @@ namespace {
 
 using golden_v1::ExtentSample;
 using golden_v1::kSalt;
-
-std::vector<uint8_t> ReadGolden(const std::string& name) {
-  std::ifstream file(std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v1/" + name, std::ios::binary);
-  EXPECT_TRUE(file.good()) << name << " is missing";
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::vector<uint8_t> ReadHead(const ExtentSample& sample, bool encrypted) {
   return ReadGolden((encrypted ? "encrypted-head-" : "head-") + std::string(sample.name) + ".bin");

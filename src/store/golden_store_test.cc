@@ -1,8 +1,6 @@
 // The golden segments as files of a store whose records are lost: values are read through the store, where the map of a
 // rewritten segment stands between a head and its extent.
-#include <fstream>
-#include <iterator>
-
+#include "codec/golden_files.h"
 #include "codec/golden_v1_samples.h"
 #include "store/store_test_util.h"
 
@@ -10,12 +8,6 @@ namespace quarry {
 namespace {
 
 using golden_v1::ExtentSample;
-
-std::vector<uint8_t> ReadGolden(const std::string& name) {
-  std::ifstream file(std::string(QUARRY_SOURCE_DIR) + "/tests/golden/v1/" + name, std::ios::binary);
-  EXPECT_TRUE(file.good()) << name << " is missing";
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class GoldenStoreTest : public testing::Test {
  protected:
