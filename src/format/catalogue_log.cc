@@ -201,6 +201,10 @@ std::vector<uint8_t> EncodeCatalogue(const std::vector<CatalogueRecord>& records
   return encoder.TakeBlocks();
 }
 
+std::string WhatLossConcerns(StoreId store) {
+  return store.value == 0 ? "any store" : "store " + std::to_string(store.value);
+}
+
 Result<CatalogueLog> ReadCatalogueLog(std::span<const uint8_t> file, uint64_t generation) {
   return LogReader(file, generation).Read();
 }

@@ -50,6 +50,9 @@ struct CatalogueLoss {
   std::string what;
 };
 
+/// "any store", or "store 7".
+[[nodiscard]] std::string WhatLossConcerns(StoreId store);
+
 struct CatalogueLog {
   std::vector<CatalogueRecord> records;  ///< those that count, in order
   std::vector<CatalogueLoss> losses;

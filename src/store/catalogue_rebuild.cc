@@ -70,22 +70,18 @@ class Rebuilder {
     QUARRY_TRY_ASSIGN(old_, ReadCatalogue(env_, home_));
     if (!old_.generations.empty()) generation_ = std::max(generation_, old_.generations.back());
     ++generation_;
+    const std::vector<CatalogueDamage> noted_before = old_.state.damage;
     for (const CatalogueLoss& loss : old_.losses) NoteLoss(loss.store, loss.what);
-    for (const CatalogueDamage& damage : old_.state.damage) NoteLoss(damage.store, damage.what);
+    for (const CatalogueDamage& damage : noted_before) NoteLoss(damage.store, damage.what);
     if (old_.generations.empty()) NoteLoss({}, "there is no catalogue");
-    report_.is_needed = !lost_.empty();
+    report_.is_needed = !old_.state.damage.empty();
     installation_ = old_.state.installation;
     return Status::Ok();
   }
 
   void NoteLoss(StoreId store, const std::string& what) {
-    const std::string whose = store.value == 0 ? "any store" : "store " + std::to_string(store.value);
-    report_.notes.push_back("lost, of " + whose + ": " + what);
-    lost_.push_back(store);
-  }
-
-  [[nodiscard]] bool MayHaveLost(StoreId store) const {
-    return std::any_of(lost_.begin(), lost_.end(), [store](StoreId lost) { return lost.value == 0 || lost == store; });
+    report_.notes.push_back("lost, of " + WhatLossConcerns(store) + ": " + what);
+    old_.state.Apply(CatalogueDamage{store, 0, what});
   }
 
   Result<PathMarker> ReadMarker(const std::string& path) {
@@ -149,10 +145,10 @@ class Rebuilder {
       const auto known = old_.state.stores.find(id);
       const CatalogueState::Store none;
       const CatalogueState::Store& before = known == old_.state.stores.end() ? none : known->second;
-      if (MayHaveLost(id)) {
-        QUARRY_TRY(RebuildStore(id, store, before));
-      } else {
+      if (old_.state.MayGiveBack(id)) {
         KeepStore(before);
+      } else {
+        QUARRY_TRY(RebuildStore(id, store, before));
       }
     }
     // The segments have told whose they are by now.
@@ -276,10 +272,9 @@ class Rebuilder {
   Env* const env_;
   const RebuildOptions& options_;
   const std::string home_;
-  CatalogueOnDisk old_;
+  CatalogueOnDisk old_;  ///< all that was lost is damage in its state
   CatalogueInstallation installation_;
   CatalogueState new_;
-  std::vector<StoreId> lost_;               ///< {0}: nobody knows of which store
   std::map<uint32_t, std::string> paths_;   ///< where their stores lie; empty: it is not there
   std::map<uint32_t, std::string> places_;  ///< the paths as they are configured
   std::map<StoreId, FoundStore> found_;

@@ -69,9 +69,8 @@ Status StoreDirectoryImpl::SaveCounters() {
 Status StoreDirectoryImpl::RecoverStores() {
   const CatalogueState state = context_->catalogue->state();
   for (const CatalogueDamage& damage : state.damage) {
-    const std::string whose = damage.store.value == 0 ? "any store" : "store " + std::to_string(damage.store.value);
     context_->notices.AddOnce(
-        "the catalogue was damaged (" + damage.what + "): nothing of " + whose +
+        "the catalogue was damaged (" + damage.what + "): nothing of " + WhatLossConcerns(damage.store) +
         " is given back until quarry-verify --rebuild-catalogue was run; reads and appends go on");
   }
   std::map<StoreId, FoundStore> found;
