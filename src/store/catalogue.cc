@@ -67,7 +67,7 @@ Status Catalogue::Sync(const Ticket& ticket) {
         lock.Unlock();
         const Status status = Renew();
         lock.Lock();
-        if (!status.ok() && ticket == open_) Refuse(std::exchange(open_, nullptr), status);
+        if (!status.ok() && ticket == open_) Finish(std::exchange(open_, nullptr), status);
       }
     }
     is_too_long = IsTooLong();
@@ -78,7 +78,7 @@ Status Catalogue::Sync(const Ticket& ticket) {
   return ticket->status;  // constant once it is done
 }
 
-void Catalogue::Refuse(const Ticket& batch, const Status& status) {
+void Catalogue::Finish(const Ticket& batch, const Status& status) {
   batch->status = status;
   batch->is_done = true;
   changed_.NotifyAll();
@@ -101,7 +101,7 @@ void Catalogue::LeadFlush() {
   } else {
     is_broken_ = true;
   }
-  Refuse(batch, status);
+  Finish(batch, status);
 }
 
 bool Catalogue::IsTooLong() const { return !is_broken_ && !is_renewing_ && log_size_bytes_ >= renew_at_bytes_; }
