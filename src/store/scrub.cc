@@ -3,7 +3,6 @@
 // Invariants: no lock is held while a segment is read; a segment's place is passed only when all of it was read; what
 // another thread unlinks, moves or seals meanwhile is no finding.
 #include <algorithm>
-#include <chrono>
 
 #include "quarry/store.h"
 #include "store/installation_verify.h"
@@ -98,10 +97,8 @@ ScrubPlace LastScrubPlace(StoreDirectory* directory) {
 Status NoteScrubPlace(StoreDirectory* directory, const ScrubPlace& place) {
   auto* const implementation = dynamic_cast<StoreDirectoryImpl*>(directory);
   if (implementation == nullptr) return Status::InvalidArgument("the scrub needs a directory of stores on files");
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   return implementation->catalogue()->Commit(
-      {CatalogueScrubPlace{place.store, place.segment, static_cast<uint64_t>(micros)}});
+      {CatalogueScrubPlace{place.store, place.segment, implementation->NowMicros()}});
 }
 
 }  // namespace quarry

@@ -85,6 +85,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> AllStores() const QUARRY_EXCLUDES(stores_mutex_);
 
   [[nodiscard]] Catalogue* catalogue() const { return context_->catalogue.get(); }
+  [[nodiscard]] uint64_t NowMicros() const { return context_->env->NowMicros(); }
   /// All that the catalogue does not know yet, counters above all: a clean shutdown.
   [[nodiscard]] Status SaveCounters();
 
