@@ -133,6 +133,9 @@ class StoreImpl final : public Store,
   /// Recovery found files beyond the catalogue's numbers.
   void RaiseNextSegment(SegmentNumber next) { next_segment_.store(next.value); }
 
+  /// Its folder in the home, when it lies there.
+  [[nodiscard]] std::string HomeDirectory(bool in_trash) const;
+
   /// What the store is bound to. Changes are durable when they return; on error nothing changed in memory.
   struct Binding {
     std::vector<TableId> tables;  ///< while rebinding: the old one, then, if it was recorded, the new one
@@ -184,7 +187,6 @@ class StoreImpl final : public Store,
       QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
   [[nodiscard]] Result<std::string> RewrittenPathLocked(const Segment& segment) const
       QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
-  [[nodiscard]] std::string HomeDirectory(bool in_trash) const;
   [[nodiscard]] Lane* ChooseLane(const UnsyncedExtents& unsynced);
   [[nodiscard]] Lane* LaneOfPath(uint32_t path_number) const;
   [[nodiscard]] Status WhyThereIsNoLane() const;

@@ -29,12 +29,12 @@ class Recovery {
     if (IsGone(record, found)) {
       if (known_ != nullptr) changes_->emplace_back(CatalogueStoreGone{id_});
       // Not worth failing for: what stays is an empty folder, whose id is not used again.
-      (void)env_->RemoveDirectory(HomeOf(in_trash));
+      (void)env_->RemoveDirectory(store_->HomeDirectory(in_trash));
       return std::shared_ptr<StoreImpl>();
     }
     if (!found.has_home) {
-      QUARRY_TRY(env_->CreateDirectory(HomeOf(in_trash)));
-      QUARRY_TRY(env_->SyncDirectory(ParentPath(HomeOf(in_trash))));
+      QUARRY_TRY(env_->CreateDirectory(store_->HomeDirectory(in_trash)));
+      QUARRY_TRY(env_->SyncDirectory(ParentPath(store_->HomeDirectory(in_trash))));
     }
     uint32_t next_segment = record.next_segment.value;
     if (!files_.empty()) next_segment = std::max(next_segment, files_.rbegin()->first + 1);
@@ -53,12 +53,6 @@ class Recovery {
   }
 
  private:
-  [[nodiscard]] std::string HomeOf(bool in_trash) const {
-    const std::string parent =
-        JoinPath(context_->options.home_path, in_trash ? kTrashDirectoryName : kStoresDirectoryName);
-    return JoinPath(parent, StoreDirectoryName(id_));
-  }
-
   // Path number of every segment file that there is, by segment number.
   Status FindFiles() {
     for (uint32_t number = 0; number < context_->paths.size(); ++number) {
