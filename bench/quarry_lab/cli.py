@@ -22,7 +22,7 @@ from .results import RunDirectory, open_run
 from .server import PLUGIN, ServerError
 from .session import execute
 from .target import NDB_ALONE, PASSWORD_VARIABLE, engines_of, local_cluster, parse_address
-from .variants import KIB
+from .variants import BASELINE_SUFFIX, KIB
 from .verb import EXIT_INTERRUPTED, numbers
 
 # Verbs of other parts of the package, each with a main(arguments) of its own.
@@ -143,7 +143,7 @@ def bench_request(experiment: Experiment, arguments: argparse.Namespace) -> Requ
         request.apart = True
     if arguments.baseline_plugin:
         request.baseline_plugin = arguments.baseline_plugin
-        if "quarry-baseline" not in request.variants:
+        if not any(variant.endswith(BASELINE_SUFFIX) for variant in request.variants):
             request.variants = [*request.variants, "quarry-baseline"]
     return request
 

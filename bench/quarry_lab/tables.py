@@ -15,7 +15,7 @@ from . import charts, stats
 from .cells import CellKey, Cells, bytes_written_ratio, p95_ms, payload_rate, throughput
 from .noise import NOISE_CPUS_MAX
 from .plan import OPERATION_LABELS
-from .variants import KIB
+from .variants import BASELINE_SUFFIX, KIB
 
 
 def device_rate(run: dict) -> stats.Summary | None:
@@ -45,11 +45,12 @@ def _ratio(summary: stats.Summary | None) -> str:
 
 def references(variants: list[str], reference: str) -> list[str]:
     """What ratios are taken against: the experiment's reference, and the older of two builds of the plugin."""
-    return [r for r in dict.fromkeys((reference, "quarry-baseline")) if r in variants and len(variants) > 1]
+    baselines = [v for v in variants if v.endswith(BASELINE_SUFFIX)]
+    return [r for r in dict.fromkeys((reference, *baselines)) if r in variants and len(variants) > 1]
 
 
 def _is_compared(variant: str, reference: str) -> bool:
-    return variant == "quarry" if reference == "quarry-baseline" else variant != reference
+    return variant + BASELINE_SUFFIX == reference if reference.endswith(BASELINE_SUFFIX) else variant != reference
 
 
 def _notes(cells: Cells, key: CellKey, variant: str) -> str:

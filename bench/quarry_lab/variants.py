@@ -141,13 +141,13 @@ ALL = {
                 free_values=True, device_reads="client"),
         Variant("empty-values", "InnoDB, values of no bytes", "InnoDB", kept_bytes=0),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
-        Variant("quarry-baseline", "QUARRY baseline", "QUARRY", inline="core", server="baseline"),
     )
 }
 
 
 TARGET = "target"
 TARGET_PREFIX = f"{TARGET}-"
+BASELINE_SUFFIX = "-baseline"
 
 
 def _ndb(variant: Variant) -> Variant:
@@ -168,7 +168,13 @@ def _for_targets() -> list[Variant]:
     return [_on_target(v) for v in (*base, *twins)]
 
 
-ALL |= {v.key: v for v in _for_targets()}
+def _baselines() -> list[Variant]:
+    """Every variant of Quarry with the other build of the plugin, which --baseline-plugin names."""
+    mine = [v for v in ALL.values() if v.needs_plugin and v.server == "main"]
+    return [replace(v, key=v.key + BASELINE_SUFFIX, label=f"{v.label}, baseline", server="baseline") for v in mine]
+
+
+ALL |= {v.key: v for v in (*_for_targets(), *_baselines())}
 
 
 def on_target(keys: list[str], engines: set[str]) -> list[str]:
