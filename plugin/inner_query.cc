@@ -1,6 +1,7 @@
 // See inner_query.h.
 #include "inner_query.h"
 
+#include <system_error>
 #include <thread>
 
 #include <mysql.h>
@@ -70,12 +71,16 @@ Result<QueryRows> QueryAside(const std::string& query) {
 
 bool RunAside(const std::function<void()>& work) {
   bool ran = false;
-  std::thread([&] {
-    if (my_thread_init() != 0) return;
-    work();
-    ran = true;
-    my_thread_end();
-  }).join();
+  try {
+    std::thread([&] {
+      if (my_thread_init() != 0) return;
+      work();
+      ran = true;
+      my_thread_end();
+    }).join();
+  } catch (const std::system_error&) {
+    return false;  // the system has no thread to give
+  }
   return ran;
 }
 
