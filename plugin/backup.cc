@@ -125,7 +125,7 @@ void OnBackupStart() {
   // At shutdown and start there are no stages; still, whoever calls cannot be told of an error.
   if (Directory() == nullptr) return;
   PauseHousekeeping(Pause::kBackupStage);
-  if (Owner() != 0 || Directory()->ListStores().empty()) return;
+  if (Owner() != 0 || Directory()->ListBindings().empty()) return;
   sql_print_warning(
       "QUARRY: a backup starts without quarry-backup. mariadb-backup alone leaves out the values that QUARRY tables "
       "keep in %s: what it makes cannot be used as a backup of them. Use quarry-backup; for the state transfer of a "

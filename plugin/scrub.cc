@@ -141,6 +141,29 @@ bool IsDue(uint64_t last_began_seconds, bool is_first, uint64_t started_seconds)
   return NowSeconds() >= since + wait;
 }
 
+/// A round that takes longer than the interval between two: says so.
+void NoteLength() {
+  uint64_t bytes = 0;
+  for (const StoreStats& store : Directory()->ListBindings()) {
+    if (!store.discarded) bytes += store.live_bytes + store.dead_bytes;
+  }
+  const uint64_t rate = ScrubRate();
+  const uint64_t interval = ScrubInterval();
+  const uint64_t seconds = rate == 0 ? 0 : bytes / rate;
+  {
+    const std::lock_guard<std::mutex> guard(scrub.mutex);
+    scrub.state.round_seconds = seconds;
+  }
+  if (seconds <= interval || interval == 0) return;
+  sql_print_warning(
+      "QUARRY: the scrub needs %llu s for its %llu bytes at quarry_scrub_rate=%llu, longer than "
+      "quarry_scrub_interval=%llu s: damage is found that much later. For a round in time the rate must be "
+      "at least %llu",
+      static_cast<unsigned long long>(seconds), static_cast<unsigned long long>(bytes),
+      static_cast<unsigned long long>(rate), static_cast<unsigned long long>(interval),
+      static_cast<unsigned long long>(bytes / interval + 1));
+}
+
 void Run() {
   const uint64_t started = NowSeconds();
   uint64_t began = started;
@@ -155,6 +178,7 @@ void Run() {
       is_first = false;
       is_under_way = true;
       began = NowSeconds();
+      NoteLength();
     }
     Observer observer(&place, &noted);
     SetRunning(true);

@@ -16,12 +16,13 @@ void StartScrub();
 void StopScrub();
 
 struct ScrubState {
-  uint64_t bytes = 0;         ///< read since the server started
-  uint64_t segments = 0;      ///< verified to their end
-  uint64_t rounds = 0;        ///< over all of them
-  uint64_t errors = 0;        ///< findings: damaged, missing, unreadable
-  uint64_t doubtful = 0;      ///< findings that CHECK TABLE must tell about
-  uint64_t last_seconds = 0;  ///< when the last round ended, since 1970, UTC; 0: never
+  uint64_t bytes = 0;          ///< read since the server started
+  uint64_t segments = 0;       ///< verified to their end
+  uint64_t rounds = 0;         ///< over all of them
+  uint64_t errors = 0;         ///< findings: damaged, missing, unreadable
+  uint64_t doubtful = 0;       ///< findings that CHECK TABLE must tell about
+  uint64_t last_seconds = 0;   ///< when the last round ended, since 1970, UTC; 0: never
+  uint64_t round_seconds = 0;  ///< that the present or last round takes at its rate, as estimated when it began
   bool is_running = false;
 };
 ScrubState GetScrubState();

@@ -5,8 +5,7 @@
 #include "gc_status_vars.h"
 #include "hton.h"
 #include "inner_table_id.h"
-#include "scrub.h"
-#include "session_time.h"
+#include "scrub_status_vars.h"
 
 namespace quarry {
 
@@ -28,12 +27,6 @@ struct Snapshot {
   uint64_t prepared_rolled_back;
   uint64_t prepared_undecided;
   uint64_t ddl_syncs;
-  uint64_t scrub_bytes;
-  uint64_t scrub_doubtful;
-  uint64_t scrub_errors;
-  uint64_t scrub_rounds;
-  uint64_t scrub_segments;
-  char scrub_last[24];
   double committers_per_flush;
   char table_id_check[8];
 };
@@ -68,6 +61,7 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(committers_flushed),
     {"committers_per_flush", offsetof(Snapshot, committers_per_flush), Kind::kRatio},
     QUARRY_CORE(corruptions),
+    QUARRY_CORE(data_paths_avoided),
     QUARRY_OWN(ddl_syncs),
     QUARRY_CORE(direct_read_submissions),
     QUARRY_CORE(extents_appended),
@@ -79,6 +73,9 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(flushes),
     QUARRY_CORE(flushes_zeroed),
     QUARRY_OWN(heads_kept),
+    QUARRY_CORE(open_files),
+    QUARRY_CORE(open_files_closed),
+    QUARRY_CORE(open_files_limit),
     QUARRY_CORE(padding_bytes_written),
     QUARRY_CORE(page_cache_hits),
     QUARRY_CORE(page_cache_losses),
@@ -94,12 +91,6 @@ constexpr Entry kEntries[] = {
     QUARRY_CORE(recent_cache_bytes),
     QUARRY_CORE(recent_cache_hits),
     QUARRY_CORE(recent_cache_misses),
-    QUARRY_OWN(scrub_bytes),
-    QUARRY_OWN(scrub_doubtful),
-    QUARRY_OWN(scrub_errors),
-    {"scrub_last", offsetof(Snapshot, scrub_last), Kind::kText},
-    QUARRY_OWN(scrub_rounds),
-    QUARRY_OWN(scrub_segments),
     QUARRY_CORE(segment_map_bytes),
     QUARRY_CORE(segment_map_loads),
     QUARRY_CORE(segments_poisoned),
@@ -117,7 +108,7 @@ constexpr Entry kEntries[] = {
 constexpr size_t kEntryCount = std::size(kEntries);
 
 // A counter added to the core and forgotten here would be invisible.
-constexpr size_t kOwnEntryCount = 20;
+constexpr size_t kOwnEntryCount = 14;
 static_assert(sizeof(Counters) == (kEntryCount - kOwnEntryCount) * sizeof(uint64_t));
 
 struct Buffer {
@@ -153,7 +144,7 @@ enum_mysql_show_type ShowType(Kind kind) {
   return SHOW_LONGLONG;
 }
 
-Snapshot TakeSnapshot(THD* thd) {
+Snapshot TakeSnapshot() {
   Snapshot snapshot{};
   if (StoreDirectory* const directory = Directory()) snapshot.core = directory->GetCounters();
   snapshot.autoincrement_reservations = Get(plugin_counters.autoincrement_reservations);
@@ -169,14 +160,6 @@ Snapshot TakeSnapshot(THD* thd) {
   snapshot.prepared_undecided = Get(plugin_counters.prepared_undecided);
   snapshot.ddl_syncs = Get(plugin_counters.ddl_syncs);
   snprintf(snapshot.table_id_check, sizeof(snapshot.table_id_check), "%s", StateName(GetSelfCheckState()));
-  const ScrubState scrub = GetScrubState();
-  snapshot.scrub_bytes = scrub.bytes;
-  snapshot.scrub_doubtful = scrub.doubtful;
-  snapshot.scrub_errors = scrub.errors;
-  snapshot.scrub_rounds = scrub.rounds;
-  snapshot.scrub_segments = scrub.segments;
-  snprintf(snapshot.scrub_last, sizeof(snapshot.scrub_last), "%s",
-           scrub.last_seconds == 0 ? "never" : SessionTimeText(thd, scrub.last_seconds).c_str());
   const Counters& core = snapshot.core;
   if (core.flushes > 0) {
     snapshot.committers_per_flush = static_cast<double>(core.committers_flushed) / static_cast<double>(core.flushes);
@@ -184,9 +167,9 @@ Snapshot TakeSnapshot(THD* thd) {
   return snapshot;
 }
 
-int ShowQuarry(THD* thd, st_mysql_show_var* variable, void* raw_buffer, system_status_var*, enum_var_type) {
+int ShowQuarry(THD*, st_mysql_show_var* variable, void* raw_buffer, system_status_var*, enum_var_type) {
   auto* const buffer = new (raw_buffer) Buffer{};
-  buffer->snapshot = TakeSnapshot(thd);
+  buffer->snapshot = TakeSnapshot();
   auto* const base = reinterpret_cast<char*>(&buffer->snapshot);
   for (size_t i = 0; i < kEntryCount; i++) {
     buffer->variables[i].name = kEntries[i].name;
@@ -209,6 +192,7 @@ static_assert(sizeof(plugin_counters.heads_caught) == sizeof(longlong) && std::a
 
 st_mysql_show_var status_variables[] = {SHOW_FUNC_ENTRY("Quarry", ShowQuarry),
                                         SHOW_FUNC_ENTRY("Quarry_gc", ShowGc),
+                                        SHOW_FUNC_ENTRY("Quarry_scrub", ShowScrub),
                                         {"Quarry", head_variables, SHOW_ARRAY},
                                         {nullptr, nullptr, SHOW_UNDEF}};
 

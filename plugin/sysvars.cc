@@ -1,8 +1,10 @@
 // See sysvars.h. Comments of variables must not end in a full stop or a blank: debug builds of later servers assert it.
 #include "sysvars.h"
 
+#include <algorithm>
 #include <cerrno>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +25,9 @@ constexpr uint kAutoincrementPrefetchMax = 65536;
 constexpr unsigned long long kSegmentSizeMin = 1ULL << 20;
 constexpr unsigned long long kSegmentSizeMax = 1ULL << 40;
 constexpr unsigned long long kPoolMax = 1ULL << 32;
+constexpr uint kOpenFilesMax = 1U << 20;
+/// The rest is the server's: tables, InnoDB, connections.
+constexpr rlim_t kOpenFilesShare = 4;
 constexpr unsigned long long kCacheMax = 1ULL << 40;
 constexpr unsigned long long kGcRate = 256ULL << 20;
 constexpr unsigned long long kGcRateMax = 1ULL << 40;
@@ -37,6 +42,7 @@ my_bool adopt_data_paths;
 unsigned long long zeroed_pool_bytes;
 unsigned long long recent_cache_bytes;
 unsigned long long segment_size;
+unsigned int open_files;
 unsigned long long cache_size;
 my_bool parallel_flush;
 my_bool gc;
@@ -97,6 +103,10 @@ MYSQL_SYSVAR_STR(data_paths, data_paths, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READON
                  "Absolute paths of existing directories, separated by ';', over which segments are striped. Empty: "
                  "segments live in the data directory",
                  nullptr, nullptr, "");
+MYSQL_SYSVAR_UINT(open_files, open_files, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                  "Descriptors of segment files that may be open at once, a quarter of open_files_limit at most. 0: as "
+                  "many as that",
+                  nullptr, nullptr, 0, 0, kOpenFilesMax, 0);
 MYSQL_SYSVAR_ULONGLONG(zeroed_pool_bytes, zeroed_pool_bytes, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Zeroed segment space kept ahead of small flushes, per lane, on file systems with a journal. "
                        "0: none",
@@ -209,6 +219,14 @@ Result<std::vector<std::string>> SplitDataPaths(const std::string& list) {
   return paths;
 }
 
+/// The server has set its limit before plugins begin.
+uint32_t OpenFilesMax() {
+  rlimit limit{};
+  const bool is_known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  const rlim_t most = is_known ? std::min<rlim_t>(limit.rlim_cur / kOpenFilesShare, kOpenFilesMax) : kOpenFilesMax;
+  return static_cast<uint32_t>(open_files == 0 ? most : std::min<rlim_t>(open_files, most));
+}
+
 }  // namespace
 
 // The rules of create_options.h want the addresses of these, and the server wants them in one list.
@@ -225,6 +243,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(autoincrement_prefetch_sz),
                                         MYSQL_SYSVAR(data_paths),
                                         MYSQL_SYSVAR(adopt_data_paths),
+                                        MYSQL_SYSVAR(open_files),
                                         MYSQL_SYSVAR(zeroed_pool_bytes),
                                         MYSQL_SYSVAR(recent_cache_bytes),
                                         MYSQL_SYSVAR(cache_size),
@@ -275,6 +294,7 @@ Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_p
   QUARRY_TRY_ASSIGN(options.data_paths, SplitDataPaths(data_paths == nullptr ? "" : data_paths));
   options.adopt_data_paths = adopt_data_paths != 0;
   options.segment_size_bytes = segment_size;
+  options.open_files_max = OpenFilesMax();
   options.zeroed_pool_bytes = zeroed_pool_bytes;
   options.recent_cache_bytes = recent_cache_bytes;
   options.value_cache_bytes = cache_size;

@@ -42,7 +42,7 @@ Result<TrashSweep::Look> TrashSweep::LookInView() {
 
 // A DROP was rolled back, by InnoDB or by a crash: the table uses its store again, even if it only reads.
 Status TrashSweep::Restore(const Look& look) {
-  for (const StoreStats& store : Directory()->ListStores()) {
+  for (const StoreStats& store : Directory()->ListBindings()) {
     const std::optional<TableId> table = TableOf(store, look.tables);
     if (!store.discarded || !table) continue;
     QUARRY_TRY(Directory()->OpenForAppend(*table, store.table_name).status());
@@ -83,7 +83,7 @@ bool TrashSweep::MayEmpty(const Look& look) {
 }
 
 Status TrashSweep::LookOnce() {
-  const std::vector<StoreStats> stores = Directory()->ListStores();
+  const std::vector<StoreStats> stores = Directory()->ListBindings();
   if (stores.empty()) return Status::Ok();
   const std::vector<UndecidedRebind> undecided = Directory()->UndecidedRebinds();
   QUARRY_TRY_ASSIGN(const Look look, TakeLook());

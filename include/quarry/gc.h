@@ -44,10 +44,11 @@ struct GcReport {
   uint64_t punched_bytes = 0;      ///< asked to be given back by holes
   uint64_t reclaimed_bytes = 0;    ///< blocks really given back, by holes, unlinked and rewritten files
   uint64_t segments_rewritten = 0;
-  uint64_t rewritten_bytes = 0;   ///< of extents, copied to new files
-  uint64_t rewrites_refused = 0;  ///< segments worth rewriting, but there was no room on disk or in memory_max_bytes
-  uint64_t segments_damaged = 0;  ///< kept as they are: a marked extent does not verify, or can't be read
-  std::string damage;             ///< the first of those: what, and where
+  uint64_t rewritten_bytes = 0;     ///< of extents, copied to new files
+  uint64_t rewrites_postponed = 0;  ///< segments worth rewriting, whose extents have room in memory in a later pass
+  uint64_t rewrites_refused = 0;    ///< segments worth rewriting, but there was no room on disk or in memory_max_bytes
+  uint64_t segments_damaged = 0;    ///< kept as they are: a marked extent does not verify, or can't be read
+  std::string damage;               ///< the first of those: what, and where
 };
 
 /// How a pass is done.
@@ -56,8 +57,9 @@ struct GcOptions {
   /// rewritten, if that gives back at least an eighth of it. The whole of the extents can be kept below this ratio,
   /// but for segments of a few blocks and what is still appended to. 0: nothing is rewritten. Below 1.01 gains nothing.
   double rewrite_above = 1.25;
-  /// Memory for rewriting: 12 bytes for each marked extent and 32 for each run of extents in a rewritten segment. What
-  /// does not fit is not rewritten (or, when it was before, not looked at) by this pass, and counted.
+  /// Memory of a pass: a bit for each block, 32 bytes for each run of extents in a rewritten segment, and, for
+  /// rewriting, 12 for each extent. It goes to those segments first of which most can be given back. What does not fit
+  /// is not rewritten, or not looked at, by this pass, and counted.
   uint64_t memory_max_bytes = 256ULL << 20;
 };
 

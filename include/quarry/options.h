@@ -76,6 +76,7 @@ struct DirectoryOptions {
   uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space ahead of small flushes, where a journal is; 0: never
   uint64_t recent_cache_bytes = 16ULL << 20;   ///< just-written bytes kept for reads, over all stores
   uint64_t value_cache_bytes = kValueCacheDefaultBytes;  ///< quarry_cache_size at start; 0: none
+  uint32_t open_files_max = 1024;                        ///< quarry_open_files: descriptors of segments, at least 16
   uint64_t catalogue_renewal_bytes = 1ULL << 20;         ///< a catalogue that is smaller is not written anew
   std::shared_ptr<CipherProvider> cipher_provider;       ///< nullptr: nothing can be encrypted or decrypted
 };

@@ -43,6 +43,10 @@ struct Counters {
   uint64_t cache_bytes = 0;         ///< gauge: its memory, with what left it and is still being read
   uint64_t staging_bytes = 0;       ///< gauge: write buffers in use
   uint64_t buffer_bytes = 0;        ///< gauge: memory of all buffers of reads and writes, in use or kept for the next
+  uint64_t open_files = 0;          ///< gauge: descriptors of segments
+  uint64_t open_files_limit = 0;    ///< gauge: so many may be open at once
+  uint64_t open_files_closed = 0;   ///< files that were closed so that others could be opened
+  uint64_t data_paths_avoided = 0;  ///< gauge: paths that failed, and take no new transactions until one succeeds
   uint64_t corruptions = 0;         ///< reads refused by a checksum
   uint64_t catalogue_flushes = 0;   ///< fdatasync calls on the catalogue
   uint64_t parts_stored_raw = 0;    ///< parts for which compressing did not pay

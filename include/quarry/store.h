@@ -267,6 +267,8 @@ class StoreDirectory {
 
   [[nodiscard]] virtual Counters GetCounters() const = 0;
   [[nodiscard]] virtual std::vector<StoreStats> ListStores() const = 0;
+  /// The same without a look at any file: real_bytes is 0.
+  [[nodiscard]] virtual std::vector<StoreStats> ListBindings() const = 0;
 
   /// Why each data path that is only read is only read; empty as a rule. Constant after Open.
   [[nodiscard]] virtual std::vector<std::string> WhyPathsAreReadOnly() const = 0;

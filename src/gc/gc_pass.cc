@@ -13,6 +13,7 @@
 #include <cassert>
 #include <cerrno>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -54,7 +55,8 @@ struct Candidate {
   uint64_t front_blocks = kSegmentHeaderSizeBytes / kBlockSizeBytes;  ///< header and map: never punched
   BlockMarks marks;                                                   ///< of the file
   std::vector<NeededExtent> extents;                                  ///< the marked ones, unless has_left_out
-  bool has_left_out = false;  ///< there was no memory for some of `extents`, or no number for them
+  bool has_left_out = false;    ///< there was no memory for some of `extents`, or no number for them
+  bool waits_its_turn = false;  ///< there was none, but there will be in a later pass
   // When the view was opened.
   Segment::Released released;
   Segment::Released appended;
@@ -67,6 +69,7 @@ struct Candidate {
   Stage stage = Stage::kNew;
   uint64_t allocated_before_bytes = 0;
   // While it is being punched.
+  OpenFiles::Lease lease;
   std::unique_ptr<WritableFile> file;
   uint64_t next_block = kSegmentHeaderSizeBytes / kBlockSizeBytes;
   // While it is being rewritten.
@@ -88,8 +91,10 @@ class GcPassImpl final : public GcPass {
  public:
   explicit GcPassImpl(const GcOptions& options) : options_(options) {}
 
-  /// Seals what `store` appends to and takes its segments as candidates.
+  /// Seals what `store` appends to; its segments can be candidates.
   void Add(const std::shared_ptr<StoreImpl>& store);
+  /// When all are there: shares out the memory.
+  void ChooseCandidates();
 
   void NoteView() override;
   void Mark(const Locator& locator) override;
@@ -97,6 +102,15 @@ class GcPassImpl final : public GcPass {
   [[nodiscard]] GcReport report() const override { return report_; }
 
  private:
+  struct Sealed {
+    std::shared_ptr<StoreImpl> store;
+    std::shared_ptr<Segment> segment;
+    StoreImpl::FileSpace space;
+    uint64_t gain_bytes = 0;
+    uint32_t passes = 0;
+  };
+  /// For the extents that will be marked, as many as the counters say.
+  void MakeRoomForExtents(Candidate* candidate);
   /// Null: it is in none.
   [[nodiscard]] Candidate* Find(const Locator& locator);
   [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment);
@@ -118,7 +132,8 @@ class GcPassImpl final : public GcPass {
   void SaveCounters();
 
   const GcOptions options_;
-  uint64_t memory_bytes_ = 0;  ///< of extents and maps
+  uint64_t memory_bytes_ = 0;   ///< of extents and maps
+  std::vector<Sealed> sealed_;  ///< until the candidates are chosen
   std::vector<Candidate> candidates_;
   std::unordered_map<StoreId, std::unordered_map<uint32_t, size_t>> places_;  ///< in candidates_, by segment
   bool has_view_ = false;
@@ -131,37 +146,73 @@ void GcPassImpl::Add(const std::shared_ptr<StoreImpl>& store) {
   if (store->discarded() || !store->MayBeCollected()) return;
   store->SealForGc();
   for (std::shared_ptr<Segment>& segment : store->SealedSegments()) {
-    if (!store->MayWriteTo(*segment)) {
-      ++report_.segments_skipped;  // on a data path that is only read
+    const Result<StoreImpl::FileSpace> space = store->SpaceOf(*segment);
+    if (!space.ok() || !store->MayWriteTo(*segment)) {
+      ++report_.segments_skipped;  // its data path is away, or only read, or the file is away
       continue;
     }
-    const Result<StoreImpl::FileSpace> space = store->SpaceOf(*segment);
-    const Result<std::shared_ptr<const SegmentMap>> map = MapOf(store.get(), segment.get());
+    // As they are now: they change while others are looked at.
+    const uint64_t gain = Beyond(space->allocated_bytes, segment->live_bytes());
+    const uint32_t passes = segment->passes();
+    sealed_.push_back({store, std::move(segment), *space, gain, passes});
+  }
+}
+
+// First those of which most can be given back, by their counters, and of the others those that were looked at least
+// often: what the marks correct counts in the next pass. So a table of any size is packed within the memory, some of
+// its segments at a time.
+void GcPassImpl::ChooseCandidates() {
+  std::stable_sort(sealed_.begin(), sealed_.end(), [](const Sealed& a, const Sealed& b) {
+    return std::tie(b.gain_bytes, a.passes) < std::tie(a.gain_bytes, b.passes);
+  });
+  for (Sealed& sealed : sealed_) {
+    const Result<std::shared_ptr<const SegmentMap>> map = MapOf(sealed.store.get(), sealed.segment.get());
     const bool is_damaged = map.status().code() == StatusCode::kCorruption;
     const uint64_t map_bytes = map.ok() && *map != nullptr ? (*map)->memory_bytes() : 0;
-    if (!space.ok() || (!map.ok() && !is_damaged) || memory_bytes_ + map_bytes > options_.memory_max_bytes) {
-      ++report_.segments_skipped;  // its data path is away, or the file is, or there is no memory for its map
+    const uint64_t mark_bytes = sealed.space.size_bytes / kBlockSizeBytes / 8;
+    if ((!map.ok() && !is_damaged) || memory_bytes_ + map_bytes + mark_bytes > options_.memory_max_bytes) {
+      ++report_.segments_skipped;  // the file is away, or there is no memory for it
       continue;
     }
-    memory_bytes_ += map_bytes;
-    places_[store->id()][segment->number().value] = candidates_.size();
-    candidates_.emplace_back(store, std::move(segment), space->size_bytes, map.ok() ? *map : nullptr);
+    memory_bytes_ += map_bytes + mark_bytes;
+    places_[sealed.store->id()][sealed.segment->number().value] = candidates_.size();
+    Candidate& candidate = candidates_.emplace_back(std::move(sealed.store), std::move(sealed.segment),
+                                                    sealed.space.size_bytes, map.ok() ? *map : nullptr);
     // Nobody knows where its extents stand: it goes when none is needed, or stays whole.
-    candidates_.back().has_unknown_places = is_damaged;
+    candidate.has_unknown_places = is_damaged;
     if (is_damaged) CountDamage(map.status().ToString());
+    MakeRoomForExtents(&candidate);
   }
+  sealed_.clear();
   report_.segments = candidates_.size();
+}
+
+void GcPassImpl::MakeRoomForExtents(Candidate* candidate) {
+  if (options_.rewrite_above <= 0) return;
+  const uint64_t extents = candidate->segment->extents();
+  const uint64_t bytes = extents * sizeof(NeededExtent);
+  candidate->has_left_out = memory_bytes_ + bytes > options_.memory_max_bytes;
+  candidate->waits_its_turn = candidate->has_left_out && bytes <= options_.memory_max_bytes;
+  if (candidate->has_left_out) return;
+  try {
+    candidate->extents.reserve(static_cast<size_t>(extents));
+  } catch (const std::bad_alloc&) {
+    candidate->has_left_out = candidate->waits_its_turn = true;
+  }
+  memory_bytes_ += candidate->extents.capacity() * sizeof(NeededExtent);
 }
 
 // Past the cache, which is for reads, and without leaving the file open.
 Result<std::shared_ptr<const SegmentMap>> GcPassImpl::MapOf(StoreImpl* store, Segment* segment) {
   if (segment->is_of_this_life()) return std::shared_ptr<const SegmentMap>();
-  ReadableFile* file = segment->FileIfOpen();
+  const ReadPin pin = segment->FileIfOpen();
+  OpenFiles::Lease lease;
   std::unique_ptr<ReadableFile> opened;
-  if (file == nullptr) {
+  if (pin.empty()) {
+    QUARRY_TRY_ASSIGN(lease, store->open_files()->Take());
     QUARRY_TRY_ASSIGN(opened, store->OpenSegmentForRead(segment->number(), segment->path_number()));
-    file = opened.get();
   }
+  ReadableFile* const file = pin.empty() ? opened.get() : pin.get();
   QUARRY_TRY_ASSIGN(const SegmentHeader header, ReadSegmentHeader(file, segment->store(), segment->number()));
   if (!header.is_rewritten()) return std::shared_ptr<const SegmentMap>();
   return ReadSegmentMap(file, header);
@@ -281,6 +332,7 @@ Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
     if (is_unlinked) return false;
   }
   if (has_holes) {
+    QUARRY_TRY_ASSIGN(candidate->lease, store->open_files()->Take());
     QUARRY_TRY_ASSIGN(candidate->file, store->OpenForHoles(candidate->segment));
     candidate->stage = Candidate::Stage::kPunch;
   } else if (candidate->marks.empty()) {
@@ -322,8 +374,11 @@ Result<bool> GcPassImpl::Punch(Candidate* candidate, uint64_t bytes_max, GcStep*
 Result<bool> GcPassImpl::FinishPunching(Candidate* candidate, bool has_holes) {
   // Whatever fails, the call that is repeated starts with this segment afresh, and finds nothing left to punch.
   candidate->stage = Candidate::Stage::kNew;
-  const std::unique_ptr<WritableFile> file = std::move(candidate->file);
-  QUARRY_TRY(file->Close());
+  {
+    const OpenFiles::Lease lease = std::move(candidate->lease);
+    const std::unique_ptr<WritableFile> file = std::move(candidate->file);
+    QUARRY_TRY(file->Close());
+  }
   QUARRY_TRY_ASSIGN(const StoreImpl::FileSpace space, candidate->store->SpaceOf(*candidate->segment));
   if (space.allocated_bytes < candidate->allocated_before_bytes) {
     report_.reclaimed_bytes += candidate->allocated_before_bytes - space.allocated_bytes;
@@ -349,7 +404,9 @@ bool GcPassImpl::Pays(Candidate* candidate, uint64_t allocated_bytes) {
     return static_cast<double>(allocated_bytes) > options_.rewrite_above * static_cast<double>(needed_bytes);
   };
   if (candidate->has_left_out) {
-    if (is_too_much(candidate->marked_bytes)) ++report_.rewrites_refused;
+    if (is_too_much(candidate->marked_bytes)) {
+      ++(candidate->waits_its_turn ? report_.rewrites_postponed : report_.rewrites_refused);
+    }
     return false;
   }
   std::vector<NeededExtent>& extents = candidate->extents;
@@ -428,6 +485,7 @@ void GcPassImpl::CountDamage(const std::string& damage) {
 void GcPassImpl::Done(Candidate* candidate) {
   // Lets go of the file: the space of an unlinked one is free when nobody has it open.
   candidate->file.reset();
+  candidate->lease = OpenFiles::Lease();
   candidate->rewrite.reset();
   candidate->map.reset();
   std::vector<NeededExtent>().swap(candidate->extents);
@@ -447,6 +505,7 @@ Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span
     QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, implementation->RequireStore(id));
     pass->Add(store);
   }
+  pass->ChooseCandidates();
   return std::unique_ptr<GcPass>(std::move(pass));
 }
 

@@ -255,5 +255,24 @@ TEST(GcRateTest, SpreadsStepsOverTime) {
   EXPECT_EQ(GcRate(0).WaitMicros(1ULL << 60, 5), 0U);
 }
 
+TEST_F(GcPassTest, AFullDiskGetsItsSpaceBack) {
+  for (const bool is_active : {true, false}) {
+    const std::vector<Known> all = AppendSome(is_active ? 3 : 12, 60000);
+    const uint64_t before = RealBytes();
+    // Nothing more can be allocated, for the catalogue neither.
+    env_.SetHook([](const Call& call) {
+      const bool allocates = call.kind == CallKind::kWrite || call.kind == CallKind::kCreate ||
+                             call.kind == CallKind::kAllocate || call.kind == CallKind::kReplace;
+      return allocates ? Status::FromErrno(ENOSPC, "write", call.path) : Status::Ok();
+    });
+    const std::unique_ptr<GcPass> pass = Begin();
+    ASSERT_OK(Finish(pass.get()));
+    EXPECT_LT(RealBytes(), before / 4) << (is_active ? "of what was active" : "of what was sealed");
+    env_.SetHook(nullptr);
+    ASSERT_OK(Finish(Begin().get()));
+    (void)Append(RandomValue(5000, 1));
+  }
+}
+
 }  // namespace
 }  // namespace quarry

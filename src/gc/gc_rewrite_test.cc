@@ -240,6 +240,22 @@ TEST_F(GcRewriteTest, MemoryIsBounded) {
   ExpectEveryNth(all, 5);
 }
 
+TEST_F(GcRewriteTest, ManySegmentsArePackedWithinTheMemoryOfOne) {
+  const std::vector<Known> all = AppendSmall(4000);
+  const uint64_t segments = Begin(kRewrite)->report().segments;
+  ASSERT_GT(segments, 4U);
+  // As much as the extents of one segment and the maps of those before it need, not those of all.
+  const GcOptions options{.rewrite_above = 1.25, .memory_max_bytes = 20000};
+  uint64_t rewritten = 0;
+  for (uint64_t pass = 0; pass < 3 * segments && rewritten < segments; ++pass) {
+    const GcReport report = Collect(all, 5, options);
+    EXPECT_TRUE(report.rewrites_postponed == 0 || report.segments_rewritten > 0 || pass == 0) << pass;
+    rewritten += report.segments_rewritten;
+    ExpectEveryNth(all, 5);
+  }
+  EXPECT_EQ(rewritten, segments);
+}
+
 TEST_F(GcRewriteTest, AnotherPassDoesNotTouchTheNewFile) {
   const std::vector<Known> all = AppendSmall(400);
   const std::unique_ptr<GcPass> first = Begin(kRewrite);

@@ -64,13 +64,14 @@ Status SegmentRewrite::Begin(std::string* damage) {
   QUARRY_TRY_ASSIGN(source_, segment_->FileForRead(store_.get()));
   QUARRY_TRY_ASSIGN(source_size_bytes_, source_->SizeBytes());
   QUARRY_TRY_ASSIGN(old_map_, segment_->Map(store_.get()));
-  const Result<SegmentHeader> header = ReadSegmentHeader(source_, segment_->store(), segment_->number());
+  const Result<SegmentHeader> header = ReadSegmentHeader(source_.get(), segment_->store(), segment_->number());
   if (!header.ok()) {
     *damage = header.status().ToString();
     return Status::Ok();
   }
   header_ = *header;
   ++header_.generation;
+  QUARRY_TRY_ASSIGN(lease_, store_->open_files()->Take());
   QUARRY_TRY_ASSIGN(target_, store_->CreateRewritten(*segment_));
   written_bytes_ = DataBeginBytes(static_cast<uint32_t>(new_map_.runs().size()));
   // Says early that there is no room, and keeps the file in one piece.
@@ -207,6 +208,7 @@ Status SegmentRewrite::Finish() {
   QUARRY_TRY(WriteHeader(map));
   QUARRY_TRY(target_->Sync());
   QUARRY_TRY(target_->Close());
+  target_.reset();  // its lease is that of the file that is read now
   QUARRY_TRY(Verify());
   return store_->PublishRewritten(segment_, size, &is_in_place_);
 }

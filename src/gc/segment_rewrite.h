@@ -80,9 +80,10 @@ class SegmentRewrite {
 
   // From Begin on.
   std::shared_ptr<const SegmentMap> old_map_;  ///< null: the extents stand at their own offsets
-  ReadableFile* source_ = nullptr;             ///< the segment's own handle
+  ReadPin source_;                             ///< the segment's own file
   uint64_t source_size_bytes_ = 0;
   SegmentHeader header_;
+  OpenFiles::Lease lease_;  ///< of target_, and of the same file when it is read again
   std::unique_ptr<WritableFile> target_;
   bool is_claimed_ = false;
   bool is_in_place_ = false;

@@ -120,9 +120,9 @@ class Opener {
     context_->catalogue = std::make_unique<Catalogue>(env_, home, state_, std::move(found.generations),
                                                       context_->options.catalogue_renewal_bytes, &context_->counters);
     context_->catalogue->SetRenewer(
-        [context = context_] { (void)context->maintenance.Submit([context] { (void)context->catalogue->Renew(); }); });
+        [context = context_] { context->catalogue_tasks.Submit([context] { (void)context->catalogue->Renew(); }); });
     context_->installation = state_.installation.id;
-    context_->paths = {SegmentPath{0, "", ""}};
+    AddPath({0, "", ""});
     // Before any path marker bears the id: a crash between leaves markers that are known as ours.
     if (is_new) {
       has_made_catalogue_ = true;
@@ -299,7 +299,9 @@ class Opener {
     while (context_->paths.size() <= path.number) {
       const auto number = static_cast<uint32_t>(context_->paths.size());
       context_->paths.push_back({number, "", "data path " + std::to_string(number) + " is not known"});
+      context_->paths.back().tasks = context_->MakePathTasks();
     }
+    path.tasks = context_->paths[path.number].tasks;
     context_->paths[path.number] = std::move(path);
   }
 

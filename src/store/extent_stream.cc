@@ -75,7 +75,7 @@ Status ExtentStream::WriteOut(const PrivateRange& range, uint64_t size_bytes) {
   assert(window_bytes_ + size_bytes <= range.size_bytes);
   if (size_bytes > skip) {
     QUARRY_TRY(
-        range.file->file->WriteAt(offset + skip, {buffer_.data() + skip, static_cast<size_t>(size_bytes - skip)}));
+        range.file->file()->WriteAt(offset + skip, {buffer_.data() + skip, static_cast<size_t>(size_bytes - skip)}));
     context_->counters.Add(Counter::kWriteCalls);
     context_->counters.Add(Counter::kFileBytesWritten, size_bytes - skip);
   }
@@ -97,7 +97,7 @@ Status ExtentStream::WriteFront(const PrivateRange& range, std::span<const uint8
   assert(front.size() == front_bytes_);
   if (head_.empty()) head_ = AlignedBuffer(front.size());  // the front ends with its last block
   std::memcpy(head_.data(), front.data(), front.size());
-  QUARRY_TRY(range.file->file->WriteAt(range.offset_bytes, head_.span()));
+  QUARRY_TRY(range.file->file()->WriteAt(range.offset_bytes, head_.span()));
   context_->counters.Add(Counter::kWriteCalls);
   context_->counters.Add(Counter::kFileBytesWritten, head_.size());
   return Status::Ok();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/checksum.h"
 #include "base/thread.h"
@@ -39,6 +40,10 @@ ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, con
   header_.store = store;
   header_.codec = options.codec;
   header_.part_size_bytes = options.part_size_bytes;
+}
+
+ExtentWriter::~ExtentWriter() {
+  if (range_.file != nullptr) (void)lane_->FinishPrivate(range_, 0, Status::Cancelled("a write"));
 }
 
 Result<AppendedExtent> ExtentWriter::Append(std::span<const uint8_t> value) {
@@ -97,6 +102,7 @@ AppendedExtent ExtentWriter::Encode(Segment& segment, uint64_t offset_bytes, std
 }
 
 Result<AppendedExtent> ExtentWriter::StageRaw(std::span<const uint8_t> content) {
+  parts_.reserve(header_.part_count);  // nothing is to fail between reserving and finishing
   QUARRY_TRY_ASSIGN(const StagedRange range, lane_->ReserveStaged(extent_max_bytes_, canceller_));
   uint8_t* at = range.memory + front_bytes_;
   for (uint32_t part = 0; part < header_.part_count; ++part) {
@@ -119,12 +125,12 @@ Result<AppendedExtent> ExtentWriter::StreamRaw(std::span<const uint8_t> content)
   ExtentStream stream(context_, batch_bytes_, 0, 0, 0, KeepRecent(extent_max_bytes_));
   QUARRY_TRY(stream.Open(write_buffers(), canceller_));
   std::vector<uint8_t> front(static_cast<size_t>(front_bytes_));
-  QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(extent_max_bytes_, canceller_));
-  AppendedExtent extent = Encode(*range.file->segment, range.offset_bytes, front);
-  Status written = stream.Append(range, front);
-  if (written.ok()) written = stream.Append(range, content);
-  if (written.ok()) written = stream.Finish(range);
-  return FinishPrivate(range, std::move(extent), written);
+  QUARRY_TRY_ASSIGN(range_, lane_->ReservePrivate(extent_max_bytes_, canceller_));
+  AppendedExtent extent = Encode(*range_.file->segment, range_.offset_bytes, front);
+  Status written = stream.Append(range_, front);
+  if (written.ok()) written = stream.Append(range_, content);
+  if (written.ok()) written = stream.Finish(range_);
+  return FinishPrivate(std::move(extent), written);
 }
 
 CompressedPart ExtentWriter::MakePart(std::span<const uint8_t> part, std::span<uint8_t> out) {
@@ -190,11 +196,11 @@ Result<AppendedExtent> ExtentWriter::StageGathered(std::span<const uint8_t> gath
 
 Result<AppendedExtent> ExtentWriter::WriteGathered(ExtentStream* stream) {
   const uint64_t size = stream->position_bytes();
-  QUARRY_TRY_ASSIGN(const PrivateRange range, lane_->ReservePrivate(size, canceller_));
+  QUARRY_TRY_ASSIGN(range_, lane_->ReservePrivate(size, canceller_));
   AppendedExtent extent =
-      Encode(*range.file->segment, range.offset_bytes, stream->gathered().first(static_cast<size_t>(front_bytes_)));
+      Encode(*range_.file->segment, range_.offset_bytes, stream->gathered().first(static_cast<size_t>(front_bytes_)));
   stream->IncludeFront();
-  return FinishPrivate(range, std::move(extent), stream->Finish(range));
+  return FinishPrivate(std::move(extent), stream->Finish(range_));
 }
 
 Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> content, ExtentStream* stream) {
@@ -203,26 +209,26 @@ Result<AppendedExtent> ExtentWriter::StreamCompressed(std::span<const uint8_t> c
   for (uint32_t part = static_cast<uint32_t>(parts_.size()); part < header_.part_count; ++part) {
     size_max += PartSizeOf(header_, part) + PartOverheadBytes(header_.encrypted);
   }
-  QUARRY_TRY_ASSIGN(PrivateRange range, lane_->ReservePrivate(size_max, canceller_));
-  Status written = stream->WriteFull(range);
+  QUARRY_TRY_ASSIGN(range_, lane_->ReservePrivate(size_max, canceller_));
+  Status written = stream->WriteFull(range_);
   while (written.ok() && parts_.size() < header_.part_count) {
     written = StorePart(PartOf(content, static_cast<uint32_t>(parts_.size())), stream);
-    if (written.ok()) written = stream->WriteFull(range);
+    if (written.ok()) written = stream->WriteFull(range_);
   }
   AppendedExtent extent;
   if (written.ok()) {
     const uint64_t size = stream->position_bytes();
-    written = stream->Finish(range);
-    lane_->ShrinkPrivate(&range, size);
+    written = stream->Finish(range_);
+    lane_->ShrinkPrivate(&range_, size);
     std::vector<uint8_t> front(static_cast<size_t>(front_bytes_));
-    extent = Encode(*range.file->segment, range.offset_bytes, front);
-    if (written.ok()) written = stream->WriteFront(range, front);
+    extent = Encode(*range_.file->segment, range_.offset_bytes, front);
+    if (written.ok()) written = stream->WriteFront(range_, front);
   }
-  return FinishPrivate(range, std::move(extent), written);
+  return FinishPrivate(std::move(extent), written);
 }
 
-Result<AppendedExtent> ExtentWriter::FinishPrivate(const PrivateRange& range, AppendedExtent extent,
-                                                   const Status& written) {
+Result<AppendedExtent> ExtentWriter::FinishPrivate(AppendedExtent extent, const Status& written) {
+  const PrivateRange range = std::exchange(range_, {});
   QUARRY_TRY_ASSIGN(extent.flush_ticket, lane_->FinishPrivate(range, extent.locator.extent_size_bytes, written));
   return extent;
 }

@@ -35,6 +35,10 @@ class ExtentWriter {
   /// `options` are within their limits.
   ExtentWriter(StoreContext* context, Lane* lane, StoreId store, const AppendOptions& options,
                const Canceller* canceller);
+  /// Gives back what was reserved when there was no memory to fill it.
+  ~ExtentWriter();
+  ExtentWriter(const ExtentWriter&) = delete;
+  ExtentWriter& operator=(const ExtentWriter&) = delete;
 
   /// All of the value: options.prefix_size_bytes of it are not written.
   [[nodiscard]] Result<AppendedExtent> Append(std::span<const uint8_t> value);
@@ -58,8 +62,7 @@ class ExtentWriter {
   void NotePart(std::span<const uint8_t> part, std::span<const uint8_t> stored, bool raw);
   /// Encodes header and index to `front`. The extent's locator is in the result.
   [[nodiscard]] AppendedExtent Encode(Segment& segment, uint64_t offset_bytes, std::span<uint8_t> front);
-  [[nodiscard]] Result<AppendedExtent> FinishPrivate(const PrivateRange& range, AppendedExtent extent,
-                                                     const Status& written);
+  [[nodiscard]] Result<AppendedExtent> FinishPrivate(AppendedExtent extent, const Status& written);
   [[nodiscard]] BufferPool* write_buffers() const {
     return &context_->paths[lane_->path_number()].staging->write_buffers;
   }
@@ -80,6 +83,7 @@ class ExtentWriter {
   CipherParameters cipher_parameters_;
   std::unique_ptr<Cipher> cipher_;  ///< nullptr: plain
   PooledBuffer plain_;              ///< one part before it is encrypted
+  PrivateRange range_;              ///< reserved and not finished; without a file: none
   uint64_t front_bytes_ = 0;        ///< header and index
   uint64_t extent_max_bytes_ = 0;   ///< with every part raw
   std::vector<PartEntry>& parts_;   ///< the thread's own, so that a small append allocates nothing

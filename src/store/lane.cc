@@ -41,21 +41,48 @@ Status Lane::EnsureActive(uint64_t size_bytes, bool staged, const Canceller* can
       rolled_.Wait(mutex_);
       continue;
     }
-    if (active_ != nullptr && ((staged && RoomInChunk(size_bytes)) || RoomInFile(size_bytes))) return Status::Ok();
+    const bool has_room = active_ != nullptr && ((staged && RoomInChunk(size_bytes)) || RoomInFile(size_bytes));
+    if (has_room) {
+      if (active_->pin.empty()) active_->pin = active_->slot.PinIfOpen();
+      if (!active_->pin.empty()) return Status::Ok();
+    }
     rolling_ = true;
-    Aftermath aftermath;
-    if (active_ != nullptr) SealActive(&aftermath);
-    mutex_.Unlock();
-    Settle(std::move(aftermath));
-    const std::shared_ptr<SegmentFactory> factory = factory_.lock();
-    assert(factory != nullptr);
-    Result<std::shared_ptr<SegmentFile>> created = factory->CreateSegment(path_number_);
-    mutex_.Lock();
+    const Status status = has_room ? Reopen(canceller) : Roll(canceller);
     rolling_ = false;
     rolled_.NotifyAll();
-    if (!created.ok()) return created.status();
-    active_ = std::move(created).value();
+    QUARRY_TRY(status);
   }
+}
+
+Status Lane::Roll(const Canceller* canceller) {
+  Aftermath aftermath;
+  const bool is_first = active_ == nullptr;
+  if (!is_first) SealActive(&aftermath);
+  mutex_.Unlock();
+  Settle(std::move(aftermath));
+  const std::shared_ptr<SegmentFactory> factory = factory_.lock();
+  assert(factory != nullptr);
+  // A transaction fills any number of segments: each is flushed when the next one begins, and its file can go.
+  if (!is_first) RequestFlush(0, false);
+  Result<std::shared_ptr<SegmentFile>> created = factory->CreateSegment(path_number_, weak_from_this(), canceller);
+  NoteFailure(created.status());
+  mutex_.Lock();
+  if (created.ok()) active_ = std::move(created).value();
+  return created.status();
+}
+
+Status Lane::Reopen(const Canceller* canceller) {
+  const std::shared_ptr<SegmentFile> file = active_;
+  mutex_.Unlock();
+  const std::shared_ptr<SegmentFactory> factory = factory_.lock();
+  assert(factory != nullptr);
+  Result<WritePin> pin = file->slot.PinOrOpen(
+      [&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); }, canceller, weak_from_this());
+  NoteFailure(pin.status());
+  mutex_.Lock();
+  if (!pin.ok()) return pin.status();
+  if (file == active_) file->pin = std::move(pin).value();  // else it was sealed meanwhile
+  return Status::Ok();
 }
 
 Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes, const Canceller* canceller) {
@@ -188,8 +215,8 @@ void Lane::WriteRun(const std::shared_ptr<Run>& run) {
   Status status;
   if (!failed) {
     std::memset(chunk.buffer.data() + run->end_bytes, 0, padding);
-    status =
-        file.file->WriteAt(chunk.file_offset_bytes + run->begin_bytes, {chunk.buffer.data() + run->begin_bytes, size});
+    status = file.file()->WriteAt(chunk.file_offset_bytes + run->begin_bytes,
+                                  {chunk.buffer.data() + run->begin_bytes, size});
     context_->counters.Add(Counter::kWriteCalls);
     context_->counters.Add(Counter::kFileBytesWritten, size);
     context_->counters.Add(Counter::kPaddingBytesWritten, padding);
@@ -200,6 +227,7 @@ void Lane::WriteRun(const std::shared_ptr<Run>& run) {
     unwritten_.erase(std::find(unwritten_.begin(), unwritten_.end(), run));
     --chunk.unwritten_runs;
     if (!status.ok()) {
+      NoteFailure(status);
       Fail(run->file, run->ticket, status, &aftermath);
     } else if (!failed) {
       MarkDirty(run->file, chunk.file_offset_bytes + run->begin_bytes,
@@ -215,6 +243,7 @@ void Lane::WriteRun(const std::shared_ptr<Run>& run) {
 }
 
 void Lane::MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes) {
+  assert(!file->pin.empty());
   if (begin_bytes < file->zeroed_begin_bytes || end_bytes > file->zeroed_end_bytes) file->grew = true;
   unflushed_bytes_ += end_bytes - begin_bytes;
   if (file->dirty) return;
@@ -241,7 +270,7 @@ Result<PrivateRange> Lane::ReservePrivate(uint64_t size_max_bytes, const Cancell
   if (allocation.end_bytes > allocation.begin_bytes) {
     // Only a hint: without it parallel writes queue on the inode, and a full disk shows at the write itself.
     if (Status status =
-            range.file->file->Allocate(allocation.begin_bytes, allocation.end_bytes - allocation.begin_bytes);
+            range.file->file()->Allocate(allocation.begin_bytes, allocation.end_bytes - allocation.begin_bytes);
         !status.ok() && status.code() != StatusCode::kNoSpace) {
       return FinishPrivate(range, 0, status).status();
     }
@@ -262,6 +291,7 @@ Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_
   const uint64_t range_end = range.offset_bytes + range.size_bytes;
   Aftermath aftermath;
   Status status = written;
+  NoteFailure(status);
   uint64_t ticket = 0;
   bool punch = false;
   {
@@ -285,9 +315,12 @@ Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_
   Settle(std::move(aftermath));
   if (!status.ok()) return status;
   if (punch && context_->MayGiveBack(file.segment->store())) {
-    context_->maintenance.Submit([keep = range.file, used_end, range_end] {
-      // Only space is at stake: what stays allocated shows in real_bytes, and goes with the next GC.
-      (void)keep->file->PunchHole(used_end, range_end - used_end);
+    context_->paths[path_number_].tasks->Submit([keep = range.file, used_end, range_end] {
+      // Only space is at stake: what stays allocated shows in real_bytes, and goes with the next GC. Never by name:
+      // GC may have put another file in its place.
+      if (const WritePin pin = keep->slot.PinIfOpen(); !pin.empty()) {
+        (void)pin->PunchHole(used_end, range_end - used_end);
+      }
     });
   }
   return ticket;
@@ -301,6 +334,19 @@ void Lane::GiveUpChunk() {
     DetachChunk(&aftermath);
   }
   Settle(std::move(aftermath));
+}
+
+void Lane::LetGoOfFiles() {
+  {
+    MutexLock lock(mutex_);
+    // Pinned and not dirty: an append that was given up.
+    if (active_ != nullptr && !active_->pin.empty() && !active_->dirty) {
+      active_->dirty = true;
+      dirty_.push_back(active_);
+    }
+    if (!dirty_.empty()) last_ticket_ = std::max(last_ticket_, flush_started_ + 1);
+  }
+  RequestFlush(0, false);
 }
 
 }  // namespace quarry

@@ -28,13 +28,17 @@
 
 namespace quarry {
 
-class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
+class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_from_this<Lane> {
  public:
   /// `factory` is the store that owns the lane: whoever appends holds it; background tasks may find it gone.
   Lane(std::shared_ptr<StoreContext> context, std::weak_ptr<SegmentFactory> factory, uint32_t path_number)
       : context_(std::move(context)), factory_(std::move(factory)), path_number_(path_number) {}
 
   [[nodiscard]] uint32_t path_number() const { return path_number_; }
+  /// Whether a transaction that can go elsewhere may begin here.
+  [[nodiscard]] bool AdmitsTransaction() const {
+    return context_->paths[path_number_].health->Admits(this, context_->env->NowMicros());
+  }
 
   // ---- appending (lane.cc) ----
 
@@ -53,6 +57,8 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
       QUARRY_EXCLUDES(mutex_);
 
   void GiveUpChunk() override QUARRY_EXCLUDES(mutex_);
+  /// Flushes what keeps files pinned, in a flush thread if one is free.
+  void LetGoOfFiles() override QUARRY_EXCLUDES(mutex_);
 
   // ---- flushing (lane_flush.cc) ----
 
@@ -101,9 +107,13 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   /// Moves behind the zeros that are being written, when `size_bytes` would meet them: nobody waits for zeros. False:
   /// they would not.
   [[nodiscard]] bool StepOverZeros(uint64_t size_bytes) QUARRY_REQUIRES(mutex_);
-  /// Rolls when there is no active segment or no room in it; may release the mutex meanwhile.
+  /// Rolls when there is no active segment or no room in it, opens its file when that is closed, and pins it; may
+  /// release the mutex meanwhile.
   [[nodiscard]] Status EnsureActive(uint64_t size_bytes, bool staged, const Canceller* canceller)
       QUARRY_REQUIRES(mutex_);
+  /// Both release the mutex meanwhile. Others wait for rolled_.
+  [[nodiscard]] Status Roll(const Canceller* canceller) QUARRY_REQUIRES(mutex_);
+  [[nodiscard]] Status Reopen(const Canceller* canceller) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] StagedRange TakeFromChunk(uint64_t size_bytes) QUARRY_REQUIRES(mutex_);
   void OpenChunk(PooledBuffer buffer, uint64_t size_min_bytes) QUARRY_REQUIRES(mutex_);
   void CloseRun(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
@@ -125,7 +135,15 @@ class Lane : public ChunkHolder, public std::enable_shared_from_this<Lane> {
   /// To a flush thread: the next flush, which is marked as led, and those that are wanted behind it. False: none is
   /// free.
   [[nodiscard]] bool HandOver() QUARRY_EXCLUDES(mutex_);
+  /// StartFlush, for a committer (who is counted) or for nobody.
+  bool RequestFlush(uint64_t ticket, bool for_committer) QUARRY_EXCLUDES(mutex_);
   void CountCommitter(uint64_t ticket) QUARRY_REQUIRES(mutex_);
+  /// There are other paths to append to.
+  [[nodiscard]] bool HasAlternatives() const { return context_->append_paths.size() > 1; }
+  /// Of the device or the file system: new transactions go elsewhere.
+  void NoteFailure(const Status& status);
+  /// After a flush of `file`: unpins it when nothing in it is reserved or waits for the next one.
+  void UnpinIdle(SegmentFile* file) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] bool HasUnwritten(uint64_t ticket) const QUARRY_REQUIRES(mutex_);
   void Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
             Aftermath* aftermath) QUARRY_REQUIRES(mutex_);

@@ -1,11 +1,14 @@
 // The flushing half of Lane: group commit and failures.
 #include <algorithm>
+#include <optional>
 
 #include "store/lane.h"
 
 namespace quarry {
 
-bool Lane::StartFlush(uint64_t ticket) {
+bool Lane::StartFlush(uint64_t ticket) { return RequestFlush(ticket, true); }
+
+bool Lane::RequestFlush(uint64_t ticket, bool for_committer) {
   if (ticket == 0) ticket = LastTicket();
   if (flush_completed_.load(std::memory_order_acquire) >= ticket) return false;
   mutex_.Lock();
@@ -14,7 +17,7 @@ bool Lane::StartFlush(uint64_t ticket) {
     mutex_.Unlock();
     return false;
   }
-  CountCommitter(ticket);
+  if (for_committer) CountCommitter(ticket);
   flush_wanted_ = std::max(flush_wanted_, ticket);
   const bool is_led = std::exchange(flush_active_, true);
   mutex_.Unlock();
@@ -25,7 +28,7 @@ bool Lane::StartFlush(uint64_t ticket) {
 }
 
 bool Lane::HandOver() {
-  return context_->flush_threads.TryRun([lane = shared_from_this()] {
+  return context_->flush_threads.Submit([lane = shared_from_this()] {
     lane->mutex_.Lock();
     lane->LeadFlushes(false);
   });
@@ -104,6 +107,8 @@ bool Lane::HasUnwritten(uint64_t ticket) const {
 bool Lane::LeadFlush() {
   flush_active_ = true;
   const uint64_t number = ++flush_started_;
+  std::optional<PathHealth::Call> call;
+  if (HasAlternatives()) call.emplace(context_->paths[path_number_].health.get(), context_->env->NowMicros());
   committers_current_ = std::exchange(committers_next_, 0);
   Aftermath aftermath;
   CloseRun(&aftermath);
@@ -124,7 +129,10 @@ bool Lane::LeadFlush() {
   files.erase(std::remove_if(files.begin(), files.end(), [](const auto& file) { return file->failed; }), files.end());
   std::vector<Status> statuses(files.size());
   mutex_.Unlock();
-  for (size_t i = 0; i < files.size(); ++i) statuses[i] = files[i]->file->Sync();
+  for (size_t i = 0; i < files.size(); ++i) {
+    // One that is not pinned was flushed before, and sealed since.
+    if (!files[i]->pin.empty()) statuses[i] = files[i]->file()->Sync();
+  }
   mutex_.Lock();
 
   Aftermath losses;
@@ -137,6 +145,14 @@ bool Lane::LeadFlush() {
     } else if (files[i]->sealed && !files[i]->failed && !files[i]->dirty && files[i]->private_in_flight == 0) {
       if (FinishSealed(files[i].get())) with_tail.push_back(files[i]);
     }
+  }
+  for (const std::shared_ptr<SegmentFile>& file : files) UnpinIdle(file.get());
+  call.reset();
+  const auto failed = std::find_if(statuses.begin(), statuses.end(), [](const Status& status) { return !status.ok(); });
+  if (failed != statuses.end()) {
+    NoteFailure(*failed);
+  } else if (!files.empty()) {
+    context_->paths[path_number_].health->NoteSuccess(this);
   }
   context_->counters.Add(Counter::kFlushes, files.size());
   if (zeroed_only && !files.empty()) context_->counters.Add(Counter::kFlushesZeroed, files.size());
@@ -155,10 +171,26 @@ bool Lane::LeadFlush() {
   Settle(std::move(losses));
   for (const std::shared_ptr<SegmentFile>& file : with_tail) {
     // A tail that stays, because that fails or is refused, only costs space until a GC pass gives it back.
-    context_->maintenance.Submit([lane = shared_from_this(), file] { (void)lane->CutTail(file); });
+    context_->paths[path_number_].tasks->Submit([lane = shared_from_this(), file] { (void)lane->CutTail(file); });
   }
   if (wants_zeros) RequestZeros();
   return next_is_wanted;
+}
+
+void Lane::NoteFailure(const Status& status) {
+  if (!HasAlternatives()) return;
+  if (status.code() != StatusCode::kIoError && status.code() != StatusCode::kNoSpace) return;
+  const SegmentPath& path = context_->paths[path_number_];
+  path.health->NoteFailure(context_->env->NowMicros());
+  context_->notices.AddOnce("data path '" + path.directory + "' takes no new transactions until one that tries it " +
+                            "succeeds; the others go on (" + StatusCodeName(status.code()) + ")");
+}
+
+void Lane::UnpinIdle(SegmentFile* file) {
+  const auto is_its = [file](const std::shared_ptr<Run>& run) { return run != nullptr && run->file.get() == file; };
+  if (file->dirty || file->private_in_flight > 0 || is_its(run_)) return;
+  if (std::any_of(unwritten_.begin(), unwritten_.end(), is_its)) return;
+  file->pin.Release();
 }
 
 void Lane::Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,

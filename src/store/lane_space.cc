@@ -43,7 +43,9 @@ Status Lane::CutTail(const std::shared_ptr<SegmentFile>& file) {
     position = file->position_bytes;
     if (std::max(file->allocated_end_bytes, file->zeroing_end_bytes) <= position) return Status::Ok();
   }
-  return file->file->Truncate(position);
+  // Never by name: GC may have put another file in its place. A tail that stays goes with the next pass.
+  const WritePin pin = file->slot.PinIfOpen();
+  return pin.empty() ? Status::Ok() : pin->Truncate(position);
 }
 
 Status Lane::Seal() {

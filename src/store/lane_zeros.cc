@@ -50,7 +50,7 @@ bool Lane::WantsZeros(uint64_t flushed_bytes) {
 }
 
 void Lane::RequestZeros() {
-  if (context_->maintenance.Submit([lane = shared_from_this()] { lane->ZeroAhead(); })) return;
+  if (context_->paths[path_number_].tasks->Submit([lane = shared_from_this()] { lane->ZeroAhead(); })) return;
   MutexLock lock(mutex_);
   zeros_requested_ = false;  // not now; a later flush asks again
 }
@@ -99,6 +99,7 @@ Result<Lane::ByteRange> Lane::WriteZeros(const std::shared_ptr<SegmentFile>& fil
   // take the word that is meant for a committer.
   const std::shared_ptr<SegmentFactory> factory = factory_.lock();
   if (factory == nullptr) return Status::NotFound("the store was dropped");
+  QUARRY_TRY_ASSIGN(const OpenFiles::Lease lease, context_->open_files.Take());
   QUARRY_TRY_ASSIGN(const std::unique_ptr<WritableFile> handle,
                     factory->OpenSegmentForWrite(file->segment->number(), path_number_));
   AlignedBuffer zeros(static_cast<size_t>(std::min(kStepBytes, range.end_bytes - range.begin_bytes)));

@@ -12,19 +12,26 @@ uint64_t Minus(uint64_t from, uint64_t amount) { return from > amount ? from - a
 
 }  // namespace
 
+// Two descriptors: reads around the page cache have one of their own (PosixReadableFile).
+Segment::Segment(std::shared_ptr<StoreContext> context, StoreId store, SegmentNumber number, uint32_t path_number)
+    : context_(std::move(context)),
+      store_(store),
+      number_(number),
+      path_number_(path_number),
+      file_(&context_->open_files, 2) {}
+
 Segment::~Segment() {
   if (layout_.load(std::memory_order_relaxed) == Layout::kMapped) context_->maps.Erase(this);
 }
 
-Result<ReadableFile*> Segment::FileForRead(SegmentLocator* locator) {
-  if (ReadableFile* file = file_for_read_.load(std::memory_order_acquire); file != nullptr) return file;
-  MutexLock lock(open_mutex_);
-  if (file_ == nullptr) {
-    // A failure is not remembered: the data path may come back.
-    QUARRY_TRY_ASSIGN(file_, locator->OpenSegmentForRead(number_, path_number_));
-    file_for_read_.store(file_.get(), std::memory_order_release);
-  }
-  return file_.get();
+// A failure is not remembered: the data path may come back.
+Result<ReadPin> Segment::FileForRead(SegmentLocator* locator) {
+  return file_.PinOrOpen([&] { return locator->OpenSegmentForRead(number_, path_number_); });
+}
+
+void Segment::KeepOpen(ReadPin file) {
+  const MutexLock lock(open_mutex_);
+  kept_open_ = std::move(file);
 }
 
 Result<SegmentMap::Found> Segment::PlaceOf(SegmentLocator* locator, uint64_t offset_bytes, uint64_t size_bytes) {
@@ -37,22 +44,22 @@ Result<SegmentMap::Found> Segment::PlaceOf(SegmentLocator* locator, uint64_t off
 
 Result<SegmentSalt> Segment::Salt(SegmentLocator* locator) {
   if (KnowsLayout()) return salt_;
-  QUARRY_TRY_ASSIGN(ReadableFile* const file, FileForRead(locator));
+  QUARRY_TRY_ASSIGN(const ReadPin file, FileForRead(locator));
   MutexLock lock(open_mutex_);
-  QUARRY_TRY(LearnLayout(file));
+  QUARRY_TRY(LearnLayout(file.get()));
   return salt_;
 }
 
 Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) {
   if (layout_.load(std::memory_order_acquire) == Layout::kOwnOffsets) return std::shared_ptr<const SegmentMap>();
   if (std::shared_ptr<const SegmentMap> map = context_->maps.Find(this); map != nullptr) return map;
-  QUARRY_TRY_ASSIGN(ReadableFile* const file, FileForRead(locator));
+  QUARRY_TRY_ASSIGN(const ReadPin file, FileForRead(locator));
   MutexLock lock(open_mutex_);
-  QUARRY_TRY(LearnLayout(file));
+  QUARRY_TRY(LearnLayout(file.get()));
   if (layout_.load(std::memory_order_relaxed) == Layout::kOwnOffsets) return std::shared_ptr<const SegmentMap>();
   // Somebody else may have read it while this thread waited.
   if (std::shared_ptr<const SegmentMap> map = context_->maps.Find(this); map != nullptr) return map;
-  QUARRY_TRY_ASSIGN(std::shared_ptr<const SegmentMap> map, ReadSegmentMap(file, header_));
+  QUARRY_TRY_ASSIGN(std::shared_ptr<const SegmentMap> map, ReadSegmentMap(file.get(), header_));
   context_->maps.Insert(this, map);
   context_->counters.Add(Counter::kSegmentMapLoads);
   return map;
@@ -85,6 +92,7 @@ void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
   set_state(old.state());
   set_salt(old.salt());
   RestoreContent(old.content());
+  passes_.store(old.passes(), std::memory_order_relaxed);
   const uint64_t dead_bytes = std::min(old.dead_bytes(), old.counted_bytes());
   RestoreCounters(old.extents(), old.counted_bytes() - dead_bytes, dead_bytes, size_bytes, old.counted());
 }
@@ -122,6 +130,7 @@ void Segment::CountMarked(uint64_t extents, uint64_t bytes, const Released& befo
   // Nothing is appended to a segment that a pass looks at, so only releases can come between; they are hints anyway.
   const uint64_t released_since = Minus(released_extents(), before.extents);
   const uint64_t dead_since = Minus(dead_bytes(), before.bytes);
+  passes_.fetch_add(1, std::memory_order_relaxed);
   if (counted() == CountedExtents::kEstimated || bytes != appended_bytes_.load(std::memory_order_relaxed)) {
     counted_.store(CountedExtents::kNeeded, std::memory_order_relaxed);
   }

@@ -1,9 +1,9 @@
 // Segment: one segment file as readers see it. The side that writes it is the lane's (segment_file.h).
 //
 // Invariants:
-//  - Identity never changes; the file is opened for reading once, at the first need, and stays open while pinned.
-//  - What GC rewrites becomes another Segment of the same number: this one keeps its file and its places for as long
-//    as a reader pins it.
+//  - Identity never changes; the file is opened for reading at need, and stays open at least while a ReadPin is held.
+//  - What GC rewrites becomes another Segment of the same number: this one keeps its file, which has no name any more,
+//    and its places for as long as a reader has it.
 //  - Counters are hints: appended extents count when their appender returns, released ones when somebody says so.
 // Thread-safety: internally synchronised. Pinned by shared_ptr.
 #pragma once
@@ -22,10 +22,13 @@
 #include "quarry/status.h"
 #include "quarry/types.h"
 #include "store/chunk.h"
+#include "store/open_files.h"
 
 namespace quarry {
 
 struct StoreContext;
+
+using ReadPin = FileSlot<ReadableFile>::Pin;
 
 /// Tells where a store's segments lie now: the home's store directory moves to the trash and back.
 class SegmentLocator {
@@ -38,8 +41,7 @@ class SegmentLocator {
 
 class Segment {
  public:
-  Segment(std::shared_ptr<StoreContext> context, StoreId store, SegmentNumber number, uint32_t path_number)
-      : context_(std::move(context)), store_(store), number_(number), path_number_(path_number) {}
+  Segment(std::shared_ptr<StoreContext> context, StoreId store, SegmentNumber number, uint32_t path_number);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -49,10 +51,12 @@ class Segment {
   [[nodiscard]] uint32_t path_number() const { return path_number_; }
   [[nodiscard]] const std::shared_ptr<ChunkIndex>& chunks() const { return chunks_; }
 
-  /// The handle for reads, opened at the first call. Valid while the segment is pinned.
-  [[nodiscard]] Result<ReadableFile*> FileForRead(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
-  /// The same, or null when nobody read it yet.
-  [[nodiscard]] ReadableFile* FileIfOpen() const { return file_for_read_.load(std::memory_order_acquire); }
+  /// The handle for reads, opened at need. Errors: those of opening it; kUnavailable: OpenFiles has none to spare.
+  [[nodiscard]] Result<ReadPin> FileForRead(SegmentLocator* locator);
+  /// The same, or empty when it is closed.
+  [[nodiscard]] ReadPin FileIfOpen() const { return file_.PinIfOpen(); }
+  /// The file has lost its name: it stays open from now on.
+  void KeepOpen(ReadPin file) QUARRY_EXCLUDES(open_mutex_);
 
   /// Where [offset, offset + size) of the segment stands in the file of FileForRead. Errors: those of opening it;
   /// kCorruption: nowhere, because it was not needed when the segment was rewritten, or the map is damaged.
@@ -102,6 +106,8 @@ class Segment {
   /// A mark pass found these needed in its view, and gave back the rest. `before`: what had been released when the view
   /// was opened; what came after that is among the marked, and dead.
   void CountMarked(uint64_t extents, uint64_t bytes, const Released& before);
+  /// Mark passes that counted it, in this life of the process.
+  [[nodiscard]] uint32_t passes() const { return passes_.load(std::memory_order_relaxed); }
   /// What the counters stand for. To be asked after them.
   [[nodiscard]] CountedExtents counted() const { return counted_.load(std::memory_order_relaxed); }
   /// State and counters of the one that this one was rewritten from.
@@ -140,6 +146,7 @@ class Segment {
   std::atomic<uint64_t> plain_bytes_{0};
   std::atomic<uint64_t> encrypted_bytes_{0};
   std::atomic<uint32_t> oldest_key_version_{0};
+  std::atomic<uint32_t> passes_{0};
 
   /// As far as it is known where the extents stand.
   enum class Layout : uint8_t { kUnknown, kOwnOffsets, kMapped };
@@ -153,8 +160,8 @@ class Segment {
 
   Mutex open_mutex_;
   SegmentHeader header_ QUARRY_GUARDED_BY(open_mutex_);  ///< once the layout is kMapped
-  std::unique_ptr<ReadableFile> file_ QUARRY_GUARDED_BY(open_mutex_);
-  PublishedAtomic<ReadableFile*> file_for_read_{nullptr};  ///< file_.get() once it is open
+  FileSlot<ReadableFile> file_;
+  ReadPin kept_open_ QUARRY_GUARDED_BY(open_mutex_);
 };
 
 }  // namespace quarry

@@ -3,7 +3,10 @@
 // Invariants:
 //  - position only moves back over what was never written; ranges handed out never overlap.
 //  - position, chunk ranges and private ranges are multiples of a block, so no block is ever written by two.
-// Thread-safety: `segment` and `file` are constant and internally synchronised; every other member is guarded by the
+//  - The file is pinned while something is reserved, written or not flushed in it; the lane's flush alone unpins it.
+//    Unpinned it may be closed, everything in it being durable, and is opened again by its name for the next append:
+//    nobody rewrites a segment that is active.
+// Thread-safety: `segment` and `slot` are internally synchronised; every other member is guarded by the
 // mutex of the lane that owns it (the compiler cannot check that across objects).
 #pragma once
 
@@ -18,12 +21,17 @@
 
 namespace quarry {
 
+using WritePin = FileSlot<WritableFile>::Pin;
+
 struct SegmentFile {
-  SegmentFile(std::shared_ptr<Segment> segment_in, std::unique_ptr<WritableFile> file_in, uint64_t position_in)
-      : segment(std::move(segment_in)), file(std::move(file_in)), position_bytes(position_in) {}
+  SegmentFile(OpenFiles* open_files, std::shared_ptr<Segment> segment_in, uint64_t position_in)
+      : segment(std::move(segment_in)), slot(open_files, 1), position_bytes(position_in) {}
 
   const std::shared_ptr<Segment> segment;
-  const std::unique_ptr<WritableFile> file;
+  FileSlot<WritableFile> slot;
+  WritePin pin;
+  /// For those for whom it is pinned: they reserved a range.
+  [[nodiscard]] WritableFile* file() const { return slot.file_if_pinned(); }
 
   uint64_t position_bytes;           ///< where the next range starts
   uint64_t allocated_end_bytes = 0;  ///< blocks were allocated ahead up to here
@@ -70,9 +78,12 @@ struct PrivateRange {
 class SegmentFactory {
  public:
   virtual ~SegmentFactory() = default;
-  /// A new segment on data path `path_number`: its header is written and it and its name are durable.
-  [[nodiscard]] virtual Result<std::shared_ptr<SegmentFile>> CreateSegment(uint32_t path_number) = 0;
-  /// Another handle on a segment made before.
+  /// A new segment on data path `path_number`: its header is written and it and its name are durable. Its file is
+  /// pinned; `holder` can let go of it.
+  [[nodiscard]] virtual Result<std::shared_ptr<SegmentFile>> CreateSegment(uint32_t path_number,
+                                                                           std::weak_ptr<FileHolder> holder,
+                                                                           const Canceller* canceller) = 0;
+  /// Another handle on a segment made before, for which the caller has a lease.
   [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> OpenSegmentForWrite(SegmentNumber segment,
                                                                                   uint32_t path_number) = 0;
 };

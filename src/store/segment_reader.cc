@@ -103,7 +103,10 @@ Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
 
 Result<ReadableFile*> SegmentReader::OpenFile() {
   missed_recent_ = true;
-  return segment_->FileForRead(files_);
+  if (file_.empty()) {
+    QUARRY_TRY_ASSIGN(file_, segment_->FileForRead(files_));
+  }
+  return file_.get();
 }
 
 Status SegmentReader::Explain(ReadableFile* file, uint64_t end_bytes, Status failure) const {

@@ -66,6 +66,7 @@ class SegmentReader {
   /// Decrypts and decompresses (or copies) what [begin, begin + out.size()) of the content has of `part`.
   [[nodiscard]] Status DeliverPart(uint32_t part, std::span<const uint8_t> stored, uint64_t begin_bytes,
                                    std::span<uint8_t> out);
+  /// Open until the reader goes.
   [[nodiscard]] Result<ReadableFile*> OpenFile();
   /// Why a read of the file up to `end_bytes` failed: an extent that the file is too short for is damage.
   [[nodiscard]] Status Explain(ReadableFile* file, uint64_t end_bytes, Status failure) const;
@@ -104,6 +105,7 @@ class SegmentReader {
   bool missed_recent_ = false;
   std::optional<SegmentMap::Found> place_;  ///< of the extent in the file, once prepared
   SegmentSalt salt_{};
+  ReadPin file_;
   std::optional<ValueChecksum> checksum_;  ///< of a whole value, so far
 
   ExtentIndex index_;

@@ -179,18 +179,24 @@ Status StoreDirectoryImpl::Discard(TableId table, uint64_t lsn) {
 
 Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
   std::vector<std::shared_ptr<StoreImpl>> going;
+  std::vector<std::shared_ptr<StoreImpl>> waiting;  // for a data path
   {
     MutexLock lock(admin_mutex_);
     for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
       const StoreImpl::Binding binding = store->GetBinding();
       if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
-      if (!store->CheckUnlinkable().ok()) continue;  // it waits for its data path
-      if (store->BeginUnlink()) going.push_back(store);
+      if (!store->MayGiveBack()) continue;
+      if (!store->CheckUnlinkable().ok()) {
+        waiting.push_back(store);
+      } else if (store->BeginUnlink()) {
+        going.push_back(store);
+      }
     }
   }
   // Unlinking takes as long as the files are many and the device is slow: without the mutex, which a table's first
   // value, a rebuild or a drop wants.
   uint64_t given_back = 0;
+  for (const std::shared_ptr<StoreImpl>& store : waiting) given_back += store->UnlinkWhatIsThere();
   Status first;
   std::vector<CatalogueRecord> gone;
   std::erase_if(going, [&](const std::shared_ptr<StoreImpl>& store) {

@@ -15,13 +15,14 @@
 #include "store/chunk_supply.h"
 #include "store/counter_set.h"
 #include "store/direct_buffers.h"
-#include "store/flush_threads.h"
 #include "store/identity_source.h"
-#include "store/maintenance.h"
 #include "store/map_cache.h"
 #include "store/notices.h"
+#include "store/open_files.h"
 #include "store/page_cache_share.h"
+#include "store/path_health.h"
 #include "store/recent_cache.h"
+#include "store/task_threads.h"
 #include "store/value_cache.h"
 
 namespace quarry {
@@ -55,6 +56,8 @@ struct SegmentPath {
   std::string read_only{};   ///< why nothing is written, punched or unlinked there; empty: it may be
   bool has_journal = false;  ///< of its file system: zeros are written ahead of small flushes
   std::shared_ptr<StagingMemory> staging = std::make_shared<StagingMemory>();
+  std::shared_ptr<PathHealth> health = std::make_shared<PathHealth>();
+  std::shared_ptr<TaskThreads> tasks{};  ///< zeros, tails and holes: one that is slow keeps no other from them
 };
 
 inline constexpr uint64_t kReadBufferKeptBytes = 16ULL << 20;
@@ -67,6 +70,8 @@ inline constexpr uint64_t kWriteCallMaxBytes = 8ULL << 20;
 
 /// More lanes than this at once are flushed by their committers themselves.
 inline constexpr size_t kFlushThreadsMax = 16;
+/// Of one path. What is refused is given back by GC.
+inline constexpr size_t kQueuedTasksMax = 1024;
 
 struct StoreContext {
   StoreContext(Env* env_in, const DirectoryOptions& options_in, bool background_thread)
@@ -74,12 +79,24 @@ struct StoreContext {
         options(options_in),
         read_buffers(kReadBufferKeptBytes),
         direct_buffers(kDirectSlots),
+        open_files(options_in.open_files_max),
         recent(options_in.recent_cache_bytes),
         values(&counters),
         maps(kMapBudgetBytes),
         identities(env_in),
-        maintenance(background_thread),
-        flush_threads(background_thread, kFlushThreadsMax) {}
+        has_threads(background_thread),
+        catalogue_tasks("quarry_cat", has_threads ? 1 : 0, 1),
+        flush_threads("quarry_flush", has_threads ? kFlushThreadsMax : 0, 0) {}
+
+  [[nodiscard]] std::shared_ptr<TaskThreads> MakePathTasks() const {
+    return std::make_shared<TaskThreads>("quarry_store", has_threads ? 1 : 0, kQueuedTasksMax);
+  }
+  /// Each of those who work in the background for nobody that waits.
+  template <typename Visit>
+  void ForEachTasks(const Visit& visit) {
+    visit(&catalogue_tasks);
+    for (const SegmentPath& path : paths) visit(path.tasks.get());
+  }
 
   /// `bytes` of a value were read, wherever they came from.
   void CountRead(uint64_t bytes) {
@@ -91,6 +108,15 @@ struct StoreContext {
   [[nodiscard]] Status CheckWritable(uint32_t path_number) const {
     if (path_number >= paths.size() || paths[path_number].read_only.empty()) return Status::Ok();
     return Status::Unavailable(paths[path_number].read_only);
+  }
+
+  /// The same for a path that is not there.
+  [[nodiscard]] Status CheckUsable(uint32_t path_number) const {
+    if (path_number >= paths.size()) {
+      return Status::Unavailable("data path " + std::to_string(path_number) + " is not known");
+    }
+    if (!paths[path_number].unavailable.empty()) return Status::Unavailable(paths[path_number].unavailable);
+    return CheckWritable(path_number);
   }
 
   /// Whether files of `store` may be unlinked, punched or shortened: not while damage of the catalogue may concern it.
@@ -126,13 +152,15 @@ struct StoreContext {
   Notices notices;
   BufferPool read_buffers;
   DirectBuffers direct_buffers;
+  OpenFiles open_files;
   PageCacheShare page_cache_share;
   RecentCache recent;
   ValueCache values;
   MapCache maps;
   IdentitySource identities;
-  Maintenance maintenance;
-  FlushThreads flush_threads;
+  const bool has_threads;
+  TaskThreads catalogue_tasks;
+  TaskThreads flush_threads;
 };
 
 [[nodiscard]] inline uint64_t RoundDownToBlock(uint64_t bytes) { return bytes / kBlockSizeBytes * kBlockSizeBytes; }

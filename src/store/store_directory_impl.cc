@@ -51,12 +51,12 @@ Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::Open(const Direc
 }
 
 StoreDirectoryImpl::~StoreDirectoryImpl() {
-  context_->maintenance.Drain();
+  DrainMaintenance();
   for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)store->Seal();
-  context_->maintenance.Drain();
+  DrainMaintenance();
   (void)SaveCounters();
   context_->flush_threads.Stop();
-  context_->maintenance.Stop();
+  context_->ForEachTasks([](TaskThreads* tasks) { tasks->Stop(); });
 }
 
 Status StoreDirectoryImpl::SaveCounters() {
@@ -335,9 +335,13 @@ Counters StoreDirectoryImpl::GetCounters() const {
   Counters counters = context_->counters.Snapshot();
   counters.recent_cache_bytes = context_->recent.kept_bytes();
   counters.cache_bytes = context_->values.used_bytes();
+  counters.open_files = context_->open_files.open();
+  counters.open_files_limit = context_->open_files.limit();
+  counters.open_files_closed = context_->open_files.closed_for_room();
   counters.segment_map_bytes = context_->maps.kept_bytes();
   counters.buffer_bytes = context_->read_buffers.held_bytes() + context_->direct_buffers.held_bytes();
   for (const SegmentPath& path : context_->paths) {
+    if (path.health->has_failed()) ++counters.data_paths_avoided;
     for (const BufferPool* const pool : {&path.staging->chunk_buffers, &path.staging->write_buffers}) {
       counters.staging_bytes += pool->counted_bytes();
       counters.buffer_bytes += pool->held_bytes();
@@ -367,9 +371,13 @@ std::vector<KnownLoss> StoreDirectoryImpl::KnownLosses() const {
   return losses;
 }
 
-std::vector<StoreStats> StoreDirectoryImpl::ListStores() const {
+std::vector<StoreStats> StoreDirectoryImpl::ListStores() const { return ListWith(&StoreImpl::GetStats); }
+
+std::vector<StoreStats> StoreDirectoryImpl::ListBindings() const { return ListWith(&StoreImpl::GetStatsWithoutFiles); }
+
+std::vector<StoreStats> StoreDirectoryImpl::ListWith(StoreStats (StoreImpl::*get_stats)() const) const {
   std::vector<StoreStats> list;
-  for (const std::shared_ptr<StoreImpl>& store : AllStores()) list.push_back(store->GetStats());
+  for (const std::shared_ptr<StoreImpl>& store : AllStores()) list.push_back(((*store).*get_stats)());
   std::sort(list.begin(), list.end(), [](const StoreStats& a, const StoreStats& b) { return a.store < b.store; });
   return list;
 }

@@ -69,11 +69,16 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status BindUnbound(StoreId store, TableId table, const std::string& table_name) override;
   [[nodiscard]] std::vector<KnownLoss> KnownLosses() const override;
   [[nodiscard]] std::vector<std::string> TakeNotices() override { return context_->notices.Take(); }
-  void PauseMaintenance() override { context_->maintenance.Pause(); }
-  void ResumeMaintenance() override { context_->maintenance.Resume(); }
+  void PauseMaintenance() override {
+    context_->ForEachTasks([](TaskThreads* tasks) { tasks->Pause(); });
+  }
+  void ResumeMaintenance() override {
+    context_->ForEachTasks([](TaskThreads* tasks) { tasks->Resume(); });
+  }
   [[nodiscard]] Result<BackupSnapshot> TakeBackupSnapshot() override;
   [[nodiscard]] Counters GetCounters() const override;
   [[nodiscard]] std::vector<StoreStats> ListStores() const override;
+  [[nodiscard]] std::vector<StoreStats> ListBindings() const override;
   [[nodiscard]] std::vector<std::string> WhyPathsAreReadOnly() const override;
   [[nodiscard]] Result<StoreStats> GetStoreStats(StoreId store) const override;
 
@@ -89,14 +94,17 @@ class StoreDirectoryImpl final : public StoreDirectory {
   /// All that the catalogue does not know yet, counters above all: a clean shutdown.
   [[nodiscard]] Status SaveCounters();
 
-  /// Waits for the background thread to have nothing left to do.
-  void DrainMaintenance() { context_->maintenance.Drain(); }
-  /// For tests: a task of the background thread that takes as long as it likes.
-  void RunMaintenance(std::function<void()> task) { (void)context_->maintenance.Submit(std::move(task)); }
+  /// Waits for the background threads to have nothing left to do.
+  void DrainMaintenance() {
+    context_->ForEachTasks([](TaskThreads* tasks) { tasks->Drain(); });
+  }
+  /// For tests: a task of the home's background thread that takes as long as it likes.
+  void RunMaintenance(std::function<void()> task) { context_->paths[0].tasks->Submit(std::move(task)); }
 
  private:
   explicit StoreDirectoryImpl(std::shared_ptr<StoreContext> context) : context_(std::move(context)) {}
 
+  [[nodiscard]] std::vector<StoreStats> ListWith(StoreStats (StoreImpl::*get_stats)() const) const;
   [[nodiscard]] Status RecoverStores() QUARRY_EXCLUDES(stores_mutex_);
   /// Stores bound to `table`, the oldest first.
   [[nodiscard]] std::vector<std::shared_ptr<StoreImpl>> StoresOf(TableId table) const QUARRY_EXCLUDES(stores_mutex_);

@@ -8,6 +8,11 @@
 #include "store/store_impl.h"
 
 namespace quarry {
+namespace {
+
+constexpr uint64_t kTriedSpaceBytes = 16ULL << 20;
+
+}  // namespace
 
 std::string StoreImpl::HomeDirectory(bool in_trash) const {
   const std::string parent =
@@ -32,8 +37,10 @@ Result<std::string> StoreImpl::SegmentDirectory(uint32_t path_number) {
 
 // ---- segments ----
 
-Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_number) {
+Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_number, std::weak_ptr<FileHolder> holder,
+                                                              const Canceller* canceller) {
   Env* const env = context_->env;
+  QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take(1, canceller));
   SegmentHeader header;
   header.store = id_;
   header.segment = SegmentNumber{next_segment_.fetch_add(1)};
@@ -57,6 +64,12 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   // Header and name are durable before the first extent, so a file without a header holds nothing committed.
   Status status = file->WriteAt(0, block.span());
   if (status.ok()) status = file->Sync();
+  // Where others failed before, it takes more than a header to show that there is room again.
+  uint64_t allocated_bytes = 0;
+  if (status.ok() && context_->paths[path_number].health->has_failed()) {
+    allocated_bytes = RoundDownToBlock(std::min(kTriedSpaceBytes, context_->options.segment_size_bytes));
+    status = file->Allocate(0, allocated_bytes);
+  }
   if (status.ok()) status = env->SyncDirectory(directory);
   if (!status.ok()) {
     file.reset();
@@ -71,7 +84,10 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   // When this fails the file stays: its record may be there, and a file that is recorded must be there, too.
   QUARRY_TRY(RecordNewSegment(segment));
   RegisterSegment(segment);
-  return std::make_shared<SegmentFile>(std::move(segment), std::move(file), kSegmentHeaderSizeBytes);
+  auto segment_file = std::make_shared<SegmentFile>(&context_->open_files, std::move(segment), kSegmentHeaderSizeBytes);
+  segment_file->allocated_end_bytes = allocated_bytes;
+  segment_file->pin = segment_file->slot.Put(std::move(lease), std::move(file), std::move(holder));
+  return segment_file;
 }
 
 Result<std::unique_ptr<WritableFile>> StoreImpl::OpenSegmentForWrite(SegmentNumber segment, uint32_t path_number) {
@@ -171,9 +187,19 @@ Status StoreImpl::Unlink() {
 Status StoreImpl::CheckUnlinkable() const {
   QUARRY_TRY(context_->CheckGiveBack(id_));
   for (const std::shared_ptr<Segment>& segment : AllSegments()) {
-    QUARRY_TRY(context_->CheckWritable(segment->path_number()));
+    QUARRY_TRY(context_->CheckUsable(segment->path_number()));
   }
   return Status::Ok();
+}
+
+uint64_t StoreImpl::UnlinkWhatIsThere() {
+  uint64_t given_back = 0;
+  for (const std::shared_ptr<Segment>& segment : AllSegments()) {
+    if (!context_->CheckUsable(segment->path_number()).ok()) continue;
+    const Result<FileSpace> space = SpaceOf(*segment);
+    if (space.ok() && UnlinkSegment(segment).ok()) given_back += space->allocated_bytes;
+  }
+  return given_back;
 }
 
 Status StoreImpl::UnlinkFiles(bool* is_gone) {
@@ -183,7 +209,8 @@ Status StoreImpl::UnlinkFiles(bool* is_gone) {
   // The home's folder goes last: while it is there, the next try finds the rest.
   for (uint32_t number = static_cast<uint32_t>(context_->paths.size()); number-- > 0;) {
     if (number != 0 && context_->paths[number].directory.empty()) continue;
-    if (!context_->CheckWritable(number).ok()) continue;  // nothing of this store lies there
+    // Nothing of this store lies there, as far as its segments tell.
+    if (!context_->paths[number].unavailable.empty() || !context_->CheckWritable(number).ok()) continue;
     QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(number));
     const Result<std::vector<std::string>> names = env->ListDirectory(directory);
     if (names.status().code() == StatusCode::kNotFound) continue;

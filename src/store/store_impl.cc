@@ -76,14 +76,33 @@ Result<Locator> StoreImpl::Append(std::span<const uint8_t> value, const AppendOp
   if (unsynced == nullptr) return Status::InvalidArgument("an append needs the transaction's unsynced extents");
   QUARRY_TRY(CheckOptions(value, options));
   if (lanes_.empty()) return WhyThereIsNoLane();
-  ExtentWriter writer(context_.get(), ChooseLane(*unsynced), id_, options, unsynced->canceller());
-  QUARRY_TRY_ASSIGN(const AppendedExtent extent, writer.Append(value));
+  Lane* lane = ChooseLane(*unsynced);
+  Result<AppendedExtent> appended = AppendTo(lane, value, options, unsynced->canceller());
+  // On a path that just failed, and where nothing of the transaction lies: it goes to another one.
+  for (size_t tries = 1; !appended.ok() && tries < lanes_.size(); ++tries) {
+    const StatusCode code = appended.status().code();
+    if (code != StatusCode::kIoError && code != StatusCode::kNoSpace) break;
+    Lane* const other = ChooseLane(*unsynced);
+    if (other == std::exchange(lane, other)) break;
+    appended = AppendTo(lane, value, options, unsynced->canceller());
+  }
+  QUARRY_TRY_ASSIGN(const AppendedExtent extent, std::move(appended));
   const Locator& locator = extent.locator;
   unsynced->Add({id_, locator.segment, locator.offset_bytes + locator.extent_size_bytes, extent.flush_ticket});
   context_->counters.Add(Counter::kExtentsAppended);
   context_->counters.Add(Counter::kValueBytesAppended, value.size());
   context_->counters.Add(Counter::kStoredBytesAppended, locator.extent_size_bytes);
   return locator;
+}
+
+Result<AppendedExtent> StoreImpl::AppendTo(Lane* lane, std::span<const uint8_t> value, const AppendOptions& options,
+                                           const Canceller* canceller) {
+  try {
+    ExtentWriter writer(context_.get(), lane, id_, options, canceller);
+    return writer.Append(value);
+  } catch (const std::bad_alloc&) {
+    return Status::NotSupported("no memory to write a value of " + std::to_string(value.size()) + " bytes");
+  }
 }
 
 Status StoreImpl::WhyThereIsNoLane() const {
@@ -107,7 +126,12 @@ Lane* StoreImpl::ChooseLane(const UnsyncedExtents& unsynced) {
       if (Lane* const lane = LaneOfPath(segment->path_number()); lane != nullptr) return lane;
     }
   }
-  return lanes_[next_lane_.fetch_add(1, std::memory_order_relaxed) % lanes_.size()].get();
+  const uint64_t turn = next_lane_.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    Lane* const lane = lanes_[(turn + i) % lanes_.size()].get();
+    if (lane->AdmitsTransaction()) return lane;
+  }
+  return lanes_[turn % lanes_.size()].get();
 }
 
 bool StoreImpl::StartSync(SegmentNumber segment, uint64_t flush_ticket) {
@@ -259,6 +283,17 @@ RebindPair StoreImpl::Binding::pair() const {
 }
 
 StoreStats StoreImpl::GetStats() const {
+  StoreStats stats = GetStatsWithoutFiles();
+  for (const std::shared_ptr<Segment>& segment : AllSegments()) {
+    // A file that cannot be asked now (its data path is away) counts as nothing.
+    // No file stays open for this: a directory may have more segments than the process may have descriptors.
+    const Result<FileSpace> space = const_cast<StoreImpl*>(this)->SpaceOf(*segment);
+    if (space.ok()) stats.real_bytes += space->allocated_bytes;
+  }
+  return stats;
+}
+
+StoreStats StoreImpl::GetStatsWithoutFiles() const {
   StoreStats stats;
   const Binding binding = GetBinding();
   stats.store = id_;
@@ -278,10 +313,6 @@ StoreStats StoreImpl::GetStats() const {
     stats.live_bytes += segment->live_bytes();
     stats.dead_bytes += segment->dead_bytes();
     if (segment->counted() == CountedExtents::kEstimated) stats.uncounted_bytes += segment->live_bytes();
-    // A file that cannot be asked now (its data path is away) counts as nothing.
-    // No file stays open for this: a directory may have more segments than the process may have descriptors.
-    const Result<FileSpace> space = const_cast<StoreImpl*>(this)->SpaceOf(*segment);
-    if (space.ok()) stats.real_bytes += space->allocated_bytes;
   }
   return stats;
 }

@@ -30,6 +30,7 @@
 namespace quarry {
 
 class SegmentReader;
+struct AppendedExtent;
 
 class StoreImpl final : public Store,
                         public SegmentFactory,
@@ -48,6 +49,8 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status SyncAll() override;
   void Release(const Locator& locator) override;
   [[nodiscard]] StoreStats GetStats() const override;
+  /// Without real_bytes, which ask each file.
+  [[nodiscard]] StoreStats GetStatsWithoutFiles() const;
 
   // What the directory asks for. Reads: what the value cache has not got.
   [[nodiscard]] Status Read(const Head& head, uint64_t offset_bytes, const ReadOptions& options, std::span<uint8_t> out,
@@ -107,6 +110,8 @@ class StoreImpl final : public Store,
 
   // What GC's rewriting asks for (store_rewrite.cc).
   [[nodiscard]] uint64_t NowMicros() const { return context_->env->NowMicros(); }
+  /// For those who open a file of the store's: they take a lease first.
+  [[nodiscard]] OpenFiles* open_files() const { return &context_->open_files; }
   struct FileSpace {
     uint64_t size_bytes = 0;
     uint64_t allocated_bytes = 0;  ///< as du counts it
@@ -164,16 +169,21 @@ class StoreImpl final : public Store,
   [[nodiscard]] bool BeginUnlink();
   /// Unlinks everything. On error it is there again, or gone by name alone: to be repeated, from BeginUnlink on.
   [[nodiscard]] Status Unlink();
+  /// Of a store that goes, and waits for a data path: what lies on the others. The bytes that this gave back.
+  [[nodiscard]] uint64_t UnlinkWhatIsThere();
   /// Its record in the catalogue could not be removed.
   void FailUnlink() { presence_.store(Presence::kGone, std::memory_order_release); }
-  /// kUnavailable while a segment lies on a data path that is only read, or damage may concern the store.
+  /// kUnavailable while a segment lies on a data path that is away or only read, or damage may concern the store.
   [[nodiscard]] Status CheckUnlinkable() const;
+  [[nodiscard]] bool MayGiveBack() const { return context_->CheckGiveBack(id_).ok(); }
   [[nodiscard]] bool MayWriteTo(const Segment& segment) const {
     return context_->CheckWritable(segment.path_number()).ok();
   }
 
   // SegmentFactory, SegmentLocator
-  [[nodiscard]] Result<std::shared_ptr<SegmentFile>> CreateSegment(uint32_t path_number) override;
+  [[nodiscard]] Result<std::shared_ptr<SegmentFile>> CreateSegment(uint32_t path_number,
+                                                                   std::weak_ptr<FileHolder> holder,
+                                                                   const Canceller* canceller) override;
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenSegmentForWrite(SegmentNumber segment,
                                                                           uint32_t path_number) override;
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenSegmentForRead(SegmentNumber segment,
@@ -187,6 +197,8 @@ class StoreImpl final : public Store,
       QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
   [[nodiscard]] Result<std::string> RewrittenPathLocked(const Segment& segment) const
       QUARRY_THREAD_ANNOTATION(requires_shared_capability(location_mutex_));
+  [[nodiscard]] Result<AppendedExtent> AppendTo(Lane* lane, std::span<const uint8_t> value,
+                                                const AppendOptions& options, const Canceller* canceller);
   [[nodiscard]] Lane* ChooseLane(const UnsyncedExtents& unsynced);
   [[nodiscard]] Lane* LaneOfPath(uint32_t path_number) const;
   [[nodiscard]] Status WhyThereIsNoLane() const;

@@ -119,7 +119,7 @@ class Recovery {
     }
     segment->AssumeAllLive(space.ok() ? space->size_bytes : 0);
     segment->set_state(SegmentState::kSealed);
-    if (const auto file = store_->OpenSegmentForRead(number, path_number); file.ok()) {
+    if (const auto file = segment->FileForRead(store_.get()); file.ok()) {
       if (const auto header = ReadSegmentHeader(file->get(), id_, number); header.ok()) segment->set_salt(header->salt);
     }
     store_->RegisterSegment(segment);

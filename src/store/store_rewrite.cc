@@ -15,12 +15,14 @@ bool StoreImpl::IsCurrent(const std::shared_ptr<Segment>& segment) const {
 }
 
 Result<StoreImpl::FileSpace> StoreImpl::SpaceOf(const Segment& segment) {
-  ReadableFile* file = segment.FileIfOpen();
+  const ReadPin pin = segment.FileIfOpen();
+  OpenFiles::Lease lease;
   std::unique_ptr<ReadableFile> opened;
-  if (file == nullptr) {
+  if (pin.empty()) {
+    QUARRY_TRY_ASSIGN(lease, context_->open_files.Take());
     QUARRY_TRY_ASSIGN(opened, OpenSegmentForRead(segment.number(), segment.path_number()));
-    file = opened.get();
   }
+  ReadableFile* const file = pin.empty() ? opened.get() : pin.get();
   FileSpace space;
   QUARRY_TRY_ASSIGN(space.size_bytes, file->SizeBytes());
   QUARRY_TRY_ASSIGN(space.allocated_bytes, file->AllocatedBytes());
@@ -68,7 +70,7 @@ void StoreImpl::RemoveRewritten(const Segment& segment) {
 
 Status StoreImpl::PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes, bool* is_in_place) {
   // Whoever holds the old one reads the old file, also if it is for the first time.
-  QUARRY_TRY(segment->FileForRead(this).status());
+  QUARRY_TRY_ASSIGN(ReadPin old_file, segment->FileForRead(this));
   auto rewritten = std::make_shared<Segment>(context_, id_, segment->number(), segment->path_number());
   rewritten->TakeOver(*segment, size_bytes);
   // Appenders and readers go on meanwhile, on whatever path this file lies.
@@ -78,6 +80,7 @@ Status StoreImpl::PublishRewritten(const std::shared_ptr<Segment>& segment, uint
   QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment->path_number()));
   QUARRY_TRY(context_->env->Rename(JoinPath(directory, RewrittenSegmentFileName(segment->number())),
                                    JoinPath(directory, SegmentFileName(segment->number()))));
+  segment->KeepOpen(std::move(old_file));
   RegisterSegment(rewritten);
   *is_in_place = true;
   context_->counters.Add(Counter::kFileBytesWritten, size_bytes);

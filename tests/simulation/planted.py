@@ -48,7 +48,7 @@ BUGS = [
     Bug(
         "a commit skips its fdatasync",
         "src/store/lane_flush.cc",
-        "statuses[i] = files[i]->file->Sync();",
+        "statuses[i] = files[i]->file()->Sync();",
         "statuses[i] = Status::Ok();",
         ["flushed-before-commit"],
     ),
@@ -207,8 +207,8 @@ BUGS = [
     Bug(
         "a wake-up comes before its flag",
         "src/store/lane_flush.cc",
-        "statuses[i] = files[i]->file->Sync();\n",
-        "statuses[i] = files[i]->file->Sync();\n  turn_[number & 1U].NotifyAll();\n",
+        "statuses[i] = files[i]->file()->Sync();\n",
+        "statuses[i] = files[i]->file()->Sync();\n  turn_[number & 1U].NotifyAll();\n",
         ["nobody-waits-for-ever"],
         THREADS,
         (
@@ -253,10 +253,18 @@ BUGS = [
     ),
     Bug(
         "a pause does not wait for the task that runs",
-        "src/store/maintenance.cc",
-        "  ++pauses_;\n  while (running_) changed_.Wait(mutex_);\n",
+        "src/store/task_threads.cc",
+        "  ++pauses_;\n  while (running_ > 0) ended_.Wait(mutex_);\n",
         "  ++pauses_;\n",
         ["paused-is-still"],
+        THREADS,
+    ),
+    Bug(
+        "a file may be closed with what was written to it and not flushed",
+        "src/store/lane_flush.cc",
+        "  if (file->dirty || file->private_in_flight > 0 || is_its(run_)) return;\n",
+        "  if (is_its(run_)) return;\n",
+        ["flushed-before-commit", "durable-reads-back"],
         THREADS,
     ),
     Bug(

@@ -56,6 +56,7 @@ void World::DrawOptions() {
   options_.home_path = kHome;
   options_.segment_size_bytes = dice_.OneOf<uint64_t>({64 << 10, 128 << 10, 256 << 10, 1 << 20});
   options_.zeroed_pool_bytes = dice_.OneOf<uint64_t>({0, 0, 32 << 10, 128 << 10});
+  options_.open_files_max = dice_.OneOf<uint32_t>({16, 16, 1024});
   options_.recent_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 4 << 20});
   options_.value_cache_bytes = dice_.OneOf<uint64_t>({0, 0, 100 << 10, 1 << 20});
   options_.catalogue_renewal_bytes = dice_.OneOf<uint64_t>({16 << 10, 100 << 10, 1 << 20});

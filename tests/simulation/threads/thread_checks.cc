@@ -60,6 +60,8 @@ void ThreadWorld::CheckWait(const char* what, uint64_t began_micros, std::span<c
   const uint64_t took = scheduler_.now_micros() - began_micros;
   if (took <= kOperationMaxMicros || is_over()) return;
   if (slow_path_ != 0) {
+    // It may have failed there before it went elsewhere.
+    if (disk_.failures() > 0) return;
     for (const ValuePointer& value : values) {
       if (IsOnSlowPath(*value)) return;
     }
