@@ -2,6 +2,7 @@
 #include "gc_policy.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "quarry/gc.h"
 
@@ -10,6 +11,9 @@ namespace quarry {
 namespace {
 
 constexpr double kRateWindowS = 1;
+constexpr double kTellingScanS = 0.1;
+/// A table without so large a part of what it had may be scanned in time again.
+constexpr uint64_t kShrunkShare = 10;
 
 uint64_t Growth(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
 
@@ -81,6 +85,27 @@ void ReleaseRate::Note(uint64_t released_bytes, double now_s) {
   const Sample& first = samples_.front();
   const double passed_s = now_s - first.at_s;
   bytes_per_second_ = passed_s > 0 ? static_cast<double>(released_bytes - first.released_bytes) / passed_s : 0;
+}
+
+void NoteScan(ScanMemory* scan, uint64_t rows, double seconds, bool whole, uint64_t timeout_s, uint64_t extents) {
+  // One that is over at once tells the time of a look, not of a row.
+  if (seconds >= kTellingScanS) scan->rows_per_second = static_cast<double>(rows) / seconds;
+  scan->rows = whole ? rows : std::max(scan->rows, rows);
+  scan->overran_timeout_s = whole ? 0 : timeout_s;
+  scan->overran_extents = extents;
+}
+
+uint64_t ScanSecondsBeyond(const ScanMemory& scan, uint64_t extents, double others_rows_per_second,
+                           uint64_t timeout_s) {
+  const double rate = std::max(scan.rows_per_second, others_rows_per_second);
+  const auto rows = static_cast<double>(std::max(scan.rows, extents));
+  uint64_t seconds = rate > 0 ? static_cast<uint64_t>(std::ceil(rows / rate)) : 0;
+  const bool has_shrunk = extents < scan.overran_extents - scan.overran_extents / kShrunkShare;
+  if (scan.overran_timeout_s >= timeout_s && scan.overran_timeout_s > 0 && !has_shrunk) {
+    const double own = scan.rows_per_second > 0 ? std::ceil(rows / scan.rows_per_second) : 0;
+    seconds = std::max(static_cast<uint64_t>(own), scan.overran_timeout_s + 1);
+  }
+  return seconds > timeout_s ? seconds : 0;
 }
 
 }  // namespace quarry

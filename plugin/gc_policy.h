@@ -21,6 +21,7 @@ struct GcFigures {
   uint64_t live_bytes = 0;       ///< by the counters, which a pass puts right
   uint64_t dead_bytes = 0;       ///< by the counters
   uint64_t uncounted_bytes = 0;  ///< of the live: nobody knows how much of them is dead
+  uint64_t extents = 0;          ///< by the counters: at least so many rows
 };
 
 struct GcSettings {
@@ -87,6 +88,23 @@ class ReleaseRate {
   std::deque<Sample> samples_;  ///< oldest first
   double bytes_per_second_ = 0;
 };
+
+/// What the last scans of a table say of the next one.
+struct ScanMemory {
+  uint64_t rows = 0;               ///< that the last whole one saw
+  double rows_per_second = 0;      ///< of the last one; 0: there was none
+  uint64_t overran_timeout_s = 0;  ///< the last one did not end within so much; 0: it did
+  uint64_t overran_extents = 0;    ///< of the table, then
+};
+
+/// A scan of `rows` took `seconds`. `whole`: it saw all of them; else it ran into `timeout_s`, of a table of `extents`.
+void NoteScan(ScanMemory* scan, uint64_t rows, double seconds, bool whole, uint64_t timeout_s, uint64_t extents);
+
+/// The seconds that the next scan needs, when they are more than `timeout_s`; else, or when nobody knows, 0.
+/// `extents`: of the table now. `others_rows_per_second`: of the last scan of any table; the faster of the two counts,
+/// so that one slow hour keeps no table from its passes for good.
+[[nodiscard]] uint64_t ScanSecondsBeyond(const ScanMemory& scan, uint64_t extents, double others_rows_per_second,
+                                         uint64_t timeout_s);
 
 /// `known_since_s`: when the table was first seen by this server.
 [[nodiscard]] GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, const GcSettings& settings,

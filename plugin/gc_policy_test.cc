@@ -141,5 +141,39 @@ TEST(ReleaseRate, IsThatOfTheLastSecond) {
   EXPECT_DOUBLE_EQ(rate.bytes_per_second(), 0) << "nothing for a second";
 }
 
+TEST(GcPolicy, NobodyKnowsWhatTheFirstScanTakes) { EXPECT_EQ(ScanSecondsBeyond({}, 1'000'000'000, 0, 1), 0U); }
+
+TEST(GcPolicy, AScanThatWouldTakeTooLongIsNamed) {
+  ScanMemory scan;
+  NoteScan(&scan, 1'000'000, 10, true, 60, 1'000'000);  // 100,000 a second
+  EXPECT_EQ(ScanSecondsBeyond(scan, 1'000'000, 0, 60), 0U);
+  EXPECT_EQ(ScanSecondsBeyond(scan, 7'000'000, 0, 60), 70U);
+  EXPECT_EQ(ScanSecondsBeyond(scan, 7'000'000, 0, 70), 0U);
+  // Rows without a value outside of them are known by the last scan.
+  EXPECT_EQ(ScanSecondsBeyond(scan, 0, 0, 9), 10U);
+  // Another table's scan was faster: it may have been a slow hour.
+  EXPECT_EQ(ScanSecondsBeyond(scan, 7'000'000, 200'000, 60), 0U);
+}
+
+TEST(GcPolicy, AScanThatOverranWaitsForALongerTimeoutOrLessOfTheTable) {
+  ScanMemory scan;
+  NoteScan(&scan, 500'000, 5, false, 5, 1'000'000);
+  EXPECT_EQ(ScanSecondsBeyond(scan, 1'000'000, 10'000'000, 5), 10U) << "however fast others are";
+  EXPECT_EQ(ScanSecondsBeyond(scan, 1'000'000, 10'000'000, 6), 0U);
+  EXPECT_EQ(ScanSecondsBeyond(scan, 800'000, 10'000'000, 5), 0U);
+  // It saw more rows than the table has values: at least a second more than it had.
+  ScanMemory inline_rows;
+  NoteScan(&inline_rows, 500'000, 5, false, 5, 1000);
+  EXPECT_EQ(ScanSecondsBeyond(inline_rows, 1000, 0, 5), 6U);
+  NoteScan(&inline_rows, 600'000, 6, true, 60, 1000);
+  EXPECT_EQ(ScanSecondsBeyond(inline_rows, 1000, 0, 10), 0U);
+}
+
+TEST(GcPolicy, AScanThatIsOverAtOnceSaysNothingOfTheRate) {
+  ScanMemory scan;
+  NoteScan(&scan, 10, 0.001, true, 60, 10);
+  EXPECT_EQ(ScanSecondsBeyond(scan, 1'000'000'000, 0, 60), 0U);
+}
+
 }  // namespace
 }  // namespace quarry

@@ -42,6 +42,7 @@ bool GcScan::GoesOn(TABLE* table) {
   }
   if (calls_++ % kRowsBetweenLooks != 0) return true;
   if (std::chrono::steady_clock::now() >= limits_->deadline) {
+    overran_ = status_.ok();
     Fail(Status::Unavailable("the scan took longer than quarry_gc_timeout"));
   } else if (table->mdl_ticket != nullptr && table->mdl_ticket->has_pending_conflicting_lock()) {
     Fail(Status::Unavailable("the scan gave way to a statement that waits for the table's metadata lock"));

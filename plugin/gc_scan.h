@@ -57,6 +57,8 @@ class GcScan {
 
   // By the pass.
   [[nodiscard]] uint64_t rows() const { return rows_; }
+  /// It ended because of the deadline.
+  [[nodiscard]] bool overran() const { return overran_; }
   [[nodiscard]] const std::map<StoreId, uint64_t>& live_bytes() const { return live_bytes_; }
   /// Those that heads name, each with the table that they are in.
   [[nodiscard]] const std::set<std::pair<StoreId, TableId>>& stores_met() const { return stores_met_; }
@@ -70,6 +72,7 @@ class GcScan {
   GcPass* const pass_;
   const Limits* const limits_;
   Status status_;
+  bool overran_ = false;
   uint64_t rows_ = 0;
   uint64_t calls_ = 0;
   std::set<uint64_t> begun_;

@@ -88,6 +88,7 @@ Status GcTablePass::MarkInView(GcOutcome* outcome) {
 
 Status GcTablePass::Scan(GcOutcome* outcome) {
   const GcScan::Limits limits = {[this] { return host_->GoesOn(); }, Deadline()};
+  const auto began = std::chrono::steady_clock::now();
   GcScan scan(pass_.get(), &limits);
   // USE INDEX (): from the first row to the last. The count makes it one row, however many there are.
   const std::string select = "SELECT SQL_NO_CACHE COUNT(*), SUM(1) FROM " + Quoted(name_);
@@ -95,6 +96,9 @@ Status GcTablePass::Scan(GcOutcome* outcome) {
   if (!rows.ok() && look_->session()->error_number() == ER_VERS_NOT_VERSIONED) {
     rows = look_->session()->Query(select + " USE INDEX ()");
   }
+  outcome->rows = scan.rows();
+  outcome->scan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  outcome->has_overrun = scan.overran();
   const Status status = scan.Finish(target_.inner_tables);
   if (!rows.ok() && status.ok()) return rows.status();
   QUARRY_TRY(status);
@@ -102,7 +106,7 @@ Status GcTablePass::Scan(GcOutcome* outcome) {
     return Status::Unavailable("the scan saw " + std::to_string(scan.rows()) + " rows, the server counted " +
                                (rows->size() == 1 ? (*rows)[0][0].value_or("NULL") : "nothing"));
   }
-  outcome->rows = scan.rows();
+  outcome->is_whole = true;
   outcome->live_bytes = scan.live_bytes();
   return BindUnbound(scan);
 }
@@ -128,11 +132,7 @@ Status GcTablePass::CheckUnchanged() {
   if (GetSelfCheckState() != SelfCheckState::kPassed) {
     return Status::Unavailable("InnoDB's table ids have not been verified yet (status variable quarry_table_id_check)");
   }
-  QUARRY_TRY_ASSIGN(const auto tables, look_->Tables());
-  std::set<uint64_t> now;
-  for (const auto& [table, inner_name] : tables) {
-    if (WithoutPartition(inner_name) == target_.inner_name) now.insert(table);
-  }
+  QUARRY_TRY_ASSIGN(const std::set<uint64_t> now, look_->TablesOf(target_.inner_name));
   if (now != target_.inner_tables) return Status::Unavailable("the table was altered or dropped during the pass");
   return Status::Ok();
 }

@@ -52,7 +52,10 @@ struct GcTarget {
 
 struct GcOutcome {
   GcReport report;
-  uint64_t rows = 0;
+  uint64_t rows = 0;                       ///< that the scan saw
+  double scan_seconds = 0;                 ///< 0: there was none
+  bool is_whole = false;                   ///< the scan saw all rows
+  bool has_overrun = false;                ///< it ended because of the timeout
   std::map<StoreId, uint64_t> live_bytes;  ///< of marked extents, by store; one that two rows share counts twice
 };
 

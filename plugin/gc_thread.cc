@@ -33,6 +33,7 @@ void AddTo(GcFigures* figures, const StoreStats& stats) {
   figures->live_bytes += stats.live_bytes;
   figures->dead_bytes += stats.dead_bytes;
   figures->uncounted_bytes += stats.uncounted_bytes;
+  figures->extents += stats.extents;
 }
 
 double PreciseSeconds() {
@@ -77,6 +78,8 @@ class Gc final : private GcHost {
     uint64_t dead_bytes_seen = 0;
     double pass_s = kPassSecondsGuess;  ///< until the next pass has ended, if it takes as long as the last one
     bool waits = false;                 ///< its pass was dropped: not before the interval is over
+    ScanMemory scan;
+    uint64_t named_s = 0;  ///< its pass needs so long, which was said in the log; 0: it does not
   };
   /// A table may be beyond its bound when so much more has been released, or what will be until a pass has ended.
   struct Hurry {
@@ -110,10 +113,13 @@ class Gc final : private GcHost {
   /// Any table may have heads into a store that lost its binding.
   [[nodiscard]] Status NoteWhatMayBind(Tables* tables);
   [[nodiscard]] static GcFigures FiguresOf(const std::vector<StoreId>& stores);
+  /// A scan of it takes longer than it may: says so instead of beginning one.
+  [[nodiscard]] bool TakesTooLong(const Table& table, Known* known);
   void RunPass(Table* table, Known* known);
   void NotePass(const Table& table, const Status& status, const GcOutcome& outcome);
   void NoteDamage(const std::string& table, const GcReport& report);
   void NoteError(const std::string& error);
+  void NoteSkipped(const std::string& why, bool is_news);
 
   // GC's thread alone.
   ServerLook look_;
@@ -121,6 +127,7 @@ class Gc final : private GcHost {
   CountingTurns counting_{NowSeconds()};
   bool forced_ = false;
   ReleaseRate rate_;
+  double rows_per_second_ = 0;  ///< of the last scan that tells
   // As of the last round.
   uint64_t released_seen_ = 0;
   uint64_t released_between_ = 0;  ///< the two last rounds
@@ -237,7 +244,7 @@ void Gc::Round(bool forced, bool hurried) {
   released_between_ = released - std::exchange(released_seen_, released);
   hurries_ = {{kGcWorthMinBytes, 0}};  // for tables that are made from now on
   next_hurry_s_ = 0;
-  if (Directory()->ListStores().empty()) return;
+  if (Directory()->ListBindings().empty()) return;
   SetState("looking");
   next_hurry_s_ = began_s + GcIntervalSeconds();  // should this look fail
   Result<Tables> tables = ListTables();
@@ -249,9 +256,14 @@ void Gc::Round(bool forced, bool hurried) {
   std::erase_if(known_, [&tables](const auto& known) { return tables->count(known.first) == 0; });
   const GcSettings settings = SettingsNow();
   const auto counted_next = NextToCount(&*tables, settings);
+  struct Wanted {
+    uint64_t dead_bytes = 0;
+    Table* table = nullptr;
+    Known* known = nullptr;
+  };
+  std::vector<Wanted> wanted;
   for (auto& [inner_name, table] : *tables) {
-    if (!GoesOn()) return;
-    Known& known = known_.try_emplace(inner_name, Known{.since_s = NowSeconds(), .last = {}}).first->second;
+    Known& known = known_.try_emplace(inner_name, Known{.since_s = NowSeconds(), .last = {}, .scan = {}}).first->second;
     if (table.in_doubt) {
       if (forced) NoteError(Quoted(SplitInnerName(inner_name)) + ": a rebuild of it is under way or was cut off");
       continue;
@@ -262,7 +274,16 @@ void Gc::Round(bool forced, bool hurried) {
     const GcVerdict verdict = JudgeGc(figures, known.last, settings, NowSeconds(), known.since_s);
     const bool may_bind = table.may_bind && !known.last;
     const bool is_counted_now = counted_next != tables->end() && &counted_next->second == &table;
-    if (forced || may_bind || is_counted_now || verdict != GcVerdict::kNotYet) RunPass(&table, &known);
+    if (forced || may_bind || is_counted_now || verdict != GcVerdict::kNotYet) {
+      wanted.push_back({figures.real_bytes - std::min(figures.real_bytes, figures.live_bytes), &table, &known});
+    }
+  }
+  // What gives back most comes first.
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const Wanted& a, const Wanted& b) { return a.dead_bytes > b.dead_bytes; });
+  for (const Wanted& next : wanted) {
+    if (!GoesOn()) return;
+    if (!TakesTooLong(*next.table, next.known)) RunPass(next.table, next.known);
   }
   PlanHurries(*tables, settings);
 }
@@ -323,6 +344,38 @@ GcFigures Gc::FiguresOf(const std::vector<StoreId>& stores) {
   return figures;
 }
 
+bool Gc::TakesTooLong(const Table& table, Known* known) {
+  const uint64_t timeout_s = GcTimeoutSeconds();
+  const uint64_t needed_s = ScanSecondsBeyond(known->scan, table.figures.extents, rows_per_second_, timeout_s);
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    for (const StoreId store : table.target.stores) stores_[store].needed_s = needed_s;
+  }
+  if (needed_s == 0) {
+    known->named_s = 0;
+    return false;
+  }
+  known->waits = true;
+  const std::string name = Quoted(SplitInnerName(table.target.inner_name));
+  const std::string why = name + ": a scan takes about " + std::to_string(needed_s) +
+                          " s, and quarry_gc_timeout allows " + std::to_string(timeout_s) + " s";
+  NoteSkipped(why, known->named_s == 0);
+  known->named_s = needed_s;
+  return true;
+}
+
+void Gc::NoteSkipped(const std::string& why, bool is_news) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    status_.last_error = why;
+    ++status_.passes_skipped;
+  }
+  if (is_news) {
+    sql_print_warning("QUARRY: no mark pass over table %s; nothing of it is given back until that is raised",
+                      why.c_str());
+  }
+}
+
 void Gc::RunPass(Table* table, Known* known) {
   const double began_s = PreciseSeconds();
   GcManner manner = {std::chrono::seconds(GcTimeoutSeconds()), GcRateBytesPerSecond(), {}};
@@ -334,6 +387,11 @@ void Gc::RunPass(Table* table, Known* known) {
   const GcReport& report = outcome.report;
   NotePass(*table, status, outcome);
   known->waits = !status.ok();
+  if (outcome.is_whole || outcome.has_overrun) {
+    NoteScan(&known->scan, outcome.rows, outcome.scan_seconds, outcome.is_whole,
+             static_cast<uint64_t>(manner.timeout.count()), before.extents);
+    if (known->scan.rows_per_second > 0) rows_per_second_ = known->scan.rows_per_second;
+  }
   const std::string name = Quoted(SplitInnerName(table->target.inner_name));
   if (report.segments_damaged > 0) NoteDamage(name, report);
   if (!status.ok()) {
@@ -344,6 +402,7 @@ void Gc::RunPass(Table* table, Known* known) {
   known->dead_bytes_seen = table->figures.dead_bytes;
   known->pass_s = std::min(PreciseSeconds() - began_s + kLookSeconds, kPassSecondsMax);
   known->last = AfterPass(before, table->figures, report.reclaimed_bytes, NowSeconds());
+  known->last->left_some |= report.rewrites_postponed > 0;
   if (report.reclaimed_bytes > 0 || report.rewrites_refused > 0) {
     sql_print_information("QUARRY: GC of table %s: %s", name.c_str(), Summary(report).c_str());
   }
@@ -362,7 +421,7 @@ void Gc::NotePass(const Table& table, const Status& status, const GcOutcome& out
   if (!status.ok()) return;
   for (const StoreId store : table.target.stores) {
     const auto live = outcome.live_bytes.find(store);
-    stores_[store] = {static_cast<uint64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second};
+    stores_[store] = {static_cast<uint64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second, 0};
   }
 }
 

@@ -24,6 +24,7 @@ void RequestGc();
 struct GcCounts {
   uint64_t passes = 0;          ///< that ended as they should
   uint64_t passes_dropped = 0;  ///< that gave up
+  uint64_t passes_skipped = 0;  ///< that were not begun, because they would take too long
   uint64_t reclaimed_bytes = 0;
   uint64_t segments_unlinked = 0;
   uint64_t segments_rewritten = 0;
@@ -43,10 +44,11 @@ struct GcStatus : GcCounts {
 };
 [[nodiscard]] GcStatus GetGcStatus();
 
-/// What the last pass over a store's table found.
+/// What the last pass over a store's table found. ended_at 0: none ended yet.
 struct GcStoreStatus {
   uint64_t ended_at = 0;  ///< seconds since 1970, UTC
   uint64_t live_bytes = 0;
+  uint64_t needed_s = 0;  ///< by a scan, which is not begun because quarry_gc_timeout is less; 0: it may be
 };
 /// None since the server started: nullopt.
 [[nodiscard]] std::optional<GcStoreStatus> GetGcStoreStatus(StoreId store);

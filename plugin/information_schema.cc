@@ -95,6 +95,7 @@ enum Index : uint {
   kSpaceAmplification,
   kLastGc,
   kLastGcLiveBytes,
+  kGcNeedsSeconds,
 };
 
 constexpr uint kStateLength = 16;
@@ -118,6 +119,7 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
                           Show::Column("SPACE_AMPLIFICATION", Show::Decimal(kAmplificationDigits), NULLABLE),
                           Show::Column("LAST_GC", Show::Datetime(0), NULLABLE),
                           Show::Column("LAST_GC_LIVE_BYTES", Show::ULonglong(), NULLABLE),
+                          Show::Column("GC_NEEDS_SECONDS", Show::ULonglong(), NULLABLE),
                           Show::CEnd()};
 
 }  // namespace tables
@@ -248,6 +250,8 @@ void StoreGc(THD* thd, Field** fields, const StoreStats& stats) {
   }
   const std::optional<GcStoreStatus> gc = GetGcStoreStatus(stats.store);
   if (!gc) return;
+  if (gc->needed_s > 0) StoreNumber(fields[tables::kGcNeedsSeconds], gc->needed_s);
+  if (gc->ended_at == 0) return;
   StoreTime(fields[tables::kLastGc], thd, gc->ended_at);
   StoreNumber(fields[tables::kLastGcLiveBytes], gc->live_bytes);
 }

@@ -23,6 +23,17 @@ constexpr char kNoLimit[] = " LIMIT 18446744073709551615";
 
 uint64_t Number(const std::optional<std::string>& text) { return text ? std::strtoull(text->c_str(), nullptr, 10) : 0; }
 
+/// Whatever a name is made of, it stays a name.
+std::string Literal(const std::string& text) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string hex;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += {kDigits[byte >> 4U], kDigits[byte & 15U]};
+  }
+  return "CONVERT(X'" + hex + "' USING utf8)";
+}
+
 }  // namespace
 
 Status ServerLook::Open() {
@@ -91,10 +102,22 @@ Result<ServerLook::Lsn> ServerLook::ReadLsn() {
   return lsn;
 }
 
-Result<std::map<uint64_t, std::string>> ServerLook::Tables() {
-  QUARRY_TRY_ASSIGN(
-      const QueryRows rows,
-      session_.Query(std::string("SELECT TABLE_ID, NAME FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES") + kNoLimit));
+Result<std::map<uint64_t, std::string>> ServerLook::Tables() { return TablesWhere("TRUE"); }
+
+Result<std::set<uint64_t>> ServerLook::TablesOf(const std::string& inner_name) {
+  const std::string name = Literal(inner_name);
+  QUARRY_TRY_ASSIGN(const auto tables, TablesWhere("LOCATE(" + name + ", NAME) = 1"));
+  std::set<uint64_t> ids;
+  for (const auto& [id, found] : tables) {
+    if (WithoutPartition(found) == inner_name) ids.insert(id);
+  }
+  return ids;
+}
+
+Result<std::map<uint64_t, std::string>> ServerLook::TablesWhere(const std::string& condition) {
+  const std::string query = "SELECT TABLE_ID, NAME FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES WHERE " + condition +
+                            " OR NAME IN ('SYS_FOREIGN', 'SYS_FOREIGN_COLS')";
+  QUARRY_TRY_ASSIGN(const QueryRows rows, session_.Query(query + kNoLimit));
   // InnoDB leaves out, with a warning, a table whose dictionary record it cannot read: such a list proves nothing gone.
   QUARRY_TRY_ASSIGN(const QueryRows warnings, session_.Query("SELECT @@warning_count"));
   if (warnings.size() != 1 || warnings[0][0] != "0") {
