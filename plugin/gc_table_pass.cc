@@ -20,42 +20,53 @@ Status Stopped() { return Status::Unavailable("GC was told to stop"); }
 
 }  // namespace
 
-GcTablePass::GcTablePass(GcTarget target, StoreDirectory* directory, ServerLook* look, GcHost* host,
+GcTablePass::GcTablePass(std::vector<GcTableWork>* tables, StoreDirectory* directory, ServerLook* look, GcHost* host,
                          const GcManner& manner)
-    : target_(std::move(target)),
-      name_(SplitInnerName(target_.inner_name)),
-      directory_(directory),
-      look_(look),
-      host_(host),
-      manner_(manner) {}
+    : tables_(tables), directory_(directory), look_(look), host_(host), manner_(manner) {}
 
 std::chrono::steady_clock::time_point GcTablePass::Deadline() const {
   return std::chrono::steady_clock::now() + manner_.timeout;
 }
 
-Status GcTablePass::Run(GcOutcome* outcome) {
-  QUARRY_TRY(Seal());
-  Status status = WaitForWriters();
-  if (status.ok()) status = MarkInView(outcome);
-  if (status.ok()) status = WaitForReaders();
-  if (status.ok()) status = CheckUnchanged();
-  if (status.ok()) status = Reclaim();
-  outcome->report = pass_->report();
-  return status;
+std::string GcTablePass::Names() const {
+  const std::string first = Quoted(tables_->front().name);
+  return tables_->size() == 1 ? first : first + " and " + std::to_string(tables_->size() - 1) + " more";
 }
 
-Status GcTablePass::Seal() {
-  host_->SetState("sealing " + Quoted(name_));
+void GcTablePass::ForEach(const std::function<Status(GcTableWork*)>& work) {
+  for (GcTableWork& table : *tables_) {
+    if (table.status.ok()) table.status = work(&table);
+  }
+}
+
+void GcTablePass::Run() {
+  ForEach([this](GcTableWork* table) { return Seal(table); });
+  const Status status = MarkAll();
+  ForEach([this, &status](GcTableWork* table) { return status.ok() ? Reclaim(table) : status; });
+  for (GcTableWork& table : *tables_) {
+    if (table.pass != nullptr) table.outcome.report = table.pass->report();
+  }
+}
+
+Status GcTablePass::MarkAll() {
+  QUARRY_TRY(WaitForWriters());
+  QUARRY_TRY(MarkInView());
+  QUARRY_TRY(WaitForReaders());
+  return CheckUnchanged();
+}
+
+Status GcTablePass::Seal(GcTableWork* table) {
+  host_->SetState("sealing " + Quoted(table->name));
   if (!host_->BeginFiles()) return Stopped();
-  Result<std::unique_ptr<GcPass>> pass = BeginGcPass(directory_, target_.stores, manner_.options);
+  Result<std::unique_ptr<GcPass>> pass = BeginGcPass(directory_, table->target.stores, manner_.options);
   host_->EndFiles();
   QUARRY_TRY(pass.status());
-  pass_ = std::move(*pass);
+  table->pass = std::move(*pass);
   return Status::Ok();
 }
 
 Status GcTablePass::WaitForWriters() {
-  host_->SetState("waiting for writers of " + Quoted(name_));
+  host_->SetState("waiting for writers of " + Names());
   const uint64_t ticket = TheAppendGate().Ticket();
   const auto deadline = Deadline();
   while (!TheAppendGate().AllPast(ticket)) {
@@ -69,37 +80,46 @@ Status GcTablePass::WaitForWriters() {
   return WaitUntilEnded(&writers, 0, "open before its scan");
 }
 
-Status GcTablePass::MarkInView(GcOutcome* outcome) {
-  host_->SetState("scanning " + Quoted(name_));
+Status GcTablePass::MarkInView() {
+  host_->SetState("scanning " + Names());
   QUARRY_TRY(PaceLook());
   QUARRY_TRY(look_->BeginView());
-  pass_->NoteView();
-  Status status;
-  if (Result<LookOutside> look = LookInView(); look.ok()) {
-    readers_ = OpenTransactions(look->transactions);
-    view_lsn_ = look->lsn.current;
-    status = Scan(outcome);
-  } else {
-    status = look.status();
-  }
+  const Status status = ScanInView();
   look_->EndView();
   return status;
 }
 
-Status GcTablePass::Scan(GcOutcome* outcome) {
-  const GcScan::Limits limits = {[this] { return host_->GoesOn(); }, Deadline()};
+Status GcTablePass::ScanInView() {
+  ForEach([](GcTableWork* table) {
+    table->pass->NoteView();
+    return Status::Ok();
+  });
+  QUARRY_TRY_ASSIGN(const LookOutside look, LookInView());
+  readers_ = OpenTransactions(look.transactions);
+  view_lsn_ = look.lsn.current;
+  ForEach([this](GcTableWork* table) { return Scan(table); });
+  return Status::Ok();
+}
+
+Status GcTablePass::Scan(GcTableWork* table) {
+  host_->SetState("scanning " + Quoted(table->name));
+  // The view stays; the metadata lock of a table that was scanned goes with its savepoint.
+  QUARRY_TRY(look_->session()->Run("SAVEPOINT before_scan"));
   const auto began = std::chrono::steady_clock::now();
-  GcScan scan(pass_.get(), &limits);
+  const GcScan::Limits limits = {[this] { return host_->GoesOn(); }, began + manner_.scan_timeout};
+  GcScan scan(table->pass.get(), &limits);
   // USE INDEX (): from the first row to the last. The count makes it one row, however many there are.
-  const std::string select = "SELECT SQL_NO_CACHE COUNT(*), SUM(1) FROM " + Quoted(name_);
+  const std::string select = "SELECT SQL_NO_CACHE COUNT(*), SUM(1) FROM " + Quoted(table->name);
   Result<QueryRows> rows = look_->session()->Query(select + " FOR SYSTEM_TIME ALL USE INDEX ()");
   if (!rows.ok() && look_->session()->error_number() == ER_VERS_NOT_VERSIONED) {
     rows = look_->session()->Query(select + " USE INDEX ()");
   }
+  GcOutcome* const outcome = &table->outcome;
   outcome->rows = scan.rows();
   outcome->scan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   outcome->has_overrun = scan.overran();
-  const Status status = scan.Finish(target_.inner_tables);
+  const Status status = scan.Finish(table->target.inner_tables);
+  QUARRY_TRY(look_->session()->Run("ROLLBACK TO SAVEPOINT before_scan"));
   if (!rows.ok() && status.ok()) return rows.status();
   QUARRY_TRY(status);
   if (rows->size() != 1 || (*rows)[0][0] != std::to_string(scan.rows())) {
@@ -108,20 +128,20 @@ Status GcTablePass::Scan(GcOutcome* outcome) {
   }
   outcome->is_whole = true;
   outcome->live_bytes = scan.live_bytes();
-  return BindUnbound(scan);
+  return BindUnbound(scan, table->target);
 }
 
 // Only now is it known which table such a store belongs to: the next pass collects it.
-Status GcTablePass::BindUnbound(const GcScan& scan) {
+Status GcTablePass::BindUnbound(const GcScan& scan, const GcTarget& target) {
   for (const auto& [store, table] : scan.stores_met()) {
     if (directory_->OwnershipOf(store, table) != Ownership::kUnbound) continue;
-    QUARRY_TRY(directory_->BindUnbound(store, table, target_.inner_name));
+    QUARRY_TRY(directory_->BindUnbound(store, table, target.inner_name));
   }
   return Status::Ok();
 }
 
 Status GcTablePass::WaitForReaders() {
-  host_->SetState("waiting for readers of " + Quoted(name_));
+  host_->SetState("waiting for readers of " + Names());
   return WaitUntilEnded(&readers_, view_lsn_, "older than its scan");
 }
 
@@ -132,19 +152,29 @@ Status GcTablePass::CheckUnchanged() {
   if (GetSelfCheckState() != SelfCheckState::kPassed) {
     return Status::Unavailable("InnoDB's table ids have not been verified yet (status variable quarry_table_id_check)");
   }
-  QUARRY_TRY_ASSIGN(const std::set<uint64_t> now, look_->TablesOf(target_.inner_name));
-  if (now != target_.inner_tables) return Status::Unavailable("the table was altered or dropped during the pass");
+  std::map<std::string, std::set<uint64_t>> now;
+  if (tables_->size() == 1) {
+    const std::string& inner_name = tables_->front().target.inner_name;
+    QUARRY_TRY_ASSIGN(now[inner_name], look_->TablesOf(inner_name));
+  } else {
+    QUARRY_TRY_ASSIGN(const auto tables, look_->Tables());
+    for (const auto& [table, inner_name] : tables) now[WithoutPartition(inner_name)].insert(table);
+  }
+  ForEach([&now](GcTableWork* table) {
+    if (now[table->target.inner_name] == table->target.inner_tables) return Status::Ok();
+    return Status::Unavailable("the table was altered or dropped during the pass");
+  });
   return Status::Ok();
 }
 
-Status GcTablePass::Reclaim() {
-  host_->SetState("reclaiming space of " + Quoted(name_));
+Status GcTablePass::Reclaim(GcTableWork* table) {
+  host_->SetState("reclaiming space of " + Quoted(table->name));
   const uint64_t bytes_per_second = manner_.bytes_per_second;
   GcRate rate(bytes_per_second);
   const uint64_t step_bytes = bytes_per_second == 0 ? kStepMaxBytes : std::min(kStepMaxBytes, bytes_per_second / 4);
   while (true) {
     if (!host_->BeginFiles()) return Stopped();
-    const Result<GcStep> step = pass_->ReclaimSome(step_bytes);
+    const Result<GcStep> step = table->pass->ReclaimSome(step_bytes);
     host_->EndFiles();
     QUARRY_TRY(step.status());
     if (step->done) return Status::Ok();

@@ -1,4 +1,5 @@
-// GcTablePass: one mark pass over one table (all its partitions), from sealing to the last hole.
+// GcTablePass: one mark pass over a table (all its partitions), or over several small ones, from sealing to the last
+// hole. Several wait for the same transactions once, and are read in the same view.
 //
 //   1. Seal           BeginGcPass: what its stores have appended so far is the candidate
 //   2. WaitForWriters every row that was being written has reached InnoDB (AppendGate), and every transaction that is
@@ -10,7 +11,7 @@
 //
 // docs/durability.md ('Why a mark pass is right') argues why nothing that is unmarked then can be needed by anybody.
 // Invariants:
-//  - Any error, any doubt, any change of the table until the end of step 4 drops the pass: nothing is given back.
+//  - Any error, any doubt, any change of a table until the end of step 4 drops the table: nothing of it is given back.
 //  - No file is changed while Quarry is paused; no lock, no view is held while it waits for somebody's transaction.
 // Thread-safety: belongs to GC's thread.
 #pragma once
@@ -59,10 +60,22 @@ struct GcOutcome {
   std::map<StoreId, uint64_t> live_bytes;  ///< of marked extents, by store; one that two rows share counts twice
 };
 
+/// One table of a pass, and what became of it.
+struct GcTableWork {
+  explicit GcTableWork(GcTarget target_in) : target(std::move(target_in)), name(SplitInnerName(target.inner_name)) {}
+
+  GcTarget target;
+  TableName name;
+  Status status;  ///< why it was dropped
+  GcOutcome outcome;
+  std::unique_ptr<GcPass> pass;
+};
+
 /// How a pass is to be done.
 struct GcManner {
-  std::chrono::seconds timeout;   ///< of each wait for transactions, and of the scan
-  uint64_t bytes_per_second = 0;  ///< 0: no limit
+  std::chrono::seconds timeout;       ///< of each wait for transactions
+  std::chrono::seconds scan_timeout;  ///< of the scan of a table
+  uint64_t bytes_per_second = 0;      ///< 0: no limit
   GcOptions options;
 };
 
@@ -70,24 +83,32 @@ class GcScan;
 
 class GcTablePass {
  public:
-  GcTablePass(GcTarget target, StoreDirectory* directory, ServerLook* look, GcHost* host, const GcManner& manner);
+  GcTablePass(std::vector<GcTableWork>* tables, StoreDirectory* directory, ServerLook* look, GcHost* host,
+              const GcManner& manner);
 
-  /// Errors say why the pass was dropped. `outcome` tells what was done, also then.
-  [[nodiscard]] Status Run(GcOutcome* outcome);
+  /// Each table tells what was done with it, also when it was dropped.
+  void Run();
 
  private:
   struct LookOutside {
     std::vector<OpenTransaction> transactions;
     ServerLook::Lsn lsn;
   };
-  [[nodiscard]] Status Seal();
+  /// The steps up to the last that all tables take together.
+  [[nodiscard]] Status MarkAll();
+  /// `work` for each table that was not dropped; its error drops the table.
+  void ForEach(const std::function<Status(GcTableWork*)>& work);
+  [[nodiscard]] Status Seal(GcTableWork* table);
   [[nodiscard]] Status WaitForWriters();
-  [[nodiscard]] Status MarkInView(GcOutcome* outcome);
-  [[nodiscard]] Status Scan(GcOutcome* outcome);
-  [[nodiscard]] Status BindUnbound(const GcScan& scan);
+  [[nodiscard]] Status MarkInView();
+  [[nodiscard]] Status ScanInView();
+  [[nodiscard]] Status Scan(GcTableWork* table);
+  [[nodiscard]] Status BindUnbound(const GcScan& scan, const GcTarget& target);
   [[nodiscard]] Status WaitForReaders();
   [[nodiscard]] Status CheckUnchanged();
-  [[nodiscard]] Status Reclaim();
+  [[nodiscard]] Status Reclaim(GcTableWork* table);
+  /// For people: the first of the tables, and how many more.
+  [[nodiscard]] std::string Names() const;
 
   /// Until every one of `open` has ended and InnoDB has flushed `lsn`.
   [[nodiscard]] Status WaitUntilEnded(OpenTransactions* open, uint64_t lsn, const std::string& why);
@@ -98,14 +119,12 @@ class GcTablePass {
   [[nodiscard]] std::chrono::steady_clock::time_point Deadline() const;
 
   // Constant after construction.
-  const GcTarget target_;
-  const TableName name_;
+  std::vector<GcTableWork>* const tables_;
   StoreDirectory* const directory_;
   ServerLook* const look_;
   GcHost* const host_;
   const GcManner manner_;
 
-  std::unique_ptr<GcPass> pass_;
   OpenTransactions readers_;  ///< open when the view was made
   uint64_t view_lsn_ = 0;
   std::chrono::steady_clock::time_point last_look_;

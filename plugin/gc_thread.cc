@@ -25,6 +25,12 @@ constexpr double kLookSeconds = 2 * std::chrono::duration<double>(kTick).count()
 /// Looks that don't wait for the interval: they take one part in so many of the time.
 constexpr double kHurryShare = 10;
 
+/// Tables that share a pass, and what they may be: the view that all of them are scanned in lasts seconds at the most.
+constexpr size_t kGroupTables = 100;
+constexpr uint64_t kSmallTableBytes = 64ULL << 20;
+constexpr uint64_t kSmallTableRows = 20'000;
+constexpr std::chrono::seconds kGroupScan{1};
+
 /// The tables whose names begin so are an ALTER's, half made.
 constexpr std::string_view kUnfinishedMark = "/#sql";
 
@@ -115,8 +121,16 @@ class Gc final : private GcHost {
   [[nodiscard]] static GcFigures FiguresOf(const std::vector<StoreId>& stores);
   /// A scan of it takes longer than it may: says so instead of beginning one.
   [[nodiscard]] bool TakesTooLong(const Table& table, Known* known);
-  void RunPass(Table* table, Known* known);
-  void NotePass(const Table& table, const Status& status, const GcOutcome& outcome);
+  struct Wanted {
+    uint64_t dead_bytes = 0;
+    Table* table = nullptr;
+    Known* known = nullptr;
+  };
+  void RunPasses(const std::vector<Wanted>& wanted);
+  /// Over one table, or over several small ones, whose scans have less time then: returns those that need more.
+  std::vector<Wanted> RunPass(const std::vector<Wanted>& group);
+  void EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures& before, double began_s);
+  void NotePass(const GcTableWork& work);
   void NoteDamage(const std::string& table, const GcReport& report);
   void NoteError(const std::string& error);
   void NoteSkipped(const std::string& why, bool is_news);
@@ -256,11 +270,6 @@ void Gc::Round(bool forced, bool hurried) {
   std::erase_if(known_, [&tables](const auto& known) { return tables->count(known.first) == 0; });
   const GcSettings settings = SettingsNow();
   const auto counted_next = NextToCount(&*tables, settings);
-  struct Wanted {
-    uint64_t dead_bytes = 0;
-    Table* table = nullptr;
-    Known* known = nullptr;
-  };
   std::vector<Wanted> wanted;
   for (auto& [inner_name, table] : *tables) {
     Known& known = known_.try_emplace(inner_name, Known{.since_s = NowSeconds(), .last = {}, .scan = {}}).first->second;
@@ -281,10 +290,7 @@ void Gc::Round(bool forced, bool hurried) {
   // What gives back most comes first.
   std::stable_sort(wanted.begin(), wanted.end(),
                    [](const Wanted& a, const Wanted& b) { return a.dead_bytes > b.dead_bytes; });
-  for (const Wanted& next : wanted) {
-    if (!GoesOn()) return;
-    if (!TakesTooLong(*next.table, next.known)) RunPass(next.table, next.known);
-  }
+  RunPasses(wanted);
   PlanHurries(*tables, settings);
 }
 
@@ -376,26 +382,75 @@ void Gc::NoteSkipped(const std::string& why, bool is_news) {
   }
 }
 
-void Gc::RunPass(Table* table, Known* known) {
+// Each pass waits twice for transactions, a few tenths of a second in all: many small tables share that.
+void Gc::RunPasses(const std::vector<Wanted>& wanted) {
+  std::vector<Wanted> group;
+  std::vector<Wanted> alone;
+  const auto run_group = [this, &group, &alone] {
+    if (group.empty()) return;
+    const std::vector<Wanted> longer = RunPass(group);
+    alone.insert(alone.end(), longer.begin(), longer.end());
+    group.clear();
+  };
+  for (const Wanted& next : wanted) {
+    if (!GoesOn()) return;
+    if (TakesTooLong(*next.table, next.known)) continue;
+    const GcFigures& figures = next.table->figures;
+    const bool is_small =
+        figures.real_bytes <= kSmallTableBytes && std::max(figures.extents, next.known->scan.rows) <= kSmallTableRows;
+    if (!is_small) {
+      (void)RunPass({next});
+      continue;
+    }
+    group.push_back(next);
+    if (group.size() == kGroupTables) run_group();
+  }
+  if (GoesOn()) run_group();
+  for (const Wanted& next : alone) {
+    if (!GoesOn()) return;
+    (void)RunPass({next});
+  }
+}
+
+std::vector<Gc::Wanted> Gc::RunPass(const std::vector<Wanted>& group) {
   const double began_s = PreciseSeconds();
-  GcManner manner = {std::chrono::seconds(GcTimeoutSeconds()), GcRateBytesPerSecond(), {}};
+  const std::chrono::seconds timeout(GcTimeoutSeconds());
+  GcManner manner = {timeout, group.size() == 1 ? timeout : std::min(timeout, kGroupScan), GcRateBytesPerSecond(), {}};
   manner.options.rewrite_above = RewriteAbove(SettingsNow());
-  GcTablePass pass(table->target, Directory(), &look_, this, manner);
-  GcOutcome outcome;
-  const GcFigures before = FiguresOf(table->target.stores);
-  const Status status = pass.Run(&outcome);
-  const GcReport& report = outcome.report;
-  NotePass(*table, status, outcome);
-  known->waits = !status.ok();
-  if (outcome.is_whole || outcome.has_overrun) {
-    NoteScan(&known->scan, outcome.rows, outcome.scan_seconds, outcome.is_whole,
-             static_cast<uint64_t>(manner.timeout.count()), before.extents);
+  std::vector<GcTableWork> works;
+  std::vector<GcFigures> before;
+  for (const Wanted& wanted : group) {
+    works.emplace_back(wanted.table->target);
+    before.push_back(FiguresOf(wanted.table->target.stores));
+  }
+  GcTablePass(&works, Directory(), &look_, this, manner).Run();
+  std::vector<Wanted> longer;
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (works[i].outcome.has_overrun && manner.scan_timeout < manner.timeout) {
+      group[i].known->scan.rows = std::max(works[i].outcome.rows, kSmallTableRows + 1);
+      longer.push_back(group[i]);
+    } else {
+      EndPass(group[i], works[i], before[i], began_s);
+    }
+  }
+  return longer;
+}
+
+void Gc::EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures& before, double began_s) {
+  Table* const table = wanted.table;
+  Known* const known = wanted.known;
+  const GcReport& report = work.outcome.report;
+  NotePass(work);
+  known->waits = !work.status.ok();
+  if (work.outcome.is_whole || work.outcome.has_overrun) {
+    NoteScan(&known->scan, work.outcome.rows, work.outcome.scan_seconds, work.outcome.is_whole, GcTimeoutSeconds(),
+             before.extents);
     if (known->scan.rows_per_second > 0) rows_per_second_ = known->scan.rows_per_second;
   }
-  const std::string name = Quoted(SplitInnerName(table->target.inner_name));
+  const std::string name = Quoted(work.name);
   if (report.segments_damaged > 0) NoteDamage(name, report);
-  if (!status.ok()) {
-    NoteError(name + ": " + status.ToString());
+  if (!work.status.ok()) {
+    NoteError(name + ": " + work.status.ToString());
     return;
   }
   table->figures = FiguresOf(table->target.stores);
@@ -408,9 +463,10 @@ void Gc::RunPass(Table* table, Known* known) {
   }
 }
 
-void Gc::NotePass(const Table& table, const Status& status, const GcOutcome& outcome) {
+void Gc::NotePass(const GcTableWork& work) {
+  const GcOutcome& outcome = work.outcome;
   const std::lock_guard<std::mutex> guard(mutex_);
-  ++(status.ok() ? status_.passes : status_.passes_dropped);
+  ++(work.status.ok() ? status_.passes : status_.passes_dropped);
   status_.rows_scanned += outcome.rows;
   status_.reclaimed_bytes += outcome.report.reclaimed_bytes;
   status_.segments_unlinked += outcome.report.segments_unlinked;
@@ -418,8 +474,8 @@ void Gc::NotePass(const Table& table, const Status& status, const GcOutcome& out
   status_.rewritten_bytes += outcome.report.rewritten_bytes;
   status_.rewrites_refused += outcome.report.rewrites_refused;
   status_.segments_damaged += outcome.report.segments_damaged;
-  if (!status.ok()) return;
-  for (const StoreId store : table.target.stores) {
+  if (!work.status.ok()) return;
+  for (const StoreId store : work.target.stores) {
     const auto live = outcome.live_bytes.find(store);
     stores_[store] = {static_cast<uint64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second, 0};
   }
