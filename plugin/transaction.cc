@@ -6,6 +6,8 @@
 #include "prepared_commit.h"
 #include "status_vars.h"
 
+#include <log.h>
+
 namespace quarry {
 
 namespace {
@@ -29,6 +31,7 @@ ulonglong PrepareCommit(THD* thd, ulonglong*) {
   }
   if (status.ok()) {
     plugin_counters.commit_syncs.fetch_add(1, std::memory_order_relaxed);
+    transaction->unsynced()->Clear();
     return 0;
   }
   ReportStatus(status, Action::kSync, static_cast<const TABLE_SHARE*>(nullptr));
@@ -145,8 +148,20 @@ Status Transaction::SyncAndPrepare(THD* thd) {
 void Transaction::OnCommit(THD* thd, bool all) {
   if (!all && InMultiStatementTransaction(thd)) return;
   if (std::exchange(is_prepared_, false)) CommitInInnodb(thd);
+  SyncLate();
   for (const Locator& locator : replaced_) Directory()->Release(locator);
   Clear();
+}
+
+// The hook before the commit decision has flushed everything; should a server commit without asking it, the values are
+// made durable now.
+void Transaction::SyncLate() {
+  if (unsynced_.empty()) return;
+  const Status status = Sync();
+  sql_print_error(
+      "QUARRY: a transaction was committed before its values were flushed, which the server should have "
+      "asked for; %s%s",
+      status.ok() ? "they are flushed now" : "flushing them failed: ", status.ok() ? "" : status.ToString().c_str());
 }
 
 void Transaction::OnRollback(THD* thd, bool all) {

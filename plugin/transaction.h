@@ -82,6 +82,7 @@ class Transaction {
     if (hints->size() < kHintsMax) hints->push_back(locator);
   }
   void Clear();
+  void SyncLate();
 
   AppendGate::Member gate_{&TheAppendGate()};
   const KillCheck kill_check_;
