@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -171,6 +172,27 @@ TEST_F(PosixEnvTest, AFullDeviceIsNoSpace) {
   PosixWritableFile file("/dev/full", OpenFd("/dev/full", O_WRONLY));
   EXPECT_FALSE(file.direct()) << "a device without O_DIRECT is written all the same";
   EXPECT_EQ(file.WriteAt(0, AlignedBuffer(4096).span()).code(), StatusCode::kNoSpace);
+}
+
+TEST_F(PosixEnvTest, AWantOfDescriptorsDoesNotEndDirectReads) {
+  AlignedBuffer buffer(kBlockSizeBytes);
+  buffer.FillZero();
+  {
+    const auto writer = Env::Posix()->CreateFile(Path("f")).value();
+    ASSERT_TRUE(writer->WriteAt(0, buffer.span()).ok());
+  }
+  const auto probe = Env::Posix()->OpenForRead(Path("f")).value();
+  if (!probe->ReadDirect(0, buffer.span()).value()) GTEST_SKIP() << "this file system keeps files in memory";
+  const auto reader = Env::Posix()->OpenForRead(Path("f")).value();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto refused = reader->ReadDirect(0, buffer.span());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(refused.value().has_value());
+  EXPECT_EQ(reader->ReadDirect(0, buffer.span()).value(), kBlockSizeBytes);
 }
 
 }  // namespace

@@ -179,23 +179,30 @@ std::optional<bool> PosixReadableFile::IsInPageCache(uint64_t offset_bytes, uint
   return quarry::IsInPageCache(fd_.get(), offset_bytes, size_bytes);
 }
 
-// By way of the descriptor, for the file may have another name by now, or none.
-void PosixReadableFile::OpenDirect() {
-  const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
-  direct_fd_ = unique_fd(::open(self.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-  direct_.store(direct_fd_.get() >= 0, std::memory_order_relaxed);
+// By way of the descriptor, for the file may have another name by now, or none. A want of descriptors passes.
+int PosixReadableFile::DirectDescriptor() {
+  if (direct_.load(std::memory_order_acquire) == Direct::kUnknown) {
+    const std::lock_guard<std::mutex> lock(direct_mutex_);
+    if (direct_.load(std::memory_order_relaxed) == Direct::kUnknown) {
+      const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
+      direct_fd_ = unique_fd(::open(self.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+      if (!direct_fd_.valid() && (errno == EMFILE || errno == ENFILE)) return -1;
+      direct_.store(direct_fd_.valid() ? Direct::kOpen : Direct::kRefused, std::memory_order_release);
+    }
+  }
+  return direct_.load(std::memory_order_relaxed) == Direct::kOpen ? direct_fd_.get() : -1;
 }
 
 Result<std::optional<size_t>> PosixReadableFile::ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) {
   assert(IsBlockAligned(offset_bytes) && IsBlockAligned(out.size()));
   assert(IsBlockAligned(reinterpret_cast<uintptr_t>(out.data())));
-  std::call_once(direct_once_, [this] { OpenDirect(); });
-  if (!direct_.load(std::memory_order_relaxed)) return std::optional<size_t>();
+  const int descriptor = DirectDescriptor();
+  if (descriptor < 0) return std::optional<size_t>();
   size_t done = 0;
-  const int error = ReadUntilEnd(direct_fd_.get(), offset_bytes, out, Reading::kDirect, &done);
+  const int error = ReadUntilEnd(descriptor, offset_bytes, out, Reading::kDirect, &done);
   if (error == EINVAL) {
     // Some file systems take O_DIRECT and refuse the read.
-    direct_.store(false, std::memory_order_relaxed);
+    direct_.store(Direct::kRefused, std::memory_order_relaxed);
     return std::optional<size_t>();
   }
   if (error != 0) return Status::FromErrno(error, "read", path_);

@@ -61,11 +61,13 @@ class PosixReadableFile : public ReadableFile {
  private:
   Status ReadWhole(const ReadRequest& request, size_t done_bytes);
   Status ReadContiguous(std::span<const ReadRequest> requests);
-  void OpenDirect();
+  /// The descriptor of direct reads; -1: there is none.
+  [[nodiscard]] int DirectDescriptor();
 
-  std::once_flag direct_once_;
-  unique_fd direct_fd_;              ///< a second descriptor of the same file, opened at the first need
-  std::atomic<bool> direct_{false};  ///< it is there, and was not refused
+  std::mutex direct_mutex_;
+  unique_fd direct_fd_;  ///< a second descriptor of the same file, opened at the first need
+  enum class Direct : uint8_t { kUnknown, kOpen, kRefused };
+  std::atomic<Direct> direct_{Direct::kUnknown};
 };
 
 /// Reads around the page cache where the file system lets it; elsewhere drops from the cache what it brought there.
