@@ -173,5 +173,20 @@ TEST(StoreFaultTest, OpenThatFailsAnywhereLeavesNothingHalfMade) {
   }
 }
 
+TEST(StoreFaultTest, ACreationThatFailsTakesNoSegmentNumber) {
+  MemoryEnv memory;
+  FaultEnv env(&memory);
+  const auto directory = ValueOf(OpenDirectory(&env, TestOptions()));
+  const auto store = ValueOf(directory->OpenForAppend({1}, "db/t"));
+  UnsyncedExtents unsynced;
+  for (const CallKind kind : {CallKind::kCreate, CallKind::kWrite, CallKind::kSync, CallKind::kSyncDirectory}) {
+    for (int i = 0; i < 3; ++i) {
+      env.FailCall(kind, 1, ENOSPC);
+      EXPECT_FALSE(store->Append(RandomValue(5000, 1), {}, &unsynced).ok());
+    }
+  }
+  EXPECT_EQ(ValueOf(store->Append(RandomValue(5000, 1), {}, &unsynced)).segment, SegmentNumber{1});
+}
+
 }  // namespace
 }  // namespace quarry

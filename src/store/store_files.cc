@@ -43,7 +43,7 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take(1, canceller));
   SegmentHeader header;
   header.store = id_;
-  header.segment = SegmentNumber{next_segment_.fetch_add(1)};
+  QUARRY_TRY_ASSIGN(header.segment, TakeSegmentNumber());
   header.path_number = path_number;
   header.installation = context_->installation;
   header.created_micros = env->NowMicros();
@@ -60,7 +60,12 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
     QUARRY_TRY(env->SyncDirectory(ParentPath(directory)));
   }
   const std::string path = JoinPath(directory, SegmentFileName(header.segment));
-  QUARRY_TRY_ASSIGN(std::unique_ptr<WritableFile> file, env->CreateFile(path));
+  Result<std::unique_ptr<WritableFile>> created = env->CreateFile(path);
+  if (!created.ok()) {
+    if (created.status().code() != StatusCode::kAlreadyExists) GiveBackSegmentNumber(header.segment);
+    return created.status();
+  }
+  std::unique_ptr<WritableFile> file = std::move(created).value();
   // Header and name are durable before the first extent, so a file without a header holds nothing committed.
   Status status = file->WriteAt(0, block.span());
   if (status.ok()) status = file->Sync();
@@ -73,7 +78,8 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   if (status.ok()) status = env->SyncDirectory(directory);
   if (!status.ok()) {
     file.reset();
-    (void)env->RemoveFile(path);  // what stays has no record, and no extent: the next pass removes it
+    // What stays, or comes back when power goes, has no record and no extent: the next pass removes it.
+    if (env->RemoveFile(path).ok() && env->SyncDirectory(directory).ok()) GiveBackSegmentNumber(header.segment);
     return status;
   }
   context_->counters.Add(Counter::kWriteCalls);
@@ -88,6 +94,23 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   segment_file->allocated_end_bytes = allocated_bytes;
   segment_file->pin = segment_file->slot.Put(std::move(lease), std::move(file), std::move(holder));
   return segment_file;
+}
+
+Result<SegmentNumber> StoreImpl::TakeSegmentNumber() {
+  uint32_t number = next_segment_.load();
+  do {
+    if (number == UINT32_MAX) {
+      return Status::NotSupported("store " + std::to_string(id_.value) +
+                                  " has used all of its 4294967294 segment numbers: rebuild the table (ALTER TABLE ... "
+                                  "FORCE), which gives it a new store");
+    }
+  } while (!next_segment_.compare_exchange_strong(number, number + 1));
+  return SegmentNumber{number};
+}
+
+void StoreImpl::GiveBackSegmentNumber(SegmentNumber number) {
+  uint32_t next = number.value + 1;
+  (void)next_segment_.compare_exchange_strong(next, number.value);  // unless a later one was taken
 }
 
 Result<std::unique_ptr<WritableFile>> StoreImpl::OpenSegmentForWrite(SegmentNumber segment, uint32_t path_number) {

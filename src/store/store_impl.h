@@ -207,6 +207,10 @@ class StoreImpl final : public Store,
   /// Of segments that were sealed since they were recorded as active.
   [[nodiscard]] std::vector<CatalogueRecord> TakeSealed() QUARRY_REQUIRES(record_mutex_);
   [[nodiscard]] Status RecordNewSegment(const std::shared_ptr<Segment>& segment) QUARRY_EXCLUDES(record_mutex_);
+  /// Error: kNotSupported: there is none left.
+  [[nodiscard]] Result<SegmentNumber> TakeSegmentNumber();
+  /// Nothing has it.
+  void GiveBackSegmentNumber(SegmentNumber number);
   [[nodiscard]] Status UnlinkFiles(bool* is_gone) QUARRY_EXCLUDES(location_mutex_);
   /// Who asks for pieces would have a whole value read for it: so only what is asked for again.
   enum class TakeIn { kWhatIsAskedForAgain, kWhatFits };
