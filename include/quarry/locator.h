@@ -58,9 +58,9 @@ struct Head {
 /// called by whoever uses the prefix. Error: kCorruption.
 [[nodiscard]] Result<uint64_t> CheckPrefix(const Head& head);
 
-/// Locator::value_checksum of `value` with a prefix of `prefix_size_bytes` in the row and parts of `part_size_bytes`.
-/// Values of different checksums differ, so that a writer who wants to know whether a new value equals the old one need
-/// not read the old one. Equal ones prove nothing.
+/// Locator::value_checksum of `value` with a prefix of `prefix_size_bytes` in the row and a PART_SIZE of
+/// `part_size_bytes`. Values of different checksums differ, so that a writer who wants to know whether a new value
+/// equals the old one need not read the old one. Equal ones prove nothing.
 [[nodiscard]] uint32_t ValueChecksumOf(std::span<const uint8_t> value, uint32_t prefix_size_bytes,
                                        uint32_t part_size_bytes);
 

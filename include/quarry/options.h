@@ -26,6 +26,14 @@ inline constexpr uint32_t kPartSizeDefaultBytes = 64U << 10;
 /// MAX_BLOB_PART_SIZE of MySQL Cluster 9.4: the part size that the NDB comment asks for (../docs/glossary.md).
 inline constexpr uint32_t kPartSizeNdbMaxBytes = 13948;
 
+/// Of one value. The index of an extent is in memory whole, while it is written and for each read of a range.
+inline constexpr uint32_t kPartsMax = 1U << 16;
+/// The part size of a value of which `size_bytes` are cut into parts: the one that is wanted, or what makes kPartsMax.
+[[nodiscard]] constexpr uint32_t PartSizeFor(uint64_t size_bytes, uint32_t wanted_bytes) {
+  const uint64_t least = (size_bytes + kPartsMax - 1) / kPartsMax;
+  return least > wanted_bytes ? static_cast<uint32_t>(least) : wanted_bytes;
+}
+
 inline constexpr uint32_t kBatchMinBytes = 4096;
 inline constexpr uint32_t kBatchMaxBytes = 1U << 30;
 /// Measured, not copied from NDB (64 KB there): a value of 448 KB in one write instead of two gave 1.18 times the

@@ -9,6 +9,7 @@
 // Invariant: version, tag and magic stand at the same distance from the end in every version, so that a newer trailer
 // is told from a damaged one.
 #include "quarry/locator.h"
+#include "quarry/options.h"
 
 #include <algorithm>
 #include <array>
@@ -72,6 +73,7 @@ Result<uint64_t> CheckPrefix(const Head& head) {
 
 uint32_t ValueChecksumOf(std::span<const uint8_t> value, uint32_t prefix_size_bytes, uint32_t part_size_bytes) {
   assert(prefix_size_bytes <= value.size() && part_size_bytes > 0);
+  part_size_bytes = PartSizeFor(value.size() - prefix_size_bytes, part_size_bytes);
   ValueChecksum checksum(value.size(), Checksum64(value.first(prefix_size_bytes)));
   for (std::span<const uint8_t> rest = value.subspan(prefix_size_bytes); !rest.empty();) {
     const size_t size = std::min<size_t>(rest.size(), part_size_bytes);

@@ -39,7 +39,6 @@ ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, con
       parts_(ThreadParts()) {
   header_.store = store;
   header_.codec = options.codec;
-  header_.part_size_bytes = options.part_size_bytes;
 }
 
 ExtentWriter::~ExtentWriter() {
@@ -67,15 +66,16 @@ Status ExtentWriter::OpenCipher() {
 
 Result<AppendedExtent> ExtentWriter::AppendContent(std::span<const uint8_t> content) {
   header_.content_size_bytes = content.size();
-  header_.part_count = PartCount(content.size(), options_.part_size_bytes);
+  header_.part_size_bytes = PartSizeFor(content.size(), options_.part_size_bytes);
+  header_.part_count = PartCount(content.size(), header_.part_size_bytes);
   front_bytes_ = HeaderAndIndexSizeBytes(header_);
-  extent_max_bytes_ = ExtentSizeMaxBytes(content.size(), options_.part_size_bytes, header_.encrypted);
+  extent_max_bytes_ = ExtentSizeMaxBytes(content.size(), header_.part_size_bytes, header_.encrypted);
   if ((options_.codec != Codec::kNone || header_.encrypted) && !content.empty()) return AppendCompressed(content);
   return extent_max_bytes_ <= staged_max_bytes_ ? StageRaw(content) : StreamRaw(content);
 }
 
 std::span<const uint8_t> ExtentWriter::PartOf(std::span<const uint8_t> content, uint32_t part) const {
-  return content.subspan(static_cast<size_t>(part) * options_.part_size_bytes, PartSizeOf(header_, part));
+  return content.subspan(static_cast<size_t>(part) * header_.part_size_bytes, PartSizeOf(header_, part));
 }
 
 void ExtentWriter::NotePart(std::span<const uint8_t> part, std::span<const uint8_t> stored, bool raw) {
@@ -171,7 +171,7 @@ Result<AppendedExtent> ExtentWriter::AppendCompressed(std::span<const uint8_t> c
   const bool all_fits = RoundUpToBlock(extent_max_bytes_) <= batch_bytes_;
   ExtentStream stream(context_, all_fits ? RoundUpToBlock(extent_max_bytes_) : batch_bytes_,
                       all_fits ? 0
-                               : RoundUpToBlock(std::min<uint64_t>(options_.part_size_bytes, content.size()) +
+                               : RoundUpToBlock(std::min<uint64_t>(header_.part_size_bytes, content.size()) +
                                                 PartOverheadBytes(header_.encrypted)),
                       front_fits ? 0 : RoundDownToBlock(front_bytes_), front_bytes_, false);
   QUARRY_TRY(stream.Open(write_buffers(), canceller_));

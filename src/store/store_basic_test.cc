@@ -229,5 +229,28 @@ TEST_F(StoreBasicTest, SegmentsRollAndStayReadable) {
   }
 }
 
+TEST_F(StoreBasicTest, TheIndexOfAHugeValueIsBounded) {
+  EXPECT_EQ(PartSizeFor(0, 512), 512U);
+  EXPECT_EQ(PartSizeFor(uint64_t{kPartsMax} * 512, 512), 512U);
+  EXPECT_EQ(PartSizeFor(uint64_t{kPartsMax} * 512 + 1, 512), 513U);
+  EXPECT_EQ(PartSizeFor(UINT32_MAX, 512), 65536U);
+  EXPECT_EQ(PartSizeFor(UINT32_MAX, kPartSizeMaxBytes), kPartSizeMaxBytes);
+  Open();
+  AppendOptions options;
+  options.part_size_bytes = 512;
+  const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  for (const Codec codec : {Codec::kNone, Codec::kLz4}) {
+    options.codec = codec;
+    const std::vector<uint8_t> value = RandomValue(size_t{kPartsMax} * 512 + 12345, 7);
+    const Locator locator = ValueOf(store->Append(value, options, &unsynced_));
+    EXPECT_LE(locator.extent_size_bytes, value.size() + kPartsMax * 20ULL);
+    EXPECT_EQ(locator.value_checksum, ValueChecksumOf(value, 0, options.part_size_bytes));
+    EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), value);
+    std::vector<uint8_t> piece(1000);
+    ASSERT_OK(directory_->ReadRange(locator, value.size() - 20000, {}, piece));
+    EXPECT_TRUE(std::equal(piece.begin(), piece.end(), value.end() - 20000));
+  }
+}
+
 }  // namespace
 }  // namespace quarry
