@@ -23,7 +23,8 @@ TYPELIB codec_typelib = {array_elements(codec_names) - 1, "", codec_names, nullp
 
 constexpr uint kAutoincrementPrefetchMax = 65536;
 constexpr unsigned long long kSegmentSizeMin = 1ULL << 20;
-constexpr unsigned long long kSegmentSizeMax = 1ULL << 40;
+/// With a value of 4 GiB at its end a segment is still below 32 GiB, as far as GC can rewrite it.
+constexpr unsigned long long kSegmentSizeMax = 16ULL << 30;
 constexpr unsigned long long kPoolMax = 1ULL << 32;
 constexpr uint kOpenFilesMax = 1U << 20;
 /// The rest is the server's: tables, InnoDB, connections.
