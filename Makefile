@@ -2,7 +2,7 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test nightly mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format ci install clean distclean
+.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format ci install clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
@@ -44,6 +44,10 @@ test: fetch ## run every test, with counts at the end (STAGES="core sql": only t
 
 nightly: build ## what is too long for each change, hours of it, with counts at the end (PARTS="twin mtr": only these; ARGS="--list" shows them)
 	@scripts/nightly $(PARTS) $(ARGS)
+
+scale: build ## many stores, segments, tables and small values, one huge transaction: what each costs, within an hour (ARGS="--only gc", "--share 0.01")
+	@cmake --build build/release -j $(JOBS) --target quarry_scale
+	@build/venv/bin/python tests/scale/run.py $(ARGS)
 
 mtr: plugin ## MariaDB's own tests with InnoDB and with QUARRY, outputs compared: make mtr SUITES=json,gcol ARGS="--time-limit 30"
 	@build/venv/bin/python tests/mtr/run.py $(if $(SUITES),--suites $(SUITES)) $(if $(TESTS),--tests $(TESTS)) $(ARGS)
