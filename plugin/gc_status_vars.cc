@@ -12,7 +12,7 @@ struct Buffer {
   char last_damage[320];
   char last_error[640];
   char state[256];
-  st_mysql_show_var variables[17];
+  st_mysql_show_var variables[18];
 };
 static_assert(sizeof(Buffer) <= SHOW_VAR_FUNC_BUFF_SIZE);
 static_assert(std::is_trivially_destructible_v<Buffer>);
@@ -34,6 +34,7 @@ int ShowGc(THD*, st_mysql_show_var* variable, void* raw_buffer, struct system_st
   add("last_damage", buffer->last_damage, SHOW_CHAR);
   add("last_error", buffer->last_error, SHOW_CHAR);
   add("looks", &counts.looks, SHOW_LONGLONG);
+  add("memory_bytes", &counts.memory_bytes, SHOW_LONGLONG);
   add("passes", &counts.passes, SHOW_LONGLONG);
   add("passes_dropped", &counts.passes_dropped, SHOW_LONGLONG);
   add("passes_skipped", &counts.passes_skipped, SHOW_LONGLONG);

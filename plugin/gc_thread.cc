@@ -467,6 +467,7 @@ void Gc::NotePass(const GcTableWork& work) {
   const GcOutcome& outcome = work.outcome;
   const std::lock_guard<std::mutex> guard(mutex_);
   ++(work.status.ok() ? status_.passes : status_.passes_dropped);
+  status_.memory_bytes = std::max(status_.memory_bytes, outcome.report.memory_bytes);
   status_.rows_scanned += outcome.rows;
   status_.reclaimed_bytes += outcome.report.reclaimed_bytes;
   status_.segments_unlinked += outcome.report.segments_unlinked;

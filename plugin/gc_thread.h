@@ -31,6 +31,7 @@ struct GcCounts {
   uint64_t rewritten_bytes = 0;   ///< of extents, copied
   uint64_t rewrites_refused = 0;  ///< for want of room; counted by every pass that meets the segment
   uint64_t segments_damaged = 0;  ///< left as they are; likewise
+  uint64_t memory_bytes = 0;      ///< the most that a pass took over one table
   uint64_t rows_scanned = 0;
   uint64_t looks = 0;  ///< at whether those that a pass waits for have ended
   uint64_t requests = 0;

@@ -47,6 +47,7 @@ struct GcReport {
   uint64_t rewritten_bytes = 0;     ///< of extents, copied to new files
   uint64_t rewrites_postponed = 0;  ///< segments worth rewriting, whose extents have room in memory in a later pass
   uint64_t rewrites_refused = 0;    ///< segments worth rewriting, but there was no room on disk or in memory_max_bytes
+  uint64_t memory_bytes = 0;        ///< of marks, maps and extents: the most that it took so far
   uint64_t segments_damaged = 0;    ///< kept as they are: a marked extent does not verify, or can't be read
   std::string damage;               ///< the first of those: what, and where
 };

@@ -185,6 +185,7 @@ void GcPassImpl::ChooseCandidates() {
   }
   sealed_.clear();
   report_.segments = candidates_.size();
+  report_.memory_bytes = memory_bytes_;
 }
 
 void GcPassImpl::MakeRoomForExtents(Candidate* candidate) {
@@ -267,6 +268,7 @@ void GcPassImpl::Remember(const Locator& locator, bool is_reencoded, Candidate* 
                  memory_bytes_ + capacity_before * sizeof(NeededExtent) < options_.memory_max_bytes)) {
     candidate->extents.push_back(*extent);
     memory_bytes_ += (candidate->extents.capacity() - capacity_before) * sizeof(NeededExtent);
+    report_.memory_bytes = std::max(report_.memory_bytes, memory_bytes_);
     return;
   }
   candidate->has_left_out = true;

@@ -5,8 +5,7 @@
 namespace quarry {
 
 bool PathHealth::Admits(const void* who, uint64_t now_micros) {
-  const uint64_t oldest = oldest_call_micros_.load(std::memory_order_relaxed);
-  if (oldest != UINT64_MAX && now_micros > oldest && now_micros - oldest > kSlowMicros) return false;
+  if (IsSlow(now_micros)) return false;
   if (!has_failed()) return true;
   const MutexLock lock(mutex_);
   if (!has_failed() || now_micros < tried_from_micros_) return !has_failed();

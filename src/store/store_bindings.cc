@@ -193,6 +193,11 @@ Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
       }
     }
   }
+  // Those last whose paths fail or are slow, so that they keep nobody else's space.
+  const auto is_well = [now = context_->env->NowMicros()](const std::shared_ptr<StoreImpl>& store) {
+    return store->HasWellPaths(now);
+  };
+  std::stable_partition(going.begin(), going.end(), is_well);
   // Unlinking takes as long as the files are many and the device is slow: without the mutex, which a table's first
   // value, a rebuild or a drop wants.
   uint64_t given_back = 0;

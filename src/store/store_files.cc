@@ -215,6 +215,14 @@ Status StoreImpl::CheckUnlinkable() const {
   return Status::Ok();
 }
 
+bool StoreImpl::HasWellPaths(uint64_t now_micros) const {
+  const std::vector<std::shared_ptr<Segment>> segments = AllSegments();
+  return std::all_of(segments.begin(), segments.end(), [&](const std::shared_ptr<Segment>& segment) {
+    const uint32_t path = segment->path_number();
+    return path >= context_->paths.size() || context_->paths[path].health->IsWell(now_micros);
+  });
+}
+
 uint64_t StoreImpl::UnlinkWhatIsThere() {
   uint64_t given_back = 0;
   for (const std::shared_ptr<Segment>& segment : AllSegments()) {

@@ -169,6 +169,8 @@ class StoreImpl final : public Store,
   [[nodiscard]] bool BeginUnlink();
   /// Unlinks everything. On error it is there again, or gone by name alone: to be repeated, from BeginUnlink on.
   [[nodiscard]] Status Unlink();
+  /// None of its segments lies on a path that fails or is slow.
+  [[nodiscard]] bool HasWellPaths(uint64_t now_micros) const;
   /// Of a store that goes, and waits for a data path: what lies on the others. The bytes that this gave back.
   [[nodiscard]] uint64_t UnlinkWhatIsThere();
   /// Its record in the catalogue could not be removed.
