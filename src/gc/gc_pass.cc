@@ -132,7 +132,7 @@ class GcPassImpl final : public GcPass {
   void SaveCounters();
 
   const GcOptions options_;
-  uint64_t memory_bytes_ = 0;   ///< of extents and maps
+  uint64_t memory_bytes_ = 0;   ///< of marks, maps and extents
   std::vector<Sealed> sealed_;  ///< until the candidates are chosen
   std::vector<Candidate> candidates_;
   std::unordered_map<StoreId, std::unordered_map<uint32_t, size_t>> places_;  ///< in candidates_, by segment
