@@ -69,8 +69,7 @@ struct Candidate {
   Stage stage = Stage::kNew;
   uint64_t allocated_before_bytes = 0;
   // While it is being punched.
-  OpenFiles::Lease lease;
-  std::unique_ptr<WritableFile> file;
+  LeasedFile<WritableFile> file;
   uint64_t next_block = kSegmentHeaderSizeBytes / kBlockSizeBytes;
   // While it is being rewritten.
   std::unique_ptr<SegmentRewrite> rewrite;
@@ -206,17 +205,10 @@ void GcPassImpl::MakeRoomForExtents(Candidate* candidate) {
 // Past the cache, which is for reads, and without leaving the file open.
 Result<std::shared_ptr<const SegmentMap>> GcPassImpl::MapOf(StoreImpl* store, Segment* segment) {
   if (segment->is_of_this_life()) return std::shared_ptr<const SegmentMap>();
-  const ReadPin pin = segment->FileIfOpen();
-  OpenFiles::Lease lease;
-  std::unique_ptr<ReadableFile> opened;
-  if (pin.empty()) {
-    QUARRY_TRY_ASSIGN(lease, store->open_files()->Take());
-    QUARRY_TRY_ASSIGN(opened, store->OpenSegmentForRead(segment->number(), segment->path_number()));
-  }
-  ReadableFile* const file = pin.empty() ? opened.get() : pin.get();
-  QUARRY_TRY_ASSIGN(const SegmentHeader header, ReadSegmentHeader(file, segment->store(), segment->number()));
+  QUARRY_TRY_ASSIGN(const StoreImpl::Look look, store->OpenForLook(*segment));
+  QUARRY_TRY_ASSIGN(const SegmentHeader header, ReadSegmentHeader(look.file(), segment->store(), segment->number()));
   if (!header.is_rewritten()) return std::shared_ptr<const SegmentMap>();
-  return ReadSegmentMap(file, header);
+  return ReadSegmentMap(look.file(), header);
 }
 
 Candidate* GcPassImpl::Find(const Locator& locator) {
@@ -334,7 +326,6 @@ Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
     if (is_unlinked) return false;
   }
   if (has_holes) {
-    QUARRY_TRY_ASSIGN(candidate->lease, store->open_files()->Take());
     QUARRY_TRY_ASSIGN(candidate->file, store->OpenForHoles(candidate->segment));
     candidate->stage = Candidate::Stage::kPunch;
   } else if (candidate->marks.empty()) {
@@ -377,8 +368,7 @@ Result<bool> GcPassImpl::FinishPunching(Candidate* candidate, bool has_holes) {
   // Whatever fails, the call that is repeated starts with this segment afresh, and finds nothing left to punch.
   candidate->stage = Candidate::Stage::kNew;
   {
-    const OpenFiles::Lease lease = std::move(candidate->lease);
-    const std::unique_ptr<WritableFile> file = std::move(candidate->file);
+    const LeasedFile<WritableFile> file = std::move(candidate->file);
     QUARRY_TRY(file->Close());
   }
   QUARRY_TRY_ASSIGN(const StoreImpl::FileSpace space, candidate->store->SpaceOf(*candidate->segment));
@@ -486,8 +476,7 @@ void GcPassImpl::CountDamage(const std::string& damage) {
 
 void GcPassImpl::Done(Candidate* candidate) {
   // Lets go of the file: the space of an unlinked one is free when nobody has it open.
-  candidate->file.reset();
-  candidate->lease = OpenFiles::Lease();
+  candidate->file.Release();
   candidate->rewrite.reset();
   candidate->map.reset();
   std::vector<NeededExtent>().swap(candidate->extents);

@@ -40,7 +40,7 @@ SegmentRewrite::SegmentRewrite(std::shared_ptr<StoreImpl> store, std::shared_ptr
       new_map_(SegmentMap::Place(RunsOf(extents_))) {}
 
 SegmentRewrite::~SegmentRewrite() {
-  target_.reset();
+  target_.Release();
   if (!is_claimed_) return;
   if (!is_in_place_) store_->RemoveRewritten(*segment_);
   segment_->EndRewriting();
@@ -71,7 +71,6 @@ Status SegmentRewrite::Begin(std::string* damage) {
   }
   header_ = *header;
   ++header_.generation;
-  QUARRY_TRY_ASSIGN(lease_, store_->open_files()->Take());
   QUARRY_TRY_ASSIGN(target_, store_->CreateRewritten(*segment_));
   written_bytes_ = DataBeginBytes(static_cast<uint32_t>(new_map_.runs().size()));
   // Says early that there is no room, and keeps the file in one piece.
@@ -82,7 +81,7 @@ Status SegmentRewrite::Begin(std::string* damage) {
 
 Result<SegmentRewrite::Step> SegmentRewrite::Copy(uint64_t bytes_max) {
   Step step;
-  if (target_ == nullptr) QUARRY_TRY(Begin(&step.damage));
+  if (target_.empty()) QUARRY_TRY(Begin(&step.damage));
   if (!step.damage.empty()) return step;
   while (next_extent_ < extents_.size()) {
     if (step.bytes > 0 && step.bytes >= bytes_max) return step;
@@ -208,7 +207,7 @@ Status SegmentRewrite::Finish() {
   QUARRY_TRY(WriteHeader(map));
   QUARRY_TRY(target_->Sync());
   QUARRY_TRY(target_->Close());
-  target_.reset();  // its lease is that of the file that is read now
+  target_.Release();
   QUARRY_TRY(Verify());
   return store_->PublishRewritten(segment_, size, &is_in_place_);
 }
@@ -230,7 +229,7 @@ Status SegmentRewrite::WriteHeader(const std::vector<uint8_t>& map) {
 }
 
 Status SegmentRewrite::Verify() {
-  QUARRY_TRY_ASSIGN(const std::unique_ptr<ReadableFile> file, store_->OpenRewritten(*segment_));
+  QUARRY_TRY_ASSIGN(const LeasedFile<ReadableFile> file, store_->OpenRewritten(*segment_));
   QUARRY_TRY_ASSIGN(const SegmentHeader header, ReadSegmentHeader(file.get(), segment_->store(), segment_->number()));
   if (!(header == header_)) return Status::FromErrno(EIO, "what was written does not read back:", "segment header");
   QUARRY_TRY_ASSIGN(const auto map, ReadSegmentMap(file.get(), header));

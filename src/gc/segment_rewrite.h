@@ -83,8 +83,7 @@ class SegmentRewrite {
   ReadPin source_;                             ///< the segment's own file
   uint64_t source_size_bytes_ = 0;
   SegmentHeader header_;
-  OpenFiles::Lease lease_;  ///< of target_, and of the same file when it is read again
-  std::unique_ptr<WritableFile> target_;
+  LeasedFile<WritableFile> target_;
   bool is_claimed_ = false;
   bool is_in_place_ = false;
 

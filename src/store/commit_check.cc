@@ -43,8 +43,7 @@ Status StoreImpl::Describe(const Locator& locator, CommitRecord* record) {
 
 Result<bool> StoreImpl::HoldsDurably(std::span<const CommitRecord::Extent> extents) {
   std::shared_ptr<Segment> segment;  // that of the extent before, flushed and open
-  OpenFiles::Lease lease;            // of `file`
-  std::unique_ptr<ReadableFile> file;
+  LeasedFile<ReadableFile> file;
   std::optional<SegmentWindow> window;
   for (const CommitRecord::Extent& extent : extents) {
     if (segment == nullptr || segment->number() != extent.segment) {
@@ -55,9 +54,9 @@ Result<bool> StoreImpl::HoldsDurably(std::span<const CommitRecord::Extent> exten
         }
         return false;
       }
-      file.reset();
-      QUARRY_TRY_ASSIGN(lease, context_->open_files.Take());
+      file.Release();
       {
+        QUARRY_TRY_ASSIGN(const OpenFiles::Lease lease, context_->open_files.Take());
         QUARRY_TRY_ASSIGN(const std::unique_ptr<WritableFile> writable,
                           OpenSegmentForWrite(segment->number(), segment->path_number()));
         QUARRY_TRY(writable->Sync());

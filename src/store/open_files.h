@@ -135,6 +135,33 @@ class OpenFiles {
   std::list<Slot*> ring_ QUARRY_GUARDED_BY(mutex_);  ///< open ones; the hand stands before the first
 };
 
+/// A file that is open for its owner alone, for as long as that has it.
+template <typename File>
+class LeasedFile {
+ public:
+  LeasedFile() = default;
+  LeasedFile(OpenFiles::Lease lease, std::unique_ptr<File> file) : lease_(std::move(lease)), file_(std::move(file)) {}
+  LeasedFile(LeasedFile&& other) noexcept = default;
+  LeasedFile& operator=(LeasedFile&& other) noexcept {
+    Release();
+    lease_ = std::move(other.lease_);
+    file_ = std::move(other.file_);
+    return *this;
+  }
+  ~LeasedFile() = default;
+  void Release() {
+    file_.reset();
+    lease_ = OpenFiles::Lease();
+  }
+  [[nodiscard]] bool empty() const { return file_ == nullptr; }
+  [[nodiscard]] File* get() const { return file_.get(); }
+  File* operator->() const { return get(); }
+
+ private:
+  OpenFiles::Lease lease_;  ///< given back behind the file
+  std::unique_ptr<File> file_;
+};
+
 template <typename File>
 class FileSlot final : public OpenFiles::Slot {
  public:

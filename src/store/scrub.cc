@@ -54,8 +54,7 @@ class Scrub {
     if (!binding.tables.empty()) place.table = binding.tables.back();
     const auto expected = store->ExpectOnDisk(segment);
     if (!expected.has_value()) return;
-    const auto lease = store->open_files()->Take();
-    const auto file = lease.ok() ? store->OpenSegmentForVerify(segment, &place.path) : lease.status();
+    const auto file = store->OpenSegmentForVerify(segment, &place.path);
     const auto verified = file.ok() ? VerifySegment(file->get(), *expected,
                                                     [this](uint64_t bytes) {
                                                       progress_.bytes_done += bytes;

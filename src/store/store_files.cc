@@ -172,11 +172,13 @@ std::optional<ExpectedSegment> StoreImpl::ExpectOnDisk(const Segment& segment) {
   return expected;
 }
 
-Result<std::unique_ptr<ReadableFile>> StoreImpl::OpenSegmentForVerify(const Segment& segment, std::string* path) {
+Result<LeasedFile<ReadableFile>> StoreImpl::OpenSegmentForVerify(const Segment& segment, std::string* path) {
+  QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take());
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment.path_number()));
   *path = JoinPath(directory, SegmentFileName(segment.number()));
-  return context_->env->OpenForVerify(*path);
+  QUARRY_TRY_ASSIGN(std::unique_ptr<ReadableFile> file, context_->env->OpenForVerify(*path));
+  return LeasedFile<ReadableFile>(std::move(lease), std::move(file));
 }
 
 // ---- trash ----

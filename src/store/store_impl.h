@@ -105,13 +105,19 @@ class StoreImpl final : public Store,
   /// What `segment` must be on disk, as far as it is complete. Nothing: it is busy, or failed.
   [[nodiscard]] std::optional<ExpectedSegment> ExpectOnDisk(const Segment& segment);
   /// The segment's file, to be read from the device itself, and its path.
-  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenSegmentForVerify(const Segment& segment, std::string* path)
+  [[nodiscard]] Result<LeasedFile<ReadableFile>> OpenSegmentForVerify(const Segment& segment, std::string* path)
       QUARRY_EXCLUDES(location_mutex_);
 
   // What GC's rewriting asks for (store_rewrite.cc).
   [[nodiscard]] uint64_t NowMicros() const { return context_->env->NowMicros(); }
-  /// For those who open a file of the store's: they take a lease first.
-  [[nodiscard]] OpenFiles* open_files() const { return &context_->open_files; }
+  /// The segment's file, for a look that leaves it as it was: its own when that is open, else one of the caller's. So
+  /// who looks at many segments keeps none of them open.
+  struct Look {
+    ReadPin pin;
+    LeasedFile<ReadableFile> opened;
+    [[nodiscard]] ReadableFile* file() const { return pin.empty() ? opened.get() : pin.get(); }
+  };
+  [[nodiscard]] Result<Look> OpenForLook(const Segment& segment) QUARRY_EXCLUDES(location_mutex_);
   struct FileSpace {
     uint64_t size_bytes = 0;
     uint64_t allocated_bytes = 0;  ///< as du counts it
@@ -121,13 +127,12 @@ class StoreImpl final : public Store,
   /// No other took its place, and it was not unlinked.
   [[nodiscard]] bool IsCurrent(const std::shared_ptr<Segment>& segment) const;
   /// A handle on the file of `segment`, never on one that took its place: then kNotFound.
-  [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenForHoles(const std::shared_ptr<Segment>& segment)
+  [[nodiscard]] Result<LeasedFile<WritableFile>> OpenForHoles(const std::shared_ptr<Segment>& segment)
       QUARRY_EXCLUDES(swap_mutex_, location_mutex_);
   /// The file beside a segment's own that is to take its place.
-  [[nodiscard]] Result<std::unique_ptr<WritableFile>> CreateRewritten(const Segment& segment)
+  [[nodiscard]] Result<LeasedFile<WritableFile>> CreateRewritten(const Segment& segment)
       QUARRY_EXCLUDES(location_mutex_);
-  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenRewritten(const Segment& segment)
-      QUARRY_EXCLUDES(location_mutex_);
+  [[nodiscard]] Result<LeasedFile<ReadableFile>> OpenRewritten(const Segment& segment) QUARRY_EXCLUDES(location_mutex_);
   void RemoveRewritten(const Segment& segment) QUARRY_EXCLUDES(location_mutex_);
   /// Puts it in the place of `segment`'s, by name and for reads. Its content is flushed. Readers of `segment` keep the
   /// old file. Errors: kNotFound when another one is in its place, or none; after kIoError `is_in_place` tells which

@@ -14,28 +14,33 @@ bool StoreImpl::IsCurrent(const std::shared_ptr<Segment>& segment) const {
   return FindSegment(segment->number()) == segment;
 }
 
+Result<StoreImpl::Look> StoreImpl::OpenForLook(const Segment& segment) {
+  Look look{segment.FileIfOpen(), {}};
+  if (!look.pin.empty()) return look;
+  QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take());
+  QUARRY_TRY_ASSIGN(std::unique_ptr<ReadableFile> file, OpenSegmentForRead(segment.number(), segment.path_number()));
+  look.opened = LeasedFile<ReadableFile>(std::move(lease), std::move(file));
+  return look;
+}
+
 Result<StoreImpl::FileSpace> StoreImpl::SpaceOf(const Segment& segment) {
-  const ReadPin pin = segment.FileIfOpen();
-  OpenFiles::Lease lease;
-  std::unique_ptr<ReadableFile> opened;
-  if (pin.empty()) {
-    QUARRY_TRY_ASSIGN(lease, context_->open_files.Take());
-    QUARRY_TRY_ASSIGN(opened, OpenSegmentForRead(segment.number(), segment.path_number()));
-  }
-  ReadableFile* const file = pin.empty() ? opened.get() : pin.get();
+  QUARRY_TRY_ASSIGN(const Look look, OpenForLook(segment));
   FileSpace space;
-  QUARRY_TRY_ASSIGN(space.size_bytes, file->SizeBytes());
-  QUARRY_TRY_ASSIGN(space.allocated_bytes, file->AllocatedBytes());
+  QUARRY_TRY_ASSIGN(space.size_bytes, look.file()->SizeBytes());
+  QUARRY_TRY_ASSIGN(space.allocated_bytes, look.file()->AllocatedBytes());
   return space;
 }
 
-Result<std::unique_ptr<WritableFile>> StoreImpl::OpenForHoles(const std::shared_ptr<Segment>& segment) {
+Result<LeasedFile<WritableFile>> StoreImpl::OpenForHoles(const std::shared_ptr<Segment>& segment) {
   QUARRY_TRY(context_->CheckWritable(segment->path_number()));
+  QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take());
   MutexLock swap_lock(swap_mutex_);
   SharedLock lock(location_mutex_);
   if (!IsCurrent(segment)) return NotFound(segment->number());
   QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment->path_number()));
-  return context_->env->OpenForWrite(JoinPath(directory, SegmentFileName(segment->number())));
+  QUARRY_TRY_ASSIGN(std::unique_ptr<WritableFile> file,
+                    context_->env->OpenForWrite(JoinPath(directory, SegmentFileName(segment->number()))));
+  return LeasedFile<WritableFile>(std::move(lease), std::move(file));
 }
 
 Result<std::string> StoreImpl::RewrittenPathLocked(const Segment& segment) const {
@@ -43,21 +48,25 @@ Result<std::string> StoreImpl::RewrittenPathLocked(const Segment& segment) const
   return JoinPath(directory, RewrittenSegmentFileName(segment.number()));
 }
 
-Result<std::unique_ptr<WritableFile>> StoreImpl::CreateRewritten(const Segment& segment) {
+Result<LeasedFile<WritableFile>> StoreImpl::CreateRewritten(const Segment& segment) {
   QUARRY_TRY(context_->CheckWritable(segment.path_number()));
+  QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take());
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::string path, RewrittenPathLocked(segment));
   // What an earlier try left is in nobody's use.
   if (const Status status = context_->env->RemoveFile(path); !status.ok() && status.code() != StatusCode::kNotFound) {
     return status;
   }
-  return context_->env->CreateFile(path);
+  QUARRY_TRY_ASSIGN(std::unique_ptr<WritableFile> file, context_->env->CreateFile(path));
+  return LeasedFile<WritableFile>(std::move(lease), std::move(file));
 }
 
-Result<std::unique_ptr<ReadableFile>> StoreImpl::OpenRewritten(const Segment& segment) {
+Result<LeasedFile<ReadableFile>> StoreImpl::OpenRewritten(const Segment& segment) {
+  QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take());
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::string path, RewrittenPathLocked(segment));
-  return context_->env->OpenForRead(path);
+  QUARRY_TRY_ASSIGN(std::unique_ptr<ReadableFile> file, context_->env->OpenForRead(path));
+  return LeasedFile<ReadableFile>(std::move(lease), std::move(file));
 }
 
 void StoreImpl::RemoveRewritten(const Segment& segment) {
