@@ -143,6 +143,18 @@ TEST_F(DataPathFailureTest, WhenAllFailTheErrorIsTold) {
   EXPECT_EQ(FailuresOf(40), 0);
 }
 
+TEST_F(DataPathFailureTest, AFailureOfTheCatalogueIsNoPathsFailure) {
+  Open();
+  UnsyncedExtents unsynced;
+  const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  // Where the segment is recorded.
+  FailOn(options_.home_path, ENOSPC, true);
+  EXPECT_EQ(store->Append(RandomValue(5000, 1), {}, &unsynced).status().code(), StatusCode::kNoSpace);
+  EXPECT_EQ(directory_->GetCounters().data_paths_avoided, 0U);
+  env_.SetHook(nullptr);
+  EXPECT_EQ(FailuresOf(8), 0);
+}
+
 TEST_F(DataPathFailureTest, ALostPathKeepsNothingElseInTheTrash) {
   Open();
   EXPECT_EQ(FailuresOf(8), 0);

@@ -65,7 +65,6 @@ Status Lane::Roll(const Canceller* canceller) {
   // A transaction fills any number of segments: each is flushed when the next one begins, and its file can go.
   if (!is_first) RequestFlush(0, false);
   Result<std::shared_ptr<SegmentFile>> created = factory->CreateSegment(path_number_, weak_from_this(), canceller);
-  NoteFailure(created.status());
   mutex_.Lock();
   if (created.ok()) active_ = std::move(created).value();
   return created.status();
@@ -78,7 +77,7 @@ Status Lane::Reopen(const Canceller* canceller) {
   assert(factory != nullptr);
   Result<WritePin> pin = file->slot.PinOrOpen(
       [&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); }, canceller, weak_from_this());
-  NoteFailure(pin.status());
+  context_->NotePathFailure(path_number_, pin.status());
   mutex_.Lock();
   if (!pin.ok()) return pin.status();
   if (file == active_) file->pin = std::move(pin).value();  // else it was sealed meanwhile
@@ -227,7 +226,7 @@ void Lane::WriteRun(const std::shared_ptr<Run>& run) {
     unwritten_.erase(std::find(unwritten_.begin(), unwritten_.end(), run));
     --chunk.unwritten_runs;
     if (!status.ok()) {
-      NoteFailure(status);
+      context_->NotePathFailure(path_number_, status);
       Fail(run->file, run->ticket, status, &aftermath);
     } else if (!failed) {
       MarkDirty(run->file, chunk.file_offset_bytes + run->begin_bytes,
@@ -291,7 +290,7 @@ Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_
   const uint64_t range_end = range.offset_bytes + range.size_bytes;
   Aftermath aftermath;
   Status status = written;
-  NoteFailure(status);
+  context_->NotePathFailure(path_number_, status);
   uint64_t ticket = 0;
   bool punch = false;
   {

@@ -39,6 +39,7 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   [[nodiscard]] bool AdmitsTransaction() const {
     return context_->paths[path_number_].health->Admits(this, context_->env->NowMicros());
   }
+  [[nodiscard]] bool has_failed() const { return context_->paths[path_number_].health->has_failed(); }
 
   // ---- appending (lane.cc) ----
 
@@ -138,10 +139,6 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   /// StartFlush, for a committer (who is counted) or for nobody.
   bool RequestFlush(uint64_t ticket, bool for_committer) QUARRY_EXCLUDES(mutex_);
   void CountCommitter(uint64_t ticket) QUARRY_REQUIRES(mutex_);
-  /// There are other paths to append to.
-  [[nodiscard]] bool HasAlternatives() const { return context_->append_paths.size() > 1; }
-  /// Of the device or the file system: new transactions go elsewhere.
-  void NoteFailure(const Status& status);
   /// After a flush of `file`: unpins it when nothing in it is reserved or waits for the next one.
   void UnpinIdle(SegmentFile* file) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] bool HasUnwritten(uint64_t ticket) const QUARRY_REQUIRES(mutex_);

@@ -108,7 +108,8 @@ bool Lane::LeadFlush() {
   flush_active_ = true;
   const uint64_t number = ++flush_started_;
   std::optional<PathHealth::Call> call;
-  if (HasAlternatives()) call.emplace(context_->paths[path_number_].health.get(), context_->env->NowMicros());
+  if (context_->HasAlternativePaths())
+    call.emplace(context_->paths[path_number_].health.get(), context_->env->NowMicros());
   committers_current_ = std::exchange(committers_next_, 0);
   Aftermath aftermath;
   CloseRun(&aftermath);
@@ -150,7 +151,7 @@ bool Lane::LeadFlush() {
   call.reset();
   const auto failed = std::find_if(statuses.begin(), statuses.end(), [](const Status& status) { return !status.ok(); });
   if (failed != statuses.end()) {
-    NoteFailure(*failed);
+    context_->NotePathFailure(path_number_, *failed);
   } else if (!files.empty()) {
     context_->paths[path_number_].health->NoteSuccess(this);
   }
@@ -175,15 +176,6 @@ bool Lane::LeadFlush() {
   }
   if (wants_zeros) RequestZeros();
   return next_is_wanted;
-}
-
-void Lane::NoteFailure(const Status& status) {
-  if (!HasAlternatives()) return;
-  if (status.code() != StatusCode::kIoError && status.code() != StatusCode::kNoSpace) return;
-  const SegmentPath& path = context_->paths[path_number_];
-  path.health->NoteFailure(context_->env->NowMicros());
-  context_->notices.AddOnce("data path '" + path.directory + "' takes no new transactions until one that tries it " +
-                            "succeeds; the others go on (" + StatusCodeName(status.code()) + ")");
 }
 
 void Lane::UnpinIdle(SegmentFile* file) {

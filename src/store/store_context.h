@@ -119,6 +119,18 @@ struct StoreContext {
     return CheckWritable(path_number);
   }
 
+  /// There is another path for what would be appended to one.
+  [[nodiscard]] bool HasAlternativePaths() const { return append_paths.size() > 1; }
+  /// A file of the path failed to be written. When it was the device or the file system, transactions go elsewhere.
+  void NotePathFailure(uint32_t path_number, const Status& status) {
+    if (!HasAlternativePaths()) return;
+    if (status.code() != StatusCode::kIoError && status.code() != StatusCode::kNoSpace) return;
+    const SegmentPath& path = paths[path_number];
+    path.health->NoteFailure(env->NowMicros());
+    notices.AddOnce("data path '" + path.directory + "' takes no new transactions until one that tries it " +
+                    "succeeds; the others go on (" + StatusCodeName(status.code()) + ")");
+  }
+
   /// Whether files of `store` may be unlinked, punched or shortened: not while damage of the catalogue may concern it.
   [[nodiscard]] bool MayGiveBack(StoreId store) const {
 #ifdef QUARRY_PLANTED_BUG_DAMAGE_IGNORED  // a bug on purpose, never in a normal build

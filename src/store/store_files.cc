@@ -39,23 +39,41 @@ Result<std::string> StoreImpl::SegmentDirectory(uint32_t path_number) {
 
 Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_number, std::weak_ptr<FileHolder> holder,
                                                               const Canceller* canceller) {
-  Env* const env = context_->env;
   QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take(1, canceller));
   SegmentHeader header;
   header.store = id_;
   QUARRY_TRY_ASSIGN(header.segment, TakeSegmentNumber());
   header.path_number = path_number;
   header.installation = context_->installation;
-  header.created_micros = env->NowMicros();
-  QUARRY_TRY(env->FillRandom(header.salt));
+  header.created_micros = context_->env->NowMicros();
+  QUARRY_TRY(context_->env->FillRandom(header.salt));
   if (const Binding binding = GetBinding(); !binding.tables.empty()) header.table = binding.tables.back();
-  AlignedBuffer block(kSegmentHeaderSizeBytes);
-  EncodeSegmentHeader(header, std::span<uint8_t, kSegmentHeaderSizeBytes>(block.data(), kSegmentHeaderSizeBytes));
-
   QUARRY_TRY(context_->CheckWritable(path_number));
   SharedLock lock(location_mutex_);
   QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(path_number));
-  if (path_number != 0) {
+  uint64_t allocated_bytes = 0;
+  Result<std::unique_ptr<WritableFile>> file = CreateSegmentFile(directory, header, &allocated_bytes);
+  context_->NotePathFailure(path_number, file.status());
+  if (!file.ok()) return file.status();
+  auto segment = std::make_shared<Segment>(context_, id_, header.segment, path_number);
+  segment->set_of_this_life();
+  segment->set_salt(header.salt);
+  // When this fails the file stays: its record may be there, and a file that is recorded must be there, too.
+  QUARRY_TRY(RecordNewSegment(segment));
+  RegisterSegment(segment);
+  auto segment_file = std::make_shared<SegmentFile>(&context_->open_files, std::move(segment), kSegmentHeaderSizeBytes);
+  segment_file->allocated_end_bytes = allocated_bytes;
+  segment_file->pin = segment_file->slot.Put(std::move(lease), std::move(file).value(), std::move(holder));
+  return segment_file;
+}
+
+Result<std::unique_ptr<WritableFile>> StoreImpl::CreateSegmentFile(const std::string& directory,
+                                                                   const SegmentHeader& header,
+                                                                   uint64_t* allocated_bytes) {
+  Env* const env = context_->env;
+  AlignedBuffer block(kSegmentHeaderSizeBytes);
+  EncodeSegmentHeader(header, std::span<uint8_t, kSegmentHeaderSizeBytes>(block.data(), kSegmentHeaderSizeBytes));
+  if (header.path_number != 0) {
     QUARRY_TRY(env->CreateDirectory(directory));
     QUARRY_TRY(env->SyncDirectory(ParentPath(directory)));
   }
@@ -70,10 +88,9 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   Status status = file->WriteAt(0, block.span());
   if (status.ok()) status = file->Sync();
   // Where others failed before, it takes more than a header to show that there is room again.
-  uint64_t allocated_bytes = 0;
-  if (status.ok() && context_->paths[path_number].health->has_failed()) {
-    allocated_bytes = RoundDownToBlock(std::min(kTriedSpaceBytes, context_->options.segment_size_bytes));
-    status = file->Allocate(0, allocated_bytes);
+  if (status.ok() && context_->paths[header.path_number].health->has_failed()) {
+    *allocated_bytes = RoundDownToBlock(std::min(kTriedSpaceBytes, context_->options.segment_size_bytes));
+    status = file->Allocate(0, *allocated_bytes);
   }
   if (status.ok()) status = env->SyncDirectory(directory);
   if (!status.ok()) {
@@ -84,16 +101,7 @@ Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_numb
   }
   context_->counters.Add(Counter::kWriteCalls);
   context_->counters.Add(Counter::kFileBytesWritten, block.size());
-  auto segment = std::make_shared<Segment>(context_, id_, header.segment, path_number);
-  segment->set_of_this_life();
-  segment->set_salt(header.salt);
-  // When this fails the file stays: its record may be there, and a file that is recorded must be there, too.
-  QUARRY_TRY(RecordNewSegment(segment));
-  RegisterSegment(segment);
-  auto segment_file = std::make_shared<SegmentFile>(&context_->open_files, std::move(segment), kSegmentHeaderSizeBytes);
-  segment_file->allocated_end_bytes = allocated_bytes;
-  segment_file->pin = segment_file->slot.Put(std::move(lease), std::move(file), std::move(holder));
-  return segment_file;
+  return file;
 }
 
 Result<SegmentNumber> StoreImpl::TakeSegmentNumber() {

@@ -80,8 +80,7 @@ Result<Locator> StoreImpl::Append(std::span<const uint8_t> value, const AppendOp
   Result<AppendedExtent> appended = AppendTo(lane, value, options, unsynced->canceller());
   // On a path that just failed, and where nothing of the transaction lies: it goes to another one.
   for (size_t tries = 1; !appended.ok() && tries < lanes_.size(); ++tries) {
-    const StatusCode code = appended.status().code();
-    if (code != StatusCode::kIoError && code != StatusCode::kNoSpace) break;
+    if (!lane->has_failed()) break;
     Lane* const other = ChooseLane(*unsynced);
     if (other == std::exchange(lane, other)) break;
     appended = AppendTo(lane, value, options, unsynced->canceller());

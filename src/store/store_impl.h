@@ -214,6 +214,11 @@ class StoreImpl final : public Store,
   /// Of segments that were sealed since they were recorded as active.
   [[nodiscard]] std::vector<CatalogueRecord> TakeSealed() QUARRY_REQUIRES(record_mutex_);
   [[nodiscard]] Status RecordNewSegment(const std::shared_ptr<Segment>& segment) QUARRY_EXCLUDES(record_mutex_);
+  /// The segment's file with `header`, durable as its name is, while the store stays where it is. When it fails nothing
+  /// is left, if that was possible.
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> CreateSegmentFile(const std::string& directory,
+                                                                        const SegmentHeader& header,
+                                                                        uint64_t* allocated_bytes);
   /// Error: kNotSupported: there is none left.
   [[nodiscard]] Result<SegmentNumber> TakeSegmentNumber();
   /// Nothing has it.
