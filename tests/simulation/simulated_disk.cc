@@ -70,7 +70,9 @@ auto SimulatedDisk::Do(const char* what, const std::string& path, uint64_t offse
                        Call call) -> decltype(call()) {
   if (power_is_off_) return Status::FromErrno(EIO, "power is off:", path);
   auto result = call();
+  const uint64_t failures_before = failures_;
   Note(what, path, offset, size, StatusOf(result));
+  if (changes && failures_ > failures_before) changes_failed_.push_back(path);
   if (changes && ++changing_calls_ == cut_at_) {
     power_is_off_ = true;
     if (trace_) std::printf("    -- power goes after changing call %llu\n", (unsigned long long)changing_calls_);
@@ -109,6 +111,7 @@ void SimulatedDisk::PowerOn(uint64_t cut_seed) {
   power_is_off_ = false;
   in_gc_ = false;
   failures_ = 0;
+  changes_failed_.clear();
   for (auto& [key, watched] : watched_) {
     watched->is_of_this_life = false;
     watched->has_failed = false;
@@ -120,6 +123,11 @@ void SimulatedDisk::PowerOn(uint64_t cut_seed) {
 bool SimulatedDisk::HasFailed(StoreId store, SegmentNumber segment) const {
   const auto found = watched_.find(KeyOf(store, segment));
   return found != watched_.end() && found->second->has_lost_writes;
+}
+
+bool SimulatedDisk::HasFailedBelow(const std::string& directory) const {
+  return std::any_of(changes_failed_.begin(), changes_failed_.end(),
+                     [&](const std::string& path) { return path.starts_with(directory + "/"); });
 }
 
 bool SimulatedDisk::IsFlushed(const Locator& locator) const {
@@ -168,7 +176,8 @@ void SimulatedDisk::BeforeCut(const Watched& watched, const std::string& path, u
 
 class SimulatedDisk::File : public WritableFile {
  public:
-  /// `is_appender`: what fails through any other handle (zeros written ahead, holes) concerns nobody's bytes.
+  /// `is_appender`: what fails through any other handle (zeros written ahead, holes) concerns nobody's bytes. One that
+  /// writes other bytes than zeros is the appender's, too, who opened the file again.
   File(SimulatedDisk* disk, std::string path, std::shared_ptr<Watched> watched, std::unique_ptr<WritableFile> target,
        bool is_appender)
       : disk_(disk),
@@ -179,6 +188,7 @@ class SimulatedDisk::File : public WritableFile {
 
   Status WriteAt(uint64_t offset_bytes, std::span<const uint8_t> data) override {
     const Point point(disk_, "write", path_, true);
+    is_appender_ = is_appender_ || std::any_of(data.begin(), data.end(), [](uint8_t byte) { return byte != 0; });
     if (watched_ != nullptr && !disk_->power_is_off_) disk_->BeforeWrite(watched_.get(), path_, offset_bytes, data);
     const Status status = disk_->Do("write", path_, offset_bytes, data.size(), true,
                                     [&] { return target_->WriteAt(offset_bytes, data); });
@@ -253,7 +263,7 @@ class SimulatedDisk::File : public WritableFile {
   const std::string path_;
   const std::shared_ptr<Watched> watched_;  ///< null: no segment
   const std::unique_ptr<WritableFile> target_;
-  const bool is_appender_;
+  bool is_appender_;
 };
 
 class SimulatedDisk::Reader : public ReadableFile {

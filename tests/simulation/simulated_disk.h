@@ -52,6 +52,8 @@ class SimulatedDisk : public Env {
   [[nodiscard]] uint64_t calls() const { return calls_; }
   /// Calls that failed in this life, missing and existing names not counted.
   [[nodiscard]] uint64_t failures() const { return failures_; }
+  /// A call that changes something below `directory` failed in this life.
+  [[nodiscard]] bool HasFailedBelow(const std::string& directory) const;
   /// A write or flush of this segment failed in this life.
   [[nodiscard]] bool HasFailed(StoreId store, SegmentNumber segment) const;
   /// No block of the extent was written after the last successful flush of its segment.
@@ -118,6 +120,7 @@ class SimulatedDisk : public Env {
   uint64_t changing_calls_ = 0;
   uint64_t calls_ = 0;
   uint64_t failures_ = 0;
+  std::vector<std::string> changes_failed_;  ///< paths
   bool power_is_off_ = false;
   bool in_gc_ = false;
   bool trace_ = false;

@@ -61,7 +61,7 @@ void ThreadWorld::CheckWait(const char* what, uint64_t began_micros, std::span<c
   if (took <= kOperationMaxMicros || is_over()) return;
   if (slow_path_ != 0) {
     // It may have failed there before it went elsewhere.
-    if (disk_.failures() > 0) return;
+    if (disk_.HasFailedBelow(options_.data_paths[slow_path_ - 1])) return;
     for (const ValuePointer& value : values) {
       if (IsOnSlowPath(*value)) return;
     }
