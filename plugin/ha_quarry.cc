@@ -91,7 +91,6 @@ void QuarryHandler::BeginStatement(THD* thd, bool locks_rows) {
   if (!rewriter_.active()) return;
   rewriter_.BeginStatement(thd, locks_rows, locks_rows || table_share->tmp_table != NO_TMP_TABLE);
   read_options_.read_batch_bytes = ReadBatchBytes(thd);
-  read_options_.page_cache_pct = PageCachePct(thd);
   write_batch_bytes_ = WriteBatchBytes(thd);
 }
 

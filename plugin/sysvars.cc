@@ -71,12 +71,6 @@ MYSQL_THDVAR_ENUM(codec, PLUGIN_VAR_RQCMDARG, "CODEC of tables created without o
 MYSQL_THDVAR_UINT(read_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "Bytes of stored parts that are asked for in one submission when a value is read", nullptr, nullptr,
                   kReadBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);
-MYSQL_THDVAR_UINT(
-    page_cache_pct, PLUGIN_VAR_RQCMDARG,
-    "Of values that are in no cache, per cent that are read through the operating system's page cache and "
-    "stay in it, or fewer while they do not stay; the others are read around it. 100: all go through it. 0: none, and "
-    "it is not asked",
-    nullptr, nullptr, kPageCacheDefaultPct, 0, 100, 0);
 MYSQL_THDVAR_UINT(write_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "Bytes of one write call, and of the buffer behind it, when a value is written", nullptr, nullptr,
                   kWriteBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);
@@ -114,7 +108,7 @@ MYSQL_SYSVAR_ULONGLONG(zeroed_pool_bytes, zeroed_pool_bytes, PLUGIN_VAR_RQCMDARG
                        nullptr, nullptr, DirectoryOptions().zeroed_pool_bytes, 0, kPoolMax, 0);
 MYSQL_SYSVAR_ULONGLONG(recent_cache_bytes, recent_cache_bytes, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Memory for just-written bytes, from which reads are served", nullptr, nullptr,
-                       DirectoryOptions().recent_cache_bytes, 0, kCacheMax, 0);
+                       RecentCacheBytesFor(UsableMemoryBytes()), 0, kCacheMax, 0);
 void SetCacheSize(THD* thd, st_mysql_sys_var*, void* target, const void* wanted) {
   const auto bytes = *static_cast<const unsigned long long*>(wanted);
   *static_cast<unsigned long long*>(target) = bytes;
@@ -128,7 +122,7 @@ void SetCacheSize(THD* thd, st_mysql_sys_var*, void* target, const void* wanted)
 MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
                        "Memory for values that are read again and again, from which reads are served without a copy. "
                        "0: none",
-                       nullptr, SetCacheSize, kValueCacheDefaultBytes, 0, kValueCacheMaxBytes, 0);
+                       nullptr, SetCacheSize, ValueCacheBytesFor(UsableMemoryBytes()), 0, kValueCacheMaxBytes, 0);
 MYSQL_SYSVAR_ULONGLONG(segment_size, segment_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                        "Bytes after which a segment is sealed and the next one begun", nullptr, nullptr,
                        DirectoryOptions().segment_size_bytes, kSegmentSizeMin, kSegmentSizeMax, 0);
@@ -236,7 +230,6 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(part_size),
                                         MYSQL_SYSVAR(codec),
                                         MYSQL_SYSVAR(read_batch_bytes),
-                                        MYSQL_SYSVAR(page_cache_pct),
                                         MYSQL_SYSVAR(range_pushdown),
                                         MYSQL_SYSVAR(write_batch_bytes),
                                         MYSQL_SYSVAR(backup_lock),
@@ -271,8 +264,6 @@ uint32_t WriteBatchBytes(THD* thd) {
 }
 
 uint32_t ReadBatchBytes(THD* thd) { return THDVAR(thd, read_batch_bytes); }
-
-uint32_t PageCachePct(THD* thd) { return THDVAR(thd, page_cache_pct); }
 
 bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 

@@ -14,8 +14,6 @@ extern struct st_mysql_sys_var* system_variables[];
 uint32_t WriteBatchBytes(THD* thd);
 /// quarry_read_batch_bytes of the session.
 uint32_t ReadBatchBytes(THD* thd);
-/// quarry_page_cache_pct, 0 - 100.
-uint32_t PageCachePct(THD* thd);
 /// quarry_range_pushdown of the session.
 bool RangePushdown(THD* thd);
 /// quarry_autoincrement_prefetch_sz of the session, 1-65536.

@@ -19,6 +19,8 @@ from .plan import Node, Plan
 SMALL = [
     "--innodb-log-file-size=32M",
     "--innodb-log-buffer-size=4M",
+    "--loose-quarry-cache-size=64M",
+    "--loose-quarry-recent-cache-bytes=16M",
     "--key-buffer-size=1M",
     "--aria-pagecache-buffer-size=4M",
     "--performance-schema=OFF",

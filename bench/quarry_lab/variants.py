@@ -63,8 +63,8 @@ class Variant:
 
 
 def _core_inline_bytes(size_bytes: int) -> int:
-    """core's Quarry: a 4 KB value stays in the row, of larger ones the 256 bytes that NDB keeps by default."""
-    return 4096 if size_bytes <= 4096 else NDB_HEAD_BYTES
+    """core's Quarry: a 4 KB value stays in the row; of others, 2 KB too, the 256 bytes that NDB keeps by default."""
+    return 4096 if size_bytes == 4096 else NDB_HEAD_BYTES
 
 
 def _batches(batch_bytes: int) -> str:

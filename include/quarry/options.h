@@ -2,6 +2,7 @@
 // Thread-safety: values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,13 +42,17 @@ inline constexpr uint32_t kBatchMaxBytes = 1U << 30;
 inline constexpr uint32_t kWriteBatchDefaultBytes = 512U << 10;
 inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
 
-/// What is read often gets into the page cache after some ten reads, and a scan of what does not fit leaves most of it
-/// as it was (docs/performance.md, 'Around the page cache').
-inline constexpr uint32_t kPageCacheDefaultPct = 10;
+/// The value cache of a server that nobody tuned, which may use so much memory (0: nobody knows).
+[[nodiscard]] constexpr uint64_t ValueCacheBytesFor(uint64_t usable_bytes) {
+  return std::clamp<uint64_t>(usable_bytes / 10, 64ULL << 20, 4ULL << 30);
+}
+/// What was just written is kept for reads in so much beside it.
+[[nodiscard]] constexpr uint64_t RecentCacheBytesFor(uint64_t usable_bytes) {
+  return ValueCacheBytesFor(usable_bytes) / 4;
+}
+/// The memory that this process may use: the machine's, or the least limit of a control group. 0: it is not known.
+[[nodiscard]] uint64_t UsableMemoryBytes();
 
-/// Small, so that a server whose memory was cut out for InnoDB stands the engine, too (docs/operations.md, 'Memory').
-/// Where values are read again and again, give it what they need.
-inline constexpr uint64_t kValueCacheDefaultBytes = 16ULL << 20;
 inline constexpr uint64_t kValueCacheMaxBytes = 1ULL << 44;
 
 /// The home's name in a server's data directory. The dot keeps SQL out: behind `#mysql50#` the server takes every name
@@ -64,15 +69,20 @@ struct AppendOptions {
   uint32_t encryption_key_id = 0;  ///< ENCRYPTION_KEY_ID of a table that is encrypted; 0: plain
 };
 
+/// Which reads of the file go through the operating system's page cache, and stay in it.
+enum class PageCacheUse : uint8_t {
+  kByRule,      ///< PageCacheRule says it
+  kSmallReads,  ///< those below 32 KiB: somebody else keeps what is read
+  kNone,        ///< all come from the device
+  kAll,
+};
+
 /// How one value is read.
 struct ReadOptions {
   uint32_t read_batch_bytes =
       kReadBatchDefaultBytes;  ///< quarry_read_batch_bytes: bytes of stored parts asked for in one submission
   bool skip_cache = false;  ///< for those who ask what the segment holds: the value cache is neither asked nor filled
-  /// quarry_page_cache_pct: of what neither cache holds, so many per cent are read through the page cache and stay in
-  /// it, or fewer while they are gone before they are read again; the rest goes around it. 100: everything goes through
-  /// it. 0: nothing, and it is not asked either.
-  uint32_t page_cache_pct = kPageCacheDefaultPct;
+  PageCacheUse page_cache = PageCacheUse::kByRule;
 };
 
 /// How a StoreDirectory is opened. Constant after Open.
@@ -83,10 +93,10 @@ struct DirectoryOptions {
   uint64_t segment_size_bytes = 256ULL << 20;  ///< a segment is sealed when it would grow beyond (one larger value may)
   uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space ahead of small flushes, where a journal is; 0: never
   uint64_t recent_cache_bytes = 16ULL << 20;   ///< just-written bytes kept for reads, over all stores
-  uint64_t value_cache_bytes = kValueCacheDefaultBytes;  ///< quarry_cache_size at start; 0: none
-  uint32_t open_files_max = 1024;                        ///< quarry_open_files: descriptors of segments, at least 16
-  uint64_t catalogue_renewal_bytes = 1ULL << 20;         ///< a catalogue that is smaller is not written anew
-  std::shared_ptr<CipherProvider> cipher_provider;       ///< nullptr: nothing can be encrypted or decrypted
+  uint64_t value_cache_bytes = 16ULL << 20;    ///< quarry_cache_size at start; 0: none
+  uint32_t open_files_max = 1024;              ///< quarry_open_files: descriptors of segments, at least 16
+  uint64_t catalogue_renewal_bytes = 1ULL << 20;    ///< a catalogue that is smaller is not written anew
+  std::shared_ptr<CipherProvider> cipher_provider;  ///< nullptr: nothing can be encrypted or decrypted
 };
 
 }  // namespace quarry

@@ -25,8 +25,7 @@ struct Counters {
   uint64_t file_bytes_read = 0;          ///< asked of segments
   uint64_t read_submissions = 0;         ///< one per batch of parts
   uint64_t direct_read_submissions = 0;  ///< of these: went around the page cache
-  uint64_t page_cache_hits = 0;          ///< of these: found in it; not known while all reads go through it
-  uint64_t page_cache_losses = 0;        ///< of one extent in four: went through it, and was gone at the next read
+  uint64_t page_cache_corruptions = 0;   ///< values that it gave damaged, and the device whole
   uint64_t flushes = 0;                  ///< fdatasync calls on segments
   uint64_t committers_flushed = 0;       ///< committers served by them; committers_flushed / flushes is the group size
   uint64_t flushes_zeroed = 0;           ///< flushes that hit only zeroed space (no journal commit)

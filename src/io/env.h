@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/system_memory.h"
 #include "quarry/status.h"
 
 namespace quarry {
@@ -59,12 +60,6 @@ class ReadableFile {
   [[nodiscard]] virtual Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) = 0;
   /// All of `requests` in one submission; a short read of any is an error (kIoError, "short read").
   [[nodiscard]] virtual Status ReadBatch(std::span<const ReadRequest> requests) = 0;
-  /// Whether all of the range is in the page cache now. Asks no device. Nothing where that cannot be told.
-  [[nodiscard]] virtual std::optional<bool> IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) {
-    (void)offset_bytes;
-    (void)size_bytes;
-    return std::nullopt;
-  }
   /// Around the page cache: address, offset and length are multiples of kBlockSizeBytes; it ends at the end of the
   /// file. Nothing where that cannot be done with this file: ReadAt then.
   [[nodiscard]] virtual Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) {
@@ -147,6 +142,8 @@ class Env {
     (void)directory;
     return true;
   }
+  /// Of the process, now.
+  [[nodiscard]] virtual SystemMemory GetMemory() { return {}; }
   [[nodiscard]] virtual uint64_t NowMicros() = 0;
   /// Bytes that nobody can guess, from the system's generator. (In tests: the same ones in each run.)
   [[nodiscard]] virtual Status FillRandom(std::span<uint8_t> out) = 0;

@@ -132,9 +132,6 @@ class FaultEnv::FaultReadableFile : public ReadableFile {
     QUARRY_TRY(state_->Before({CallKind::kRead, 0, path_, offset_bytes, size_bytes, requests.size()}));
     return target_->ReadBatch(requests);
   }
-  std::optional<bool> IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) override {
-    return target_->IsInPageCache(offset_bytes, size_bytes);
-  }
   Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) override {
     QUARRY_TRY(state_->Before({CallKind::kRead, 0, path_, offset_bytes, out.size(), 1}));
     return target_->ReadDirect(offset_bytes, out);

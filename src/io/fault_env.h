@@ -80,6 +80,7 @@ class FaultEnv : public Env {
   [[nodiscard]] Status RemoveFile(const std::string& path) override;
   [[nodiscard]] Status RemoveDirectory(const std::string& path) override;
   [[nodiscard]] bool HasJournal(const std::string& directory) override { return target_->HasJournal(directory); }
+  [[nodiscard]] SystemMemory GetMemory() override { return target_->GetMemory(); }
   [[nodiscard]] uint64_t NowMicros() override;
   [[nodiscard]] Status FillRandom(std::span<uint8_t> out) override;
 

@@ -22,6 +22,7 @@ class MemoryEnv::Model {
   std::mt19937_64 random QUARRY_GUARDED_BY(mutex);
   bool keeps_birth_times QUARRY_GUARDED_BY(mutex) = true;
   uint64_t power_cuts QUARRY_GUARDED_BY(mutex) = 0;
+  SystemMemory memory QUARRY_GUARDED_BY(mutex);
 
   /// ENOSPC when `blocks` more would not fit.
   [[nodiscard]] int Reserve(uint64_t blocks) const QUARRY_REQUIRES(mutex) {
@@ -122,8 +123,6 @@ class MemoryEnv::ReadHandle : public ReadableFile {
     QUARRY_TRY(CheckOpen());
     return node_->file.current().Read(offset_bytes, out);
   }
-
-  std::optional<bool> IsInPageCache(uint64_t, uint64_t) override { return false; }
 
   Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) override {
     assert(offset_bytes % kBlockSizeBytes == 0 && out.size() % kBlockSizeBytes == 0);
@@ -290,6 +289,16 @@ Status MemoryEnv::RemoveFile(const std::string& path) {
 Status MemoryEnv::RemoveDirectory(const std::string& path) {
   MutexLock lock(model_->mutex);
   return ErrnoStatus(model_->tree.Remove(path, true), "remove directory", path);
+}
+
+void MemoryEnv::SetMemory(const SystemMemory& memory) {
+  MutexLock lock(model_->mutex);
+  model_->memory = memory;
+}
+
+SystemMemory MemoryEnv::GetMemory() {
+  MutexLock lock(model_->mutex);
+  return model_->memory;
 }
 
 uint64_t MemoryEnv::NowMicros() {

@@ -39,6 +39,9 @@ class MemoryEnv : public Env {
   /// Whether directories have a birth time (the default), or the file system keeps none.
   void SetKeepsBirthTimes(bool keeps);
 
+  /// What GetMemory says. Default: nothing is known.
+  void SetMemory(const SystemMemory& memory);
+
   /// Virtual time in microseconds, which only tests move.
   void AdvanceMicros(uint64_t micros);
 
@@ -54,6 +57,7 @@ class MemoryEnv : public Env {
   [[nodiscard]] Status Rename(const std::string& from, const std::string& to) override;
   [[nodiscard]] Status RemoveFile(const std::string& path) override;
   [[nodiscard]] Status RemoveDirectory(const std::string& path) override;
+  [[nodiscard]] SystemMemory GetMemory() override;
   [[nodiscard]] uint64_t NowMicros() override;
   [[nodiscard]] Status FillRandom(std::span<uint8_t> out) override;
 

@@ -175,6 +175,8 @@ class PosixEnv : public Env {
 
   bool HasJournal(const std::string& directory) override { return FileSystemHasJournal(directory); }
 
+  SystemMemory GetMemory() override { return ReadSystemMemory(); }
+
   uint64_t NowMicros() override {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());

@@ -18,7 +18,6 @@
 #include "base/aligned_buffer.h"
 #include "base/unique_fd.h"
 #include "io/env.h"
-#include "io/page_cache.h"
 #include "io/posix_file.h"
 
 namespace quarry {
@@ -107,56 +106,6 @@ TEST_F(PosixEnvTest, DirectReadsStayWithTheFileWhateverBecomesOfItsName) {
   if (!read->has_value()) GTEST_SKIP() << "this file system has no direct reads, or there is no /proc";
   EXPECT_EQ(**read, 4096U);
   EXPECT_EQ(buffer.data()[0], 5);
-}
-
-TEST_F(PosixEnvTest, WhatIsInThePageCacheIsTold) {
-  AlignedBuffer buffer(64 << 10);
-  std::fill(buffer.span().begin(), buffer.span().end(), uint8_t{5});
-  const auto writer = Env::Posix()->CreateFile(Path("f")).value();
-  ASSERT_TRUE(writer->WriteAt(0, buffer.span()).ok());
-  ASSERT_TRUE(writer->Sync().ok());
-  const auto reader = Env::Posix()->OpenForRead(Path("f")).value();
-  const std::optional<bool> before = reader->IsInPageCache(5000, 20000);
-  if (!reader->ReadDirect(0, buffer.span()).value()) GTEST_SKIP() << "this file system keeps files in memory";
-  EXPECT_FALSE(before.value()) << "it was written around it";
-  EXPECT_FALSE(reader->IsInPageCache(5000, 20000).value()) << "and read around it";
-  ASSERT_TRUE(reader->ReadAt(5000, buffer.span().first(20000)).ok());
-  EXPECT_TRUE(reader->IsInPageCache(5000, 20000).value());
-  EXPECT_FALSE(reader->IsInPageCache(5000, 50000).value()) << "the whole range, or no";
-}
-
-// A file of which some pieces of 1 MiB are in the page cache: a longer range asks mincore more than once.
-TEST_F(PosixEnvTest, BothQuestionsAboutThePageCacheHaveTheSameAnswer) {
-  constexpr uint64_t kPieceBytes = 1 << 20;
-  constexpr uint64_t kPieces = 5;
-  AlignedBuffer buffer(kPieceBytes);
-  std::fill(buffer.span().begin(), buffer.span().end(), uint8_t{5});
-  const auto writer = Env::Posix()->CreateFile(Path("f")).value();
-  for (uint64_t i = 0; i < kPieces; ++i) ASSERT_TRUE(writer->WriteAt(i * kPieceBytes, buffer.span()).ok());
-  ASSERT_TRUE(writer->Sync().ok());
-  const auto reader = Env::Posix()->OpenForRead(Path("f")).value();
-  if (!reader->ReadDirect(0, buffer.span()).value()) GTEST_SKIP() << "this file system keeps files in memory";
-  for (const uint64_t i : {1U, 3U, 4U}) ASSERT_TRUE(reader->ReadAt(i * kPieceBytes, buffer.span()).ok());
-  const unique_fd fd(::open(Path("f").c_str(), O_RDONLY | O_CLOEXEC));
-  struct {
-    uint64_t offset_bytes, size_bytes;
-    bool is_cached;
-  } const cases[] = {{0, 1, false},
-                     {kPieceBytes, kPieceBytes, true},
-                     {kPieceBytes - 1, 2, false},
-                     {kPieceBytes, 1, true},
-                     {2 * kPieceBytes - 1, 1, true},
-                     {2 * kPieceBytes - 1, 2, false},
-                     {kPieceBytes, 3 * kPieceBytes, false},
-                     {3 * kPieceBytes, 2 * kPieceBytes, true},
-                     {3 * kPieceBytes + 77, 2 * kPieceBytes - 78, true},
-                     {3 * kPieceBytes, 3 * kPieceBytes, false}};
-  for (const auto& [offset, size, is_cached] : cases) {
-    EXPECT_EQ(AskMincore(fd.get(), offset, size).value(), is_cached) << offset << " " << size;
-    EXPECT_EQ(AskCachestat(fd.get(), offset, size).value_or(is_cached), is_cached) << offset << " " << size;
-  }
-  EXPECT_FALSE(AskMincore(-1, 0, 1).has_value());
-  EXPECT_FALSE(AskCachestat(-1, 0, 1).has_value());
 }
 
 TEST_F(PosixEnvTest, ErrorsNameOperationAndPath) {

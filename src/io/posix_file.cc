@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "io/page_cache.h"
-
 namespace quarry {
 
 namespace {
@@ -173,10 +171,6 @@ Status PosixReadableFile::ReadBatch(std::span<const ReadRequest> requests) {
     for (const ReadRequest& request : group) QUARRY_TRY(ReadWhole(request, 0));
   }
   return Status::Ok();
-}
-
-std::optional<bool> PosixReadableFile::IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) {
-  return quarry::IsInPageCache(fd_.get(), offset_bytes, size_bytes);
 }
 
 // By way of the descriptor, for the file may have another name by now, or none. A want of descriptors passes.

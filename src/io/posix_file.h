@@ -48,7 +48,6 @@ class PosixReadableFile : public ReadableFile {
 
   [[nodiscard]] Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) override;
   [[nodiscard]] Status ReadBatch(std::span<const ReadRequest> requests) override;
-  [[nodiscard]] std::optional<bool> IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) override;
   [[nodiscard]] Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) override;
   [[nodiscard]] Result<uint64_t> SizeBytes() override;
   [[nodiscard]] Result<uint64_t> AllocatedBytes() override;

@@ -32,8 +32,9 @@ struct Flips {
 uint64_t ReadAll(StoreDirectory* directory, const Values& values, uint64_t at) {
   uint64_t errors = 0;
   for (const auto& [locator, value] : values) {
-    const std::array<Result<std::vector<uint8_t>>, 2> reads = {ReadValue(directory, locator, {.page_cache_pct = 100}),
-                                                               ReadInBuffer(directory, locator, {.page_cache_pct = 0})};
+    const std::array<Result<std::vector<uint8_t>>, 2> reads = {
+        ReadValue(directory, locator, {.page_cache = PageCacheUse::kAll}),
+        ReadInBuffer(directory, locator, {.page_cache = PageCacheUse::kNone})};
     EXPECT_EQ(reads[0].ok(), reads[1].ok()) << "one way alone is refused with byte " << at << " flipped";
     for (const Result<std::vector<uint8_t>>& read : reads) {
       if (read.ok()) {

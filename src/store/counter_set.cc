@@ -30,8 +30,7 @@ Counters CounterSet::Snapshot() const {
   counters.file_bytes_read = Get(Counter::kFileBytesRead);
   counters.read_submissions = Get(Counter::kReadSubmissions);
   counters.direct_read_submissions = Get(Counter::kDirectReadSubmissions);
-  counters.page_cache_hits = Get(Counter::kPageCacheHits);
-  counters.page_cache_losses = Get(Counter::kPageCacheLosses);
+  counters.page_cache_corruptions = Get(Counter::kPageCacheCorruptions);
   counters.flushes = Get(Counter::kFlushes);
   counters.committers_flushed = Get(Counter::kCommittersFlushed);
   counters.flushes_zeroed = Get(Counter::kFlushesZeroed);

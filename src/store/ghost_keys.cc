@@ -4,8 +4,8 @@
 
 namespace quarry {
 
-uint64_t GhostKeys::SlotsFor(uint64_t window_bytes) {
-  return window_bytes == 0 ? 0 : (window_bytes / (kSlotBytes * kGroupSlots) + 1) * kGroupSlots;
+uint64_t GhostKeys::SlotsFor(uint64_t window_bytes) const {
+  return window_bytes == 0 ? 0 : (window_bytes / (slot_bytes_ * kGroupSlots) + 1) * kGroupSlots;
 }
 
 void GhostKeys::Resize(uint64_t window_bytes) {
@@ -14,17 +14,25 @@ void GhostKeys::Resize(uint64_t window_bytes) {
 }
 
 bool GhostKeys::SeenBefore(uint64_t hash, uint64_t value_size_bytes) {
-  if (slots_.empty()) return false;
+  Slot* const seen = FindOrNote(hash, value_size_bytes);
+  if (seen != nullptr) seen->fingerprint = 0;
+  return seen != nullptr;
+}
+
+bool GhostKeys::Note(uint64_t hash, uint64_t value_size_bytes) {
+  Slot* const seen = FindOrNote(hash, value_size_bytes);
+  if (seen != nullptr) seen->noted_kib = clock_kib();
+  return seen != nullptr;
+}
+
+GhostKeys::Slot* GhostKeys::FindOrNote(uint64_t hash, uint64_t value_size_bytes) {
+  if (slots_.empty()) return nullptr;
   const auto fingerprint = static_cast<uint32_t>(std::max<uint64_t>(hash & UINT32_MAX, 1));
   Slot* const group = &slots_[static_cast<size_t>((hash >> 32U) % (slots_.size() / kGroupSlots)) * kGroupSlots];
   Slot* oldest = group;
   for (Slot* slot = group; slot != group + kGroupSlots; ++slot) {
     if (slot->fingerprint == fingerprint) {
-      const bool fresh = AgeKib(*slot) <= window_kib_;
-      if (fresh) {
-        slot->fingerprint = 0;
-        return true;
-      }
+      if (AgeKib(*slot) <= window_kib_) return slot;
       oldest = slot;
       break;
     }
@@ -33,7 +41,7 @@ bool GhostKeys::SeenBefore(uint64_t hash, uint64_t value_size_bytes) {
   clock_bytes_ += value_size_bytes;
   oldest->fingerprint = fingerprint;
   oldest->noted_kib = clock_kib();
-  return false;
+  return nullptr;
 }
 
 }  // namespace quarry

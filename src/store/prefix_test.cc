@@ -38,9 +38,9 @@ class PrefixTest : public testing::Test {
     return {std::move(value), locator};
   }
   void ExpectReadsBothWays(const Written& written) {
-    for (const uint32_t page_cache_pct : {0U, 100U}) {
+    for (const PageCacheUse use : {PageCacheUse::kNone, PageCacheUse::kAll}) {
       for (const uint32_t batch : {4096U, 1U << 20}) {
-        const ReadOptions options{.read_batch_bytes = batch, .skip_cache = true, .page_cache_pct = page_cache_pct};
+        const ReadOptions options{.read_batch_bytes = batch, .skip_cache = true, .page_cache = use};
         EXPECT_EQ(ValueOf(ReadValue(directory_.get(), written.head(), options)), written.value);
         EXPECT_EQ(ValueOf(ReadInBuffer(directory_.get(), written.head(), options)), written.value);
         EXPECT_OK(directory_->VerifyValue(written.head(), options, nullptr));
@@ -114,7 +114,8 @@ TEST_F(PrefixTest, TheSegmentHoldsAndIsReadForTheRemainderAlone) {
   EXPECT_LE(directory_->ListStores()[0].live_bytes, 35950U);
   Open();
   const Counters before = counters();
-  EXPECT_EQ(ValueOf(ReadInBuffer(directory_.get(), written.head(), {.page_cache_pct = 0})), written.value);
+  EXPECT_EQ(ValueOf(ReadInBuffer(directory_.get(), written.head(), {.page_cache = PageCacheUse::kNone})),
+            written.value);
   EXPECT_LE(counters().file_bytes_read - before.file_bytes_read, 40960U);
   EXPECT_EQ(counters().read_submissions, before.read_submissions + 1);
 }
@@ -147,8 +148,8 @@ TEST_F(PrefixTest, TheChecksumOfAWholeValueIsCompared) {
       EXPECT_EQ(written.locator.value_checksum, ValueChecksumOf(written.value, 100, options.part_size_bytes));
       written.locator.value_checksum ^= 1;
       std::vector<uint8_t> piece(5000);
-      for (const uint32_t pct : {0U, 100U}) {
-        const ReadOptions around{.skip_cache = true, .page_cache_pct = pct};
+      for (const PageCacheUse use : {PageCacheUse::kNone, PageCacheUse::kAll}) {
+        const ReadOptions around{.skip_cache = true, .page_cache = use};
         EXPECT_EQ(ReadValue(directory_.get(), written.head(), around).status().code(), StatusCode::kCorruption);
         EXPECT_EQ(ReadInBuffer(directory_.get(), written.head(), around).status().code(), StatusCode::kCorruption);
         EXPECT_EQ(directory_->VerifyValue(written.head(), around, nullptr).code(), StatusCode::kCorruption);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/checksum.h"
+#include "base/split_mix.h"
 #include "codec/codec.h"
 #include "format/part_cipher.h"
 #include "store/layout.h"
@@ -37,7 +38,7 @@ SegmentReader::SegmentReader(StoreContext* context, SegmentLocator* files, Segme
       segment_(segment),
       head_(head),
       batch_bytes_(std::clamp<uint64_t>(options.read_batch_bytes, kBatchMinBytes, kBatchMaxBytes)),
-      page_cache_pct_(options.page_cache_pct) {}
+      page_cache_use_(options.page_cache) {}
 
 Status SegmentReader::Corruption(const std::string& what) const {
   return Status::Corruption(locator_.store.value, locator_.segment.value, locator_.offset_bytes, what);
@@ -57,7 +58,6 @@ Status SegmentReader::Prepare() {
 }
 
 Status SegmentReader::BeginWhole() {
-  is_whole_ = true;
   QUARRY_TRY(Prepare());
   QUARRY_TRY_ASSIGN(const uint64_t prefix_checksum, CheckPrefix(head_));
   checksum_.emplace(locator_.value_size_bytes, prefix_checksum);
@@ -128,40 +128,32 @@ Result<bool> SegmentReader::ReadBlocks(ReadableFile* file, uint64_t begin_bytes,
 Status SegmentReader::ReadFile(ReadableFile* file, std::span<const ReadRequest> requests) {
   const uint64_t begin = requests.front().offset_bytes;
   const uint64_t end = requests.back().offset_bytes + requests.back().out.size();
-  const std::optional<Way> chosen = std::exchange(way_, std::nullopt);
-  const Way way = chosen ? *chosen : ChooseWay(file, begin, end - begin);
-  if (way == Way::kAround) {
+  const std::optional<bool> chosen = std::exchange(goes_around_, std::nullopt);
+  if (chosen ? *chosen : GoesAroundPageCache(begin, end - begin)) {
     QUARRY_TRY_ASSIGN(const bool was_read, ReadAroundPageCache(file, requests));
     if (was_read) {
       context_->counters.Add(Counter::kDirectReadSubmissions);
       return Status::Ok();
     }
   }
-  QUARRY_TRY(file->ReadBatch(requests));
-  if (is_whole_ && way != Way::kAsItIs) context_->page_cache_share.NotePut(HashOf(locator_));
-  return Status::Ok();
+  used_page_cache_ = true;
+  return file->ReadBatch(requests);
 }
 
-SegmentReader::Way SegmentReader::ChooseWay(ReadableFile* file, uint64_t begin_bytes, uint64_t size_bytes) {
-  if (page_cache_pct_ >= 100) return Way::kAsItIs;
-  if (page_cache_pct_ > 0) {
-    const std::optional<bool> is_cached = file->IsInPageCache(begin_bytes, size_bytes);
-    if (is_cached.value_or(false)) context_->counters.Add(Counter::kPageCacheHits);
-    if (is_cached) NoteInPageCache(*is_cached);
-    // Where nobody can tell, what is in the page cache would be read from the device again and again.
-    if (is_cached.value_or(true)) return Way::kAsItIs;
+bool SegmentReader::GoesAroundPageCache(uint64_t begin_bytes, uint64_t size_bytes) {
+  switch (page_cache_use_) {
+    case PageCacheUse::kNone:
+      return true;
+    case PageCacheUse::kAll:
+      return false;
+    case PageCacheUse::kSmallReads:
+      return size_bytes >= PageCacheRule::kAroundMinBytes;
+    case PageCacheUse::kByRule:
+      break;
   }
-  if (!goes_through_page_cache_) goes_through_page_cache_ = context_->page_cache_share.Draw(page_cache_pct_);
-  return *goes_through_page_cache_ ? Way::kThroughPageCache : Way::kAround;
-}
-
-void SegmentReader::NoteInPageCache(bool is_cached) {
-  if (!is_whole_ || std::exchange(asked_page_cache_, true)) return;
-  if (is_cached) {
-    context_->page_cache_share.NoteFound(HashOf(locator_));
-  } else if (context_->page_cache_share.NoteMissed(HashOf(locator_))) {
-    context_->counters.Add(Counter::kPageCacheLosses);
-  }
+  return context_->page_cache_rule.GoesAround(
+      HashOf(locator_) ^ SplitMixWord((begin_bytes - place_->place_bytes) * kSplitMixStep), size_bytes,
+      context_->env->NowMicros());
 }
 
 Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests) {
@@ -192,7 +184,6 @@ Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<co
 }
 
 Result<ValueBuffer> SegmentReader::ReadWholeInPlace() {
-  is_whole_ = true;
   QUARRY_TRY(Prepare());
   uint64_t front_bytes = 0;
   if (!LooksRaw(&front_bytes)) return ValueBuffer();
@@ -204,11 +195,11 @@ Result<ValueBuffer> SegmentReader::ReadWholeInPlace() {
   const uint64_t room =
       RoundUpToBlock(locator_.prefix_size_bytes - std::min<uint64_t>(before_content, locator_.prefix_size_bytes));
   // In a read batch, too; and a byte is left behind the value.
-  const bool suits = size <= batch_bytes_ && room + (end - begin) < DirectBuffers::kSlotBytes && page_cache_pct_ < 100;
+  const bool suits = size <= batch_bytes_ && room + (end - begin) < DirectBuffers::kSlotBytes;
   if (!suits || segment_->chunks()->Holds(locator_.offset_bytes, size)) return ValueBuffer();
   QUARRY_TRY_ASSIGN(ReadableFile* const file, OpenFile());
-  way_ = ChooseWay(file, place_->place_bytes, size);
-  if (*way_ != Way::kAround) return ValueBuffer();
+  goes_around_ = GoesAroundPageCache(place_->place_bytes, size);
+  if (!*goes_around_) return ValueBuffer();
   std::optional<DirectBuffers::Slot> slot = context_->direct_buffers.TakeToKeep();
   if (!slot) return ValueBuffer();
   auto owner = std::make_unique<SlotOwner>(std::move(*slot));
@@ -216,7 +207,7 @@ Result<ValueBuffer> SegmentReader::ReadWholeInPlace() {
   const Result<bool> was_read =
       ReadBlocks(file, begin, end, memory.first(static_cast<size_t>(RoundUpToBlock(end - begin))));
   if (was_read.ok() && !*was_read) return ValueBuffer();
-  way_.reset();
+  goes_around_.reset();
   context_->counters.Add(Counter::kReadSubmissions);
   context_->counters.Add(Counter::kDirectReadSubmissions);
   context_->counters.Add(Counter::kFileBytesRead, size);

@@ -39,6 +39,8 @@ class SegmentReader {
   [[nodiscard]] Status Verify(const Canceller* canceller);
   /// Some of it had to be read from the file.
   [[nodiscard]] bool missed_recent() const { return missed_recent_; }
+  /// Some of it came through the page cache.
+  [[nodiscard]] bool used_page_cache() const { return used_page_cache_; }
 
  private:
   /// Checks the locator; finds out where the extent stands, and by what its header is told.
@@ -78,15 +80,8 @@ class SegmentReader {
   [[nodiscard]] Status Submit(std::span<const ReadRequest> requests);
   /// The same, `requests` standing where they do in the file.
   [[nodiscard]] Status ReadFile(ReadableFile* file, std::span<const ReadRequest> requests);
-  enum class Way : uint8_t {
-    kAsItIs,            ///< the page cache has it, or nobody knows, or all reads go through it
-    kThroughPageCache,  ///< so that it stays there
-    kAround,
-  };
-  /// The way for these bytes of the file. Asks the page cache; what it has not is decided once for each extent.
-  [[nodiscard]] Way ChooseWay(ReadableFile* file, uint64_t begin_bytes, uint64_t size_bytes);
-  /// The first submission's bytes were in the page cache, or were not. Pieces teach nothing of whole values.
-  void NoteInPageCache(bool is_cached);
+  /// The way for these bytes of the file, chosen once for each read of it.
+  [[nodiscard]] bool GoesAroundPageCache(uint64_t begin_bytes, uint64_t size_bytes);
   /// False: this file has no such reads, and nothing was read.
   [[nodiscard]] Result<bool> ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests);
   [[nodiscard]] Status Corruption(const std::string& what) const;
@@ -97,11 +92,9 @@ class SegmentReader {
   const Head head_;
   const Locator& locator_ = head_.locator;
   const uint64_t batch_bytes_;
-  const uint32_t page_cache_pct_;
-  std::optional<Way> way_;  ///< of the next submission, when it is chosen already
-  std::optional<bool> goes_through_page_cache_;
-  bool is_whole_ = false;  ///< the whole value is wanted
-  bool asked_page_cache_ = false;
+  const PageCacheUse page_cache_use_;
+  std::optional<bool> goes_around_;  ///< the next submission, when that is chosen already
+  bool used_page_cache_ = false;
   bool missed_recent_ = false;
   std::optional<SegmentMap::Found> place_;  ///< of the extent in the file, once prepared
   SegmentSalt salt_{};

@@ -19,7 +19,7 @@
 #include "store/map_cache.h"
 #include "store/notices.h"
 #include "store/open_files.h"
-#include "store/page_cache_share.h"
+#include "store/page_cache_rule.h"
 #include "store/path_health.h"
 #include "store/recent_cache.h"
 #include "store/task_threads.h"
@@ -80,6 +80,7 @@ struct StoreContext {
         read_buffers(kReadBufferKeptBytes),
         direct_buffers(kDirectSlots),
         open_files(options_in.open_files_max),
+        page_cache_rule([env_in] { return env_in->GetMemory(); }),
         recent(options_in.recent_cache_bytes),
         values(&counters),
         maps(kMapBudgetBytes),
@@ -165,7 +166,7 @@ struct StoreContext {
   BufferPool read_buffers;
   DirectBuffers direct_buffers;
   OpenFiles open_files;
-  PageCacheShare page_cache_share;
+  PageCacheRule page_cache_rule;
   RecentCache recent;
   ValueCache values;
   MapCache maps;

@@ -72,7 +72,7 @@ TEST_F(StoreEffectsTest, TheReadBatchSetsTheNumberOfSubmissions) {
     uint64_t last = UINT64_MAX;
     for (const uint32_t batch : {16U << 10, 128U << 10, 2U << 20}) {
       const uint64_t before = env_.CountOf(CallKind::kRead);
-      const ReadOptions read_options{.read_batch_bytes = batch, .page_cache_pct = 100};
+      const ReadOptions read_options{.read_batch_bytes = batch, .page_cache = PageCacheUse::kAll};
       ASSERT_EQ(ValueOf(ReadValue(directory_.get(), locator, read_options)), value);
       const uint64_t submissions = env_.CountOf(CallKind::kRead) - before;
       EXPECT_LT(submissions, last);
@@ -83,49 +83,62 @@ TEST_F(StoreEffectsTest, TheReadBatchSetsTheNumberOfSubmissions) {
   }
 }
 
-TEST_F(StoreEffectsTest, ThePageCacheShareSaysHowManyReadsGoAroundIt) {
+TEST_F(StoreEffectsTest, TheFirstReadOfWhatIsLargeGoesAroundThePageCacheWhereMemoryIsShort) {
   options_.recent_cache_bytes = 0;
   options_.value_cache_bytes = 0;
+  memory_.SetMemory({64ULL << 20, 0});
   Open();
-  constexpr size_t kReads = 1000;
-  std::vector<Locator> locators;
-  // Longer than the batch: they are not kept in a chunk.
-  for (uint64_t i = 0; i < kReads; ++i) {
-    locators.push_back(Append(RandomValue(kBatchMinBytes + 1, i), {.write_batch_bytes = kBatchMinBytes}));
-  }
-  const auto around = [&](uint32_t pct) {
+  const Locator large = Append(RandomValue(100000, 1), {.write_batch_bytes = kBatchMinBytes});
+  const Locator small = Append(RandomValue(20000, 2), {.write_batch_bytes = kBatchMinBytes});
+  const auto goes_around = [&](const Locator& locator) {
     const Counters before = directory_->GetCounters();
-    for (size_t i = 0; i < kReads; ++i) {
-      EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locators[i], {.page_cache_pct = pct})),
-                RandomValue(kBatchMinBytes + 1, i));
-    }
-    const Counters after = directory_->GetCounters();
-    EXPECT_EQ(after.read_submissions - before.read_submissions, kReads);
-    return after.direct_read_submissions - before.direct_read_submissions;
+    EXPECT_OK(ReadInBuffer(directory_.get(), locator, {}).status());
+    EXPECT_EQ(directory_->GetCounters().read_submissions, before.read_submissions + 1);
+    return directory_->GetCounters().direct_read_submissions > before.direct_read_submissions;
   };
-  EXPECT_EQ(around(100), 0U);
-  EXPECT_EQ(around(0), kReads);
-  const uint64_t most = around(10);
-  EXPECT_GT(most, 850U);
-  EXPECT_LT(most, 950U);
-  // This environment's page cache keeps nothing, which shows when the values are read again.
-  for (int round = 0; round < 10; ++round) (void)around(10);
-  EXPECT_GT(around(10), 985U);
-  EXPECT_GT(directory_->GetCounters().page_cache_losses, 10U);
+  EXPECT_TRUE(goes_around(large));
+  EXPECT_FALSE(goes_around(large));
+  EXPECT_FALSE(goes_around(small));
+  memory_.SetMemory({64ULL << 20, 32ULL << 20});
+  Open();
+  EXPECT_FALSE(goes_around(large)) << "memory is free";
 }
 
-TEST_F(StoreEffectsTest, PiecesOfValuesTeachNothingOfThePageCache) {
+TEST_F(StoreEffectsTest, WhatTheValueCacheTakesInAtOnceIsNotInThePageCacheToo) {
+  options_.recent_cache_bytes = 0;
+  memory_.SetMemory({64ULL << 20, 32ULL << 20});
+  Open();
+  const Locator locator = Append(RandomValue(100000, 1), {.write_batch_bytes = kBatchMinBytes});
+  EXPECT_OK(ReadInBuffer(directory_.get(), locator, {}).status());
+  EXPECT_EQ(directory_->GetCounters().cache_admissions, 1U);
+  EXPECT_EQ(directory_->GetCounters().direct_read_submissions, 1U);
+}
+
+TEST_F(StoreEffectsTest, WhatThePageCacheHoldsDamagedIsReadOnceMoreFromTheDevice) {
   options_.recent_cache_bytes = 0;
   options_.value_cache_bytes = 0;
   Open();
-  std::vector<uint8_t> piece(100);
-  for (uint64_t i = 0; i < 100; ++i) {
-    const Locator locator = Append(RandomValue(100000, i), {.write_batch_bytes = kBatchMinBytes});
-    for (int round = 0; round < 20; ++round) {
-      ASSERT_OK(directory_->ReadRange(locator, 5000, {.page_cache_pct = 99}, piece));
+  const std::vector<uint8_t> value = RandomValue(20000, 1);
+  const Locator locator = Append(value, {.write_batch_bytes = kBatchMinBytes});
+  // Wrong in the first read, and right in the one after it.
+  uint64_t reads = 0;
+  env_.SetHook([&](const Call& call) {
+    if (call.kind == CallKind::kRead && reads++ < 2) {
+      EXPECT_TRUE(memory_.FlipBit(SegmentPathOf(locator), locator.offset_bytes + 1000, 3));
     }
-  }
-  EXPECT_EQ(directory_->GetCounters().page_cache_losses, 0U);
+    return Status::Ok();
+  });
+  EXPECT_EQ(ValueOf(ReadInBuffer(directory_.get(), locator, {})), value);
+  EXPECT_EQ(directory_->GetCounters().page_cache_corruptions, 1U);
+  EXPECT_EQ(directory_->GetCounters().corruptions, 0U);
+  const std::vector<std::string> notices = directory_->TakeNotices();
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_NE(notices[0].find("page cache"), std::string::npos) << notices[0];
+  // Of the device itself it is damage.
+  reads = 1;
+  EXPECT_EQ(ReadInBuffer(directory_.get(), locator, {}).status().code(), StatusCode::kCorruption);
+  EXPECT_EQ(directory_->GetCounters().page_cache_corruptions, 1U);
+  EXPECT_EQ(directory_->GetCounters().corruptions, 1U);
 }
 
 TEST_F(StoreEffectsTest, ReadsAroundThePageCacheGiveTheSameBytes) {
@@ -138,7 +151,7 @@ TEST_F(StoreEffectsTest, ReadsAroundThePageCacheGiveTheSameBytes) {
       const std::vector<uint8_t> value = RandomValue(size, static_cast<uint32_t>(size));
       const Locator locator = Append(value, {.codec = codec, .write_batch_bytes = kBatchMinBytes});
       for (const uint32_t batch : {kBatchMinBytes, 100000U, kReadBatchDefaultBytes, kBatchMaxBytes}) {
-        const ReadOptions options{.read_batch_bytes = batch, .page_cache_pct = 0};
+        const ReadOptions options{.read_batch_bytes = batch, .page_cache = PageCacheUse::kNone};
         ASSERT_EQ(ValueOf(ReadValue(directory_.get(), locator, options)), value) << size << " " << batch;
         ASSERT_EQ(ValueOf(ReadInBuffer(directory_.get(), locator, options)), value) << size << " " << batch;
         const size_t begin = size / 3;
@@ -165,7 +178,7 @@ TEST_F(StoreEffectsTest, AValueReadAroundThePageCacheStaysInTheBufferThatTheDevi
   std::vector<ValueBuffer> held;
   for (int round = 0; round < 2; ++round) {
     for (size_t i = 0; i < kValues; ++i) {
-      held.push_back(ValueOf(directory_->ReadValue(locators[i], {.page_cache_pct = 0})));
+      held.push_back(ValueOf(directory_->ReadValue(locators[i], {.page_cache = PageCacheUse::kNone})));
       const uint64_t buffers = directory_->GetCounters().buffer_bytes - written;
       if (i < kDirectSlots / 2) {
         EXPECT_EQ(buffers % DirectBuffers::kSlotBytes, 0U) << "a copy was made of value " << i;
@@ -192,7 +205,7 @@ TEST_F(StoreEffectsTest, AFailedReadAroundThePageCacheIsTold) {
   options_.value_cache_bytes = 0;
   Open();
   const Locator locator = Append(RandomValue(100000, 1), {.write_batch_bytes = 64U << 10});
-  const ReadOptions direct{.page_cache_pct = 0};
+  const ReadOptions direct{.page_cache = PageCacheUse::kNone};
   ASSERT_OK(ReadValue(directory_.get(), locator, direct).status());
   env_.FailCall(CallKind::kRead, 1, EIO);
   const Status status = ReadValue(directory_.get(), locator, direct).status();
@@ -211,9 +224,9 @@ TEST_F(StoreEffectsTest, AnExtentThatItsFileIsTooShortForIsDamage) {
   const Locator locator = Append(RandomValue(100000, 1), {.write_batch_bytes = kBatchMinBytes});
   const std::string path = "/home/stores/0000000000000001/00000001.qseg";
   ASSERT_OK(ValueOf(memory_.OpenForWrite(path))->Truncate(locator.offset_bytes + 50000));
-  for (const uint32_t pct : {0U, 100U}) {
+  for (const PageCacheUse use : {PageCacheUse::kNone, PageCacheUse::kAll}) {
     for (const auto& read : {&ReadValue, &ReadInBuffer}) {
-      const Status status = (*read)(directory_.get(), locator, {.page_cache_pct = pct}).status();
+      const Status status = (*read)(directory_.get(), locator, {.page_cache = use}).status();
       EXPECT_EQ(status.code(), StatusCode::kCorruption) << status.ToString();
       EXPECT_NE(status.ToString().find("the extent ends at"), std::string::npos) << status.ToString();
     }

@@ -208,7 +208,7 @@ Result<ValueBuffer> StoreImpl::ReadValue(const Head& head, const ReadOptions& op
     return Status::NotSupported("no memory for a value of " + std::to_string(locator.value_size_bytes) + " bytes");
   }
   const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
-  QUARRY_TRY(NoteRead(reader, bytes.size(), reader.ReadWhole(bytes)));
+  QUARRY_TRY(ReadBy(&reader, segment.get(), head, 0, options, bytes, true));
   return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
 }
 
@@ -228,7 +228,10 @@ Result<ValueBuffer> StoreImpl::TakeIntoCache(Segment* segment, const Head& head,
   if (!worthwhile && !fits) return ValueBuffer();
   ValueCache::Filling filling = context_->values.Begin(locator, cached_bytes_);
   if (filling.empty()) return ValueBuffer();
-  QUARRY_TRY(ReadSegment(segment, head, 0, options, filling.bytes(), true));
+  // One copy in memory is enough. (What is asked for again may be in the page cache.)
+  ReadOptions into_cache = options;
+  if (!worthwhile && options.page_cache == PageCacheUse::kByRule) into_cache.page_cache = PageCacheUse::kSmallReads;
+  QUARRY_TRY(ReadSegment(segment, head, 0, into_cache, filling.bytes(), true));
   return context_->values.Publish(std::move(filling));
 }
 
@@ -253,7 +256,27 @@ Status StoreImpl::Verify(const Head& head, const ReadOptions& options, const Can
 Status StoreImpl::ReadSegment(Segment* segment, const Head& head, uint64_t offset_bytes, const ReadOptions& options,
                               std::span<uint8_t> out, bool whole) {
   SegmentReader reader(context_.get(), this, segment, head, options);
-  return NoteRead(reader, out.size(), whole ? reader.ReadWhole(out) : reader.ReadRange(offset_bytes, out));
+  return ReadBy(&reader, segment, head, offset_bytes, options, out, whole);
+}
+
+// What came damaged through the page cache may lie whole on the device.
+Status StoreImpl::ReadBy(SegmentReader* reader, Segment* segment, const Head& head, uint64_t offset_bytes,
+                         const ReadOptions& options, std::span<uint8_t> out, bool whole) {
+  const auto read = [&](SegmentReader* by) { return whole ? by->ReadWhole(out) : by->ReadRange(offset_bytes, out); };
+  const Status status = read(reader);
+  if (status.code() != StatusCode::kCorruption || !reader->used_page_cache()) {
+    return NoteRead(*reader, out.size(), status);
+  }
+  ReadOptions from_device = options;
+  from_device.page_cache = PageCacheUse::kNone;
+  SegmentReader again(context_.get(), this, segment, head, from_device);
+  const Status second = read(&again);
+  if (second.ok()) {
+    context_->counters.Add(Counter::kPageCacheCorruptions);
+    context_->notices.AddOnce("the page cache held damaged bytes of store " + std::to_string(id_.value) +
+                              ", the device has them whole: memory or a driver of this machine is at fault");
+  }
+  return NoteRead(again, out.size(), second);
 }
 
 Status StoreImpl::NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status) {

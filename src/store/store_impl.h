@@ -231,6 +231,8 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status ReadSegment(Segment* segment, const Head& head, uint64_t offset_bytes,
                                    const ReadOptions& options, std::span<uint8_t> out, bool whole);
   /// Counts a read of `bytes` of a value by `reader`, or its damage. Returns `status`.
+  [[nodiscard]] Status ReadBy(SegmentReader* reader, Segment* segment, const Head& head, uint64_t offset_bytes,
+                              const ReadOptions& options, std::span<uint8_t> out, bool whole);
   Status NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status);
   [[nodiscard]] Status NotFound(SegmentNumber segment) const;
 

@@ -434,7 +434,7 @@ void ValueCache::SetLimit(uint64_t limit_bytes, uint64_t ghost_window_bytes) {
 bool ValueCache::Resize(uint64_t limit_bytes) {
   MutexLock lock(resize_mutex_);
   // What the ghosts take is part of the cache's size.
-  const uint64_t ghosts = GhostKeys::MemoryFor(limit_bytes);
+  const uint64_t ghosts = GhostKeys().MemoryFor(limit_bytes);
   try {
     SetLimit(limit_bytes <= ghosts ? 0 : limit_bytes - ghosts, limit_bytes);
     return true;

@@ -286,9 +286,6 @@ class SimulatedDisk::Reader : public ReadableFile {
     if (!status.ok() && status.message().find("short read") != std::string::npos) disk_->failures_ = failures_before;
     return status;
   }
-  std::optional<bool> IsInPageCache(uint64_t offset_bytes, uint64_t size_bytes) override {
-    return target_->IsInPageCache(offset_bytes, size_bytes);
-  }
   Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) override {
     const Point point(disk_, "read direct", path_, false);
     return disk_->Do("read direct", path_, offset_bytes, out.size(), false,

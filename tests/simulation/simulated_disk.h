@@ -79,6 +79,7 @@ class SimulatedDisk : public Env {
   [[nodiscard]] Status Rename(const std::string& from, const std::string& to) override;
   [[nodiscard]] Status RemoveFile(const std::string& path) override;
   [[nodiscard]] Status RemoveDirectory(const std::string& path) override;
+  [[nodiscard]] SystemMemory GetMemory() override { return memory_.GetMemory(); }
   [[nodiscard]] uint64_t NowMicros() override {
     return watcher_ != nullptr ? watcher_->NowMicros() : memory_.NowMicros();
   }

@@ -51,14 +51,14 @@ void World::CompareValue(const Value& value) {
   const uint64_t failures_before = disk_.failures();
   // What the cache gives says nothing of the disk, so half of the reads go past it.
   const ReadOptions options{dice_.OneOf<uint32_t>({4096, 32 << 10, 1 << 20}), dice_.Percent(50),
-                            dice_.OneOf<uint32_t>({0, 10, 100})};
+                            dice_.OneOf({PageCacheUse::kNone, PageCacheUse::kByRule, PageCacheUse::kAll})};
   const Result<ValueBuffer> read = directory_->ReadValue(value.head(), options);
   CompareBytes(value, read.status(), failures_before, read.ok() && std::ranges::equal(read->bytes(), value.bytes));
 }
 
 void World::VerifyValue(const Value& value) {
   const uint64_t failures_before = disk_.failures();
-  const ReadOptions options{dice_.OneOf<uint32_t>({4096, 1 << 20}), true, 0};
+  const ReadOptions options{dice_.OneOf<uint32_t>({4096, 1 << 20}), true, PageCacheUse::kNone};
   CompareBytes(value, directory_->VerifyValue(value.head(), options, nullptr), failures_before, true);
 }
 
@@ -68,7 +68,7 @@ void World::CompareRange(const Value& value) {
   const uint64_t size = dice_.Below(std::min<uint64_t>(value.bytes.size() - from, 20000) + 1);
   std::vector<uint8_t> out(size);
   const ReadOptions options{dice_.OneOf<uint32_t>({4096, 1 << 20}), dice_.Percent(50),
-                            dice_.OneOf<uint32_t>({0, 10, 100})};
+                            dice_.OneOf({PageCacheUse::kNone, PageCacheUse::kByRule, PageCacheUse::kAll})};
   const Status status = directory_->ReadRange(value.head(), from, options, out);
   CompareBytes(value, status, failures_before,
                status.ok() && std::equal(out.begin(), out.end(), value.bytes.begin() + static_cast<ptrdiff_t>(from)));

@@ -12,7 +12,6 @@ import time
 import pymysql
 import pytest
 from quarry_cluster.plan import free_ports
-from quarry_lab.device import drop_page_cache, page_cache_bytes
 from quarry_lab.server import HOME_NAME
 
 from harness.segments import all_extents
@@ -196,7 +195,6 @@ def test_read_batch_bytes_is_the_number_of_reads(lab):
     size = 1 << 20
     make(lab, "cold", "PART_SIZE=16384", 4, size)
     lab.restart()
-    lab.query("SET GLOBAL quarry_page_cache_pct = 100")  # around it, a longer batch is read in several calls
     counts = {}
     for row, batch in enumerate((32 << 10, 128 << 10, 4 << 20)):
         lab.query(f"SET GLOBAL quarry_read_batch_bytes = {batch}")
@@ -209,64 +207,7 @@ def test_read_batch_bytes_is_the_number_of_reads(lab):
         ), f"{batch}: {counts[batch]} reads, expected about {expected}\n{calls[:40]}"
         assert max((call.result for call in calls if call.name != "io_uring_enter"), default=0) <= batch + SLACK_BYTES
     lab.query("SET GLOBAL quarry_read_batch_bytes = DEFAULT")
-    lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT")
     assert counts[32 << 10] > counts[128 << 10] > counts[4 << 20]
-
-
-def has_direct_reads(directory):
-    path = pathlib.Path(directory) / "direct_probe"
-    path.write_bytes(bytes(4096))
-    try:
-        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
-    except OSError:
-        return False
-    finally:
-        path.unlink()
-    return True
-
-
-def segment_directories(server, table):
-    return {pathlib.Path(path).parent for path in server.segments_of("k", table)}
-
-
-def page_cached_share_after_reading(server, table, rows, size):
-    """Reads each value once; what the page cache then holds of the segments, over the values' bytes."""
-    for row in range(rows):
-        assert server.query(f"SELECT b FROM k.{table} WHERE id = {row}") == ((payload((table, row), size),),)
-    return sum(page_cache_bytes(directory) for directory in segment_directories(server, table)) / (rows * size)
-
-
-def test_page_cache_pct_is_the_share_that_stays_in_the_page_cache(lab):
-    """Values that no cache holds, each read once: none of them, about one in ten, or all."""
-    if not has_direct_reads(lab.directory):
-        pytest.skip("the file system of the server's directory has no O_DIRECT")
-    rows, size = 200, 20000
-    shares = {}
-    for pct in (0, 10, 100):
-        make(lab, "around", "", rows, size)
-        lab.restart()
-        lab.query(f"SET GLOBAL quarry_page_cache_pct = {pct}")
-        shares[pct] = page_cached_share_after_reading(lab, "around", rows, size)
-    lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT")
-    assert shares[0] < 0.01 and shares[100] > 0.99, shares
-    assert 0.02 < shares[10] < 0.3, shares
-
-
-def test_what_the_page_cache_does_not_keep_goes_around_it(lab):
-    """All values go through the page cache, which then loses them: the next time few do, though 99 per cent are asked for."""
-    if not has_direct_reads(lab.directory):
-        pytest.skip("the file system of the server's directory has no O_DIRECT")
-    rows, size = 600, 20000
-    make(lab, "lost", "", rows, size)
-    lab.restart()
-    lab.query("SET GLOBAL quarry_page_cache_pct = 99, GLOBAL quarry_cache_size = 0")
-    shares = []
-    for _ in range(2):
-        shares.append(page_cached_share_after_reading(lab, "lost", rows, size))
-        for directory in segment_directories(lab, "lost"):
-            drop_page_cache(directory)
-    lab.query("SET GLOBAL quarry_page_cache_pct = DEFAULT, GLOBAL quarry_cache_size = DEFAULT")
-    assert shares[0] > 0.9 and shares[1] < 0.5, shares
 
 
 def segment_writes(server, action):

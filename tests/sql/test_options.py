@@ -425,7 +425,6 @@ def test_refused_variables(schema, variable, value, words):
         ("quarry_prefix_size", 0, 65535),
         ("quarry_part_size", 512, 16777216),
         ("quarry_read_batch_bytes", 4096, 1 << 30),
-        ("quarry_page_cache_pct", 0, 100),
         ("quarry_write_batch_bytes", 4096, 1 << 30),
         ("quarry_autoincrement_prefetch_sz", 1, 65536),
     ],

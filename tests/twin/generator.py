@@ -71,7 +71,6 @@ class Generator:
         chosen = self.chooser.sample(
             (
                 f"quarry_read_batch_bytes = {self.chooser.choice((4096, 5000, 1 << 20))}",
-                f"quarry_page_cache_pct = {self.chooser.choice((0, 10, 100))}",
                 f"quarry_write_batch_bytes = {self.chooser.choice((4096, 70_000, 1 << 20))}",
                 f"quarry_inline_size = {self.chooser.choice((100, 1000, 8000))}",
                 f"quarry_part_size = {self.chooser.choice((512, 4096))}",

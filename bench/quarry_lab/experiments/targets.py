@@ -42,6 +42,7 @@ from .targets_findings import (
 OPERATIONS = ("insert", "read", "constant", "mix", "counter", "update")
 _QUARRY = ("quarry", "quarry-baseline")
 _LARGE_KIB = (24, 64, 448)
+_SMALL_OUTSIDE_KIB = (2, 8)  # small, and yet not in the row
 _GC_SECONDS = 10  # of the mark passes before and after; an estimate
 
 
@@ -63,7 +64,9 @@ class _Part:
 _GRID = (
     _Part("insert", _LARGE_KIB, (1, 8, 32), (INNODB, *_QUARRY, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES)),
     *(_Part(operation, (4,), (1, 8, 32)) for operation in ("insert", "read", "mix")),
-    _Part("read", _LARGE_KIB, (8,), (INNODB, *_QUARRY, FREE_VALUES, MEMORY_VALUES)),
+    _Part("read", _LARGE_KIB, (1, 8)),
+    _Part("read", _LARGE_KIB, (8,), (FREE_VALUES, MEMORY_VALUES)),
+    _Part("read", _SMALL_OUTSIDE_KIB, (1, 8)),
     _Part("constant", _LARGE_KIB, (8,), (NO_TABLE,)),
     _Part("mix", _LARGE_KIB, (16,), (INNODB, *_QUARRY, FREE_VALUES, MEMORY_VALUES)),
     _Part("counter", (64,), (8, 32), COUNTER_VARIANTS),
@@ -87,7 +90,7 @@ class Targets(TableExperiment):
     def default_request(self) -> Request:
         """MyRocks' lz4 at every level. innodb_compression_algorithm: what the server's package offers without more plugins."""
         mycnf = {"innodb_compression_algorithm": "zlib", **{f"loose_{name}": value for name, value in ROCKSDB_OPTIONS.items()}}
-        return Request(self.name, list(OPERATIONS), [s * KIB for s in CORE_SIZES_KIB], [1, 8, 16, 32],
+        return Request(self.name, list(OPERATIONS), [s * KIB for s in (*_SMALL_OUTSIDE_KIB, *CORE_SIZES_KIB)], [1, 8, 16, 32],
                        [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS],
                        mycnf=mycnf)
 

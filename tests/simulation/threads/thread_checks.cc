@@ -74,7 +74,7 @@ void ThreadWorld::CheckWait(const char* what, uint64_t began_micros, std::span<c
 void ThreadWorld::CompareValue(Dice* dice, const Value& value) {
   ++totals_->values_compared;
   const ReadOptions options{dice->OneOf<uint32_t>({4096, 1 << 20}), dice->Percent(50),
-                            dice->OneOf<uint32_t>({0, 10, 100})};
+                            dice->OneOf({PageCacheUse::kNone, PageCacheUse::kByRule, PageCacheUse::kAll})};
   const Result<ValueBuffer> read = directory_->ReadValue(value.head(), options);
   if (read.ok()) {
     return Check(std::ranges::equal(read->bytes(), value.bytes), kNeverOtherBytes,
