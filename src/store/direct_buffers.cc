@@ -38,6 +38,7 @@ DirectBuffers::DirectBuffers(size_t slots) : slots_(slots) {
   if (mapping == MAP_FAILED) return;
   mapping_ = static_cast<uint8_t*>(mapping);
   const uintptr_t begin = reinterpret_cast<uintptr_t>(mapping_);
+  (void)::madvise(mapping, mapping_bytes_, MADV_DONTDUMP);  // nobody's values stand in core files
   arena_ = mapping_ + (kHugePageBytes - begin % kHugePageBytes) % kHugePageBytes;
 #ifndef QUARRY_SIMULATED_THREADS  // where a process lives for a millisecond, to clear one takes a part of that
   // Advice only: without huge pages it is as much memory in more pieces.

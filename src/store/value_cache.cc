@@ -73,6 +73,8 @@ struct ValueCache::Entry {
     void* const bytes = ::mmap(nullptr, RoundUp(capacity_bytes, kPageBytes), PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes != MAP_FAILED) {
+      // Other people's data, and much of it: not for core files, as InnoDB's pool.
+      (void)::madvise(bytes, RoundUp(capacity_bytes, kPageBytes), MADV_DONTDUMP);
       return new (block) Entry(locator, {static_cast<uint8_t*>(bytes), capacity_bytes, true}, charged_bytes, tally);
     }
     ::operator delete(block);
