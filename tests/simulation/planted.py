@@ -21,7 +21,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COPY = REPOSITORY / "build" / "planted"
-COPIED = ["CMakeLists.txt", "src", "include", "tests/simulation", "tests/golden"]
+COPIED = ["CMakeLists.txt", "src", "include", "tests/simulation", "tests/scale", "tests/golden"]
 
 
 # One thread, and several of which the seed says who goes on.
