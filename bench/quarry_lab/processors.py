@@ -2,7 +2,7 @@
 The processors of a run, and `--apart`: the servers on all of them but the last, the clients on that one.
 
 Where both share all of them the scheduler decides which threads of a connection run beside each other, and for statements of some tens of
-microseconds it decides more than an engine does (docs/performance.md, 'Hot read of a value'): rounds of one point differ by half. Apart a
+microseconds it decides more than an engine does (docs/performance.md): rounds of one point differ by half. Apart a
 point tells what a statement costs the server, and less of what a user sees.
 """
 
