@@ -95,6 +95,9 @@ tidy: fetch ## clang-tidy over core, tools and plugin
 format: setup ## clang-format all C++ files in place
 	@scripts/check-style --fix
 
+hooks: ## checks before each commit of this clone: layers, style, documents, the subject's length
+	@git config core.hooksPath scripts/hooks && echo "hooks: scripts/hooks is in force (off: git config --unset core.hooksPath)"
+
 ci: ## what continuous integration runs
 	@.ci/run
 
