@@ -2,7 +2,7 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format ci install clean distclean
+.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format hooks ci install clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
