@@ -4,9 +4,8 @@
 
 #include <system_error>
 
+#include "error_log.h"
 #include "mariadb_compat.h"
-
-#include <log.h>
 
 namespace quarry {
 
@@ -17,7 +16,7 @@ void BackgroundThread::Start(std::function<void()> open, std::function<void()> b
   try {
     thread_ = std::thread([this, open = std::move(open), body = std::move(body)] { Run(open, body); });
   } catch (const std::system_error& error) {
-    sql_print_error("QUARRY: the thread %s can't be started: %s", name_, error.what());
+    LogError("the thread %s can't be started: %s", name_, error.what());
     return;
   }
   changed_.wait(lock, [this] { return opened_; });
@@ -29,7 +28,7 @@ void BackgroundThread::Run(const std::function<void()>& open, const std::functio
   if (usable) {
     open();
   } else {
-    sql_print_error("QUARRY: the thread %s can't be made known to the server, its work is not done", name_);
+    LogError("the thread %s can't be made known to the server, its work is not done", name_);
   }
   {
     const std::lock_guard lock(mutex_);

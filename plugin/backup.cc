@@ -7,6 +7,7 @@
 #include <sql_parse.h>
 #include <sql_show.h>
 
+#include "error_log.h"
 #include "home_directory.h"
 #include "housekeeping.h"
 #include "hton.h"
@@ -64,8 +65,8 @@ std::unique_ptr<BackupLock> BackupLock::Take(THD* thd) {
     kept.snapshot = Status::NotFound("no backup has reached BACKUP STAGE END yet");
   }
   PauseHousekeeping(Pause::kBackupLock);
-  sql_print_information("QUARRY: session %llu holds the backup lock: no space is given back until it ends",
-                        static_cast<unsigned long long>(thd->thread_id));
+  LogInformation("session %llu holds the backup lock: no space is given back until it ends",
+                 static_cast<unsigned long long>(thd->thread_id));
   return std::unique_ptr<BackupLock>(new BackupLock);
 }
 
@@ -77,7 +78,7 @@ BackupLock::~BackupLock() {
     kept.owner = 0;
     kept.snapshot = Status::NotFound("nobody holds the backup lock");
   }
-  sql_print_information("QUARRY: the backup lock was given back");
+  LogInformation("the backup lock was given back");
 }
 
 int CheckBackupLock(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* value) {
@@ -126,8 +127,8 @@ void OnBackupStart() {
   if (Directory() == nullptr) return;
   PauseHousekeeping(Pause::kBackupStage);
   if (Owner() != 0 || Directory()->ListBindings().empty()) return;
-  sql_print_warning(
-      "QUARRY: a backup starts without quarry-backup. mariadb-backup alone leaves out the values that QUARRY tables "
+  LogWarning(
+      "a backup starts without quarry-backup. mariadb-backup alone leaves out the values that QUARRY tables "
       "keep in %s: what it makes cannot be used as a backup of them. Use quarry-backup; for the state transfer of a "
       "Galera cluster, wsrep_sst_method=rsync",
       kHomeName);

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include <log.h>
-
 #include "background_thread.h"
+#include "error_log.h"
 #include "gc_policy.h"
 #include "gc_table_pass.h"
 #include "housekeeping.h"
@@ -377,8 +376,7 @@ void Gc::NoteSkipped(const std::string& why, bool is_news) {
     ++status_.passes_skipped;
   }
   if (is_news) {
-    sql_print_warning("QUARRY: no mark pass over table %s; nothing of it is given back until that is raised",
-                      why.c_str());
+    LogWarning("no mark pass over table %s; nothing of it is given back until that is raised", why.c_str());
   }
 }
 
@@ -459,7 +457,7 @@ void Gc::EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures&
   known->last = AfterPass(before, table->figures, report.reclaimed_bytes, NowSeconds());
   known->last->left_some |= report.rewrites_postponed > 0;
   if (report.reclaimed_bytes > 0 || report.rewrites_refused > 0) {
-    sql_print_information("QUARRY: GC of table %s: %s", name.c_str(), Summary(report).c_str());
+    LogInformation("GC of table %s: %s", name.c_str(), Summary(report).c_str());
   }
 }
 
@@ -490,8 +488,8 @@ void Gc::NoteDamage(const std::string& table, const GcReport& report) {
     status_.last_damage = report.damage;
   }
   if (!news) return;
-  sql_print_error("QUARRY: GC leaves %llu damaged segments of table %s as they are; the first: %s",
-                  static_cast<unsigned long long>(report.segments_damaged), table.c_str(), report.damage.c_str());
+  LogError("GC leaves %llu damaged segments of table %s as they are; the first: %s",
+           static_cast<unsigned long long>(report.segments_damaged), table.c_str(), report.damage.c_str());
 }
 
 void Gc::NoteError(const std::string& error) {
@@ -502,7 +500,7 @@ void Gc::NoteError(const std::string& error) {
     news = !is_ending && status_.last_error != error;
     status_.last_error = error;
   }
-  if (news) sql_print_warning("QUARRY: a mark pass was dropped and will be tried again: %s", error.c_str());
+  if (news) LogWarning("a mark pass was dropped and will be tried again: %s", error.c_str());
 }
 
 Gc& TheGc() {

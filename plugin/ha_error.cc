@@ -1,7 +1,8 @@
 // See ha_error.h.
 #include "ha_error.h"
 
-#include <log.h>
+#include "error_log.h"
+
 #include <sql_show.h>
 
 namespace quarry {
@@ -85,7 +86,7 @@ void LogOnce(const std::string& message) {
   const std::lock_guard lock(mutex);
   if (message == last_message) return;
   last_message = message;
-  sql_print_error("Quarry: %s", message.c_str());
+  LogError("%s", message.c_str());
 }
 
 int Report(const Status& status, Action action, const std::string& subject) {

@@ -6,6 +6,7 @@
 #include <ha_partition.h>
 
 #include "encryption.h"
+#include "error_log.h"
 #include "ha_error.h"
 #include "hton.h"
 #include "transaction.h"
@@ -174,11 +175,10 @@ void QuarryHandler::FinishRebuild(const Rebuild& rebuild, bool failed) {
   const Status status =
       committed ? Directory()->Rebind(rebuild.before, rebuild.after) : Directory()->AbandonRebind(rebuild.before);
   if (status.ok()) return;
-  sql_print_warning(
-      "QUARRY: the store of table `%s`.`%s` stays marked as being rebuilt for now (InnoDB's table %llu into %llu): %s",
-      file->table_share->db.str, file->table_share->table_name.str,
-      static_cast<unsigned long long>(rebuild.before.value), static_cast<unsigned long long>(rebuild.after.value),
-      status.ToString().c_str());
+  LogWarning("the store of table `%s`.`%s` stays marked as being rebuilt for now (InnoDB's table %llu into %llu): %s",
+             file->table_share->db.str, file->table_share->table_name.str,
+             static_cast<unsigned long long>(rebuild.before.value),
+             static_cast<unsigned long long>(rebuild.after.value), status.ToString().c_str());
   TrashSweep::Wake();
 }
 

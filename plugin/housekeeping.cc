@@ -4,11 +4,10 @@
 #include <condition_variable>
 
 #include "background_thread.h"
+#include "error_log.h"
 #include "hton.h"
 #include "mariadb_compat.h"
 #include "trash_sweep.h"
-
-#include <log.h>
 
 namespace quarry {
 
@@ -54,8 +53,8 @@ void WarnOfLongPause() {
   const auto lasted = std::chrono::steady_clock::now() - steps.paused_since;
   if (!steps.maintenance_paused || steps.has_warned || lasted < LongPause()) return;
   steps.has_warned = true;
-  sql_print_warning(
-      "QUARRY: for %lld s no space has been given back (%s). Commits go on; dead space grows and dropped tables "
+  LogWarning(
+      "for %lld s no space has been given back (%s). Commits go on; dead space grows and dropped tables "
       "keep their files until that ends",
       static_cast<long long>(std::chrono::duration_cast<std::chrono::seconds>(lasted).count()),
       ReasonsToPause().c_str());
@@ -118,7 +117,7 @@ void EndFileStep() {
 }
 
 void LogNotices() {
-  for (const std::string& notice : Directory()->TakeNotices()) sql_print_warning("QUARRY: %s", notice.c_str());
+  for (const std::string& notice : Directory()->TakeNotices()) LogWarning("%s", notice.c_str());
 }
 
 void StopHousekeeping() { thread.Stop(); }

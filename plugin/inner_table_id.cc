@@ -10,9 +10,8 @@
 //                                       ha_innobase_inplace_ctx, storage/innobase/handler/handler0alter.cc
 #include "inner_table_id.h"
 
-#include <log.h>
-
 #include "background_thread.h"
+#include "error_log.h"
 #include "inner_query.h"
 
 namespace quarry {
@@ -126,8 +125,8 @@ class SelfCheck {
 
   void Fail(const InnerTable& table) {
     state_ = SelfCheckState::kFailed;
-    sql_print_error(
-        "Quarry: InnoDB's table ids cannot be read in this server: '%s' seems to have id %llu, which "
+    LogError(
+        "InnoDB's table ids cannot be read in this server: '%s' seems to have id %llu, which "
         "INFORMATION_SCHEMA.INNODB_SYS_TABLES denies. Writes to Quarry's segments are refused; use the "
         "plugin that was built for this very server version",
         table.name.c_str(), static_cast<unsigned long long>(table.id.value));

@@ -1,8 +1,7 @@
 // See rebind_settling.h.
 #include "rebind_settling.h"
 
-#include <log.h>
-
+#include "error_log.h"
 #include "housekeeping.h"
 #include "hton.h"
 #include "rebind_judge.h"
@@ -13,12 +12,11 @@ namespace {
 
 Status Keep(const UndecidedRebind& rebind, TableId kept) {
   QUARRY_TRY(Directory()->SettleRebind(rebind.store, rebind.pair, kept));
-  sql_print_information("QUARRY: store %llu belongs to InnoDB's table %llu: a rebuild of table %llu into %llu was %s",
-                        static_cast<unsigned long long>(rebind.store.value),
-                        static_cast<unsigned long long>(kept.value),
-                        static_cast<unsigned long long>(rebind.pair.old_table.value),
-                        static_cast<unsigned long long>(rebind.pair.new_table.value),
-                        kept == rebind.pair.old_table ? "cut off" : "complete");
+  LogInformation("store %llu belongs to InnoDB's table %llu: a rebuild of table %llu into %llu was %s",
+                 static_cast<unsigned long long>(rebind.store.value), static_cast<unsigned long long>(kept.value),
+                 static_cast<unsigned long long>(rebind.pair.old_table.value),
+                 static_cast<unsigned long long>(rebind.pair.new_table.value),
+                 kept == rebind.pair.old_table ? "cut off" : "complete");
   return Status::Ok();
 }
 
@@ -36,13 +34,12 @@ void SettleHere() {
   const Result<Unsettled> unsettled = Settle();
   EndFileStep();
   if (!unsettled.ok()) {
-    sql_print_warning("QUARRY: rebuilds that were cut off are not decided yet: %s",
-                      unsettled.status().ToString().c_str());
+    LogWarning("rebuilds that were cut off are not decided yet: %s", unsettled.status().ToString().c_str());
     return;
   }
   for (const UndecidedRebind& rebind : unsettled->doubtful) {
-    sql_print_warning(
-        "QUARRY: store %llu stays marked as being rebuilt: a rebuild of InnoDB's table %llu was cut off, and InnoDB "
+    LogWarning(
+        "store %llu stays marked as being rebuilt: a rebuild of InnoDB's table %llu was cut off, and InnoDB "
         "does not show what became of it. It is kept and can be read; its dead space is not given back",
         static_cast<unsigned long long>(rebind.store.value),
         static_cast<unsigned long long>(rebind.pair.old_table.value));

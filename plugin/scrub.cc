@@ -9,13 +9,12 @@
 #include <string>
 
 #include "background_thread.h"
+#include "error_log.h"
 #include "housekeeping.h"
 #include "hton.h"
 #include "mariadb_compat.h"
 #include "quarry/gc.h"
 #include "sysvars.h"
-
-#include <log.h>
 
 namespace quarry {
 
@@ -55,18 +54,18 @@ void Report(const Finding& finding) {
                             " segment " + std::to_string(finding.segment.value) + " offset " +
                             std::to_string(finding.offset_bytes) + " length " + std::to_string(finding.size_bytes);
   if (is_doubtful) {
-    sql_print_warning("QUARRY: scrub: doubtful bytes, %s: %s (in %s). CHECK TABLE tells whether a row needs them",
-                      place.c_str(), finding.what.c_str(), finding.path.c_str());
+    LogWarning("scrub: doubtful bytes, %s: %s (in %s). CHECK TABLE tells whether a row needs them", place.c_str(),
+               finding.what.c_str(), finding.path.c_str());
   } else {
-    sql_print_error("QUARRY: scrub: %s, %s: %s (in %s). CHECK TABLE names the rows; check the drive",
-                    FindingKindName(finding.kind), place.c_str(), finding.what.c_str(), finding.path.c_str());
+    LogError("scrub: %s, %s: %s (in %s). CHECK TABLE names the rows; check the drive", FindingKindName(finding.kind),
+             place.c_str(), finding.what.c_str(), finding.path.c_str());
   }
 }
 
 /// A restart goes on there.
 void NotePlace(const ScrubPlace& place) {
   if (const Status status = NoteScrubPlace(Directory(), place); !status.ok()) {
-    sql_print_warning("QUARRY: where the scrub is could not be noted: %s", status.ToString().c_str());
+    LogWarning("where the scrub is could not be noted: %s", status.ToString().c_str());
   }
 }
 
@@ -155,8 +154,8 @@ void NoteLength() {
     scrub.state.round_seconds = seconds;
   }
   if (seconds <= interval || interval == 0) return;
-  sql_print_warning(
-      "QUARRY: the scrub needs %llu s for its %llu bytes at quarry_scrub_rate=%llu, longer than "
+  LogWarning(
+      "the scrub needs %llu s for its %llu bytes at quarry_scrub_rate=%llu, longer than "
       "quarry_scrub_interval=%llu s: damage is found that much later. For a round in time the rate must be "
       "at least %llu",
       static_cast<unsigned long long>(seconds), static_cast<unsigned long long>(bytes),

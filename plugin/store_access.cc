@@ -1,8 +1,7 @@
 // See store_access.h.
 #include "store_access.h"
 
-#include <log.h>
-
+#include "error_log.h"
 #include "hton.h"
 #include "inner_table_id.h"
 #include "quarry/store.h"
@@ -22,8 +21,8 @@ void LogForeign(const handler* child, StoreId store) {
     last = store;
   }
   const Result<InnerTable> table = ReadInnerTable(child);
-  sql_print_error(
-      "QUARRY: a row of InnoDB's table %s names store %llu, which is not bound to that table: the row was "
+  LogError(
+      "a row of InnoDB's table %s names store %llu, which is not bound to that table: the row was "
       "forged or damaged, or the store was lost",
       table.ok() ? table->name.c_str() : "(unknown)", static_cast<unsigned long long>(store.value));
 }

@@ -1,12 +1,12 @@
 // See table_check.h.
 #include "table_check.h"
 
+#include "error_log.h"
 #include "hton.h"
 #include "row_rewriter.h"
 #include "sysvars.h"
 #include "transaction.h"
 
-#include <log.h>
 #include <mysql/service_print_check_msg.h>
 
 namespace quarry {
@@ -82,8 +82,8 @@ void TableCheck::ReportValue(const ColumnPlan& plan, const Status& status) {
       RowName() + ", column '" + std::string(column.str, column.length) + "': " + status.ToString();
   Send("error", message);
   if (bad_values_ > 1) return;
-  sql_print_error("QUARRY: CHECK TABLE `%s`.`%s` found the first bad value: %s", table_->s->db.str,
-                  table_->s->table_name.str, message.c_str());
+  LogError("CHECK TABLE `%s`.`%s` found the first bad value: %s", table_->s->db.str, table_->s->table_name.str,
+           message.c_str());
 }
 
 void TableCheck::Send(const char* kind, const std::string& message) {

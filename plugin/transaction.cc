@@ -1,12 +1,11 @@
 #include "transaction.h"
 
+#include "error_log.h"
 #include "ha_error.h"
 #include "hton.h"
 #include "inner_table.h"
 #include "prepared_commit.h"
 #include "status_vars.h"
-
-#include <log.h>
 
 namespace quarry {
 
@@ -158,8 +157,8 @@ void Transaction::OnCommit(THD* thd, bool all) {
 void Transaction::SyncLate() {
   if (unsynced_.empty()) return;
   const Status status = Sync();
-  sql_print_error(
-      "QUARRY: a transaction was committed before its values were flushed, which the server should have "
+  LogError(
+      "a transaction was committed before its values were flushed, which the server should have "
       "asked for; %s%s",
       status.ok() ? "they are flushed now" : "flushing them failed: ", status.ok() ? "" : status.ToString().c_str());
 }

@@ -1,7 +1,6 @@
 #include "trash_sweep.h"
 
-#include <log.h>
-
+#include "error_log.h"
 #include "hton.h"
 #include "rebind_settling.h"
 
@@ -70,7 +69,7 @@ Status TrashSweep::Discard(const std::vector<StoreStats>& stores, const std::vec
     }
     waiting_ = true;
   }
-  if (discarded > 0) sql_print_information("QUARRY: %u stores of dropped tables go to the trash", discarded);
+  if (discarded > 0) LogInformation("%u stores of dropped tables go to the trash", discarded);
   if (!waiting_) return Status::Ok();
   discarded_lsn_ = look.lsn.current;
   open_then_ = OpenTransactions(look.transactions);
@@ -98,8 +97,7 @@ Status TrashSweep::LookOnce() {
   waiting_ = false;
   QUARRY_TRY_ASSIGN(const uint64_t bytes, Directory()->EmptyTrash(discarded_lsn_));
   if (bytes > 0) {
-    sql_print_information("QUARRY: the trash was emptied, %llu bytes given back",
-                          static_cast<unsigned long long>(bytes));
+    LogInformation("the trash was emptied, %llu bytes given back", static_cast<unsigned long long>(bytes));
   }
   // Tables dropped since the first look.
   Wake();
@@ -110,7 +108,7 @@ bool TrashSweep::Step() {
   if (!look_wanted.exchange(false, std::memory_order_acq_rel) && !waiting_) return false;
   const Status status = LookOnce();
   if (!status.ok() && !failed_before_) {
-    sql_print_warning("QUARRY: stores of dropped tables are kept for now: %s", status.ToString().c_str());
+    LogWarning("stores of dropped tables are kept for now: %s", status.ToString().c_str());
   }
   failed_before_ = !status.ok();
   if (!status.ok()) Wake();

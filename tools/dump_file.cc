@@ -11,6 +11,7 @@
 #include "format/path_marker.h"
 #include "format/small_file.h"
 #include "quarry/locator.h"
+#include "quarry/printable.h"
 
 namespace quarry::dump {
 
@@ -34,7 +35,7 @@ Result<std::vector<uint8_t>> ReadSmall(const std::string& path) {
 }
 
 void DumpStore(const CatalogueStore& store, std::ostream& out) {
-  out << "table '" << store.table_name << "', bound to ";
+  out << "table '" << Printable(store.table_name) << "', bound to ";
   if (store.tables.empty()) out << "no InnoDB table";
   for (size_t i = 0; i < store.tables.size(); ++i) out << (i == 0 ? "InnoDB table " : ", ") << store.tables[i].value;
   if (store.discarded) out << ", discarded at LSN " << store.discarded_at_lsn;
@@ -69,11 +70,13 @@ void DumpRecord(const CatalogueRecord& record, std::ostream& out) {
         if constexpr (requires { one.store; }) out << "of store " << one.store.value << " ";
         if constexpr (std::is_same_v<T, CatalogueInstallation>) DumpInstallation(one, out);
         if constexpr (std::is_same_v<T, CatalogueEnd>) DumpInstallation(one.installation, out);
-        if constexpr (std::is_same_v<T, DataPath>) out << one.number << ": " << one.path;
+        if constexpr (std::is_same_v<T, DataPath>) out << one.number << ": " << Printable(one.path);
         if constexpr (std::is_same_v<T, CatalogueStore>) DumpStore(one, out);
         if constexpr (std::is_same_v<T, CatalogueSegment>) DumpSegmentRecord(one, out);
         if constexpr (std::is_same_v<T, CatalogueSegmentGone>) out << one.segment.value;
-        if constexpr (std::is_same_v<T, CatalogueDamage>) out << "noted " << Time(one.noted_micros) << ": " << one.what;
+        if constexpr (std::is_same_v<T, CatalogueDamage>) {
+          out << "noted " << Time(one.noted_micros) << ": " << Printable(one.what);
+        }
         if constexpr (std::is_same_v<T, CatalogueScrubPlace>) {
           out << "goes on at store " << one.next_store.value << ", segment " << one.next_segment.value << ", noted "
               << Time(one.noted_micros);
@@ -91,7 +94,9 @@ Status DumpCatalogue(std::span<const uint8_t> file, std::ostream& out) {
   for (const CatalogueRecord& record : log.records) DumpRecord(record, out);
   if (!log.has_snapshot) out << "  its snapshot is not whole: it does not count while there is another one\n";
   if (log.has_torn_tail) out << "  its last flush was cut off, and nobody was told that it had ended\n";
-  for (const CatalogueLoss& loss : log.losses) out << "  LOST at " << loss.offset_bytes << ": " << loss.what << "\n";
+  for (const CatalogueLoss& loss : log.losses) {
+    out << "  LOST at " << loss.offset_bytes << ": " << Printable(loss.what) << "\n";
+  }
   if (log.losses.empty()) return Status::Ok();
   return Status::Corruption(log.losses[0].store.value, 0, log.losses[0].offset_bytes, log.losses[0].what);
 }

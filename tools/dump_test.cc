@@ -10,6 +10,7 @@
 
 #include "dump_file.h"
 #include "dump_text.h"
+#include "format/catalogue_log.h"
 
 namespace quarry::dump {
 namespace {
@@ -129,6 +130,27 @@ TEST(DumpTest, SmallFiles) {
     const DamagedCopy copy(name, std::string(name) == "PATH" ? 30 : 60);
     EXPECT_EQ(Dump(copy.path()).status.code(), StatusCode::kCorruption) << name;
   }
+}
+
+TEST(DumpTest, NamesAreShownPrintable) {
+  CatalogueStore store;
+  store.store = {1};
+  store.table_name = "d/\x1b[2J\nx";
+  CatalogueDamage damage;
+  damage.store = {1};
+  damage.what = "gone\r\n\xe2\x80\xa8";
+  const std::vector<uint8_t> file =
+      EncodeCatalogue({CatalogueInstallation{}, store, DataPath{1, "/p\x07"}, damage, CatalogueEnd{}}, 1);
+  std::string pattern = (std::filesystem::temp_directory_path() / "quarry_dump_XXXXXX").string();
+  const std::string directory = ::mkdtemp(pattern.data());
+  std::ofstream(directory + "/c", std::ios::binary)
+      .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  const std::string text = Dump(directory + "/c").text;
+  std::filesystem::remove_all(directory);
+  EXPECT_NE(text.find("table 'd/\\x1b[2J\\x0ax', bound to"), std::string::npos) << text;
+  ExpectLine(text, "  data path 1: /p\\x07");
+  EXPECT_NE(text.find(": gone\\x0d\\x0a\\xe2\\x80\\xa8\n"), std::string::npos) << text;
+  for (const char c : text) EXPECT_TRUE(c == '\n' || static_cast<uint8_t>(c) >= 0x20) << text;
 }
 
 TEST(DumpTest, Heads) {

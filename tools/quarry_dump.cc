@@ -5,6 +5,7 @@
 #include <string>
 
 #include "dump_file.h"
+#include "quarry/printable.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Explains a segment, the catalogue, PATH, OPENED or a head of Quarry. Reads only.");
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
       hex.empty() ? quarry::dump::DumpFile(path, options, std::cout) : quarry::dump::DumpHexField(hex, std::cout);
   std::cout.flush();
   if (status.ok() && std::cout) return 0;
-  std::cerr << "quarry-dump: " << (status.ok() ? "cannot write the output" : status.ToString()) << "\n";
+  const std::string why = status.ok() ? "cannot write the output" : status.ToString();
+  std::cerr << "quarry-dump: " << quarry::Printable(why) << "\n";
   return 1;
 }

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "quarry/printable.h"
+
 namespace quarry::verify {
 
 namespace {
@@ -40,32 +42,6 @@ std::string Duration(uint64_t seconds) {
                       static_cast<unsigned long long>(seconds / 60 % 60),
                       static_cast<unsigned long long>(seconds % 60));
   return text.data();
-}
-
-/// How many bytes of a well-formed character start at `at`; 0: none does.
-size_t CharacterSize(const std::string& text, size_t at) {
-  const auto byte = [&text](size_t i) { return static_cast<uint8_t>(i < text.size() ? text[i] : 0); };
-  const auto follows = [&byte](size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
-  const uint8_t first = byte(at);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return follows(at + 1) ? 2 : 0;
-  if (first >= 0xe0 && first < 0xf0) {
-    const bool is_short = first == 0xe0 && byte(at + 1) < 0xa0;
-    const bool is_surrogate = first == 0xed && byte(at + 1) >= 0xa0;
-    return follows(at + 1) && follows(at + 2) && !is_short && !is_surrogate ? 3 : 0;
-  }
-  if (first >= 0xf0 && first < 0xf5) {
-    const bool is_outside = (first == 0xf0 && byte(at + 1) < 0x90) || (first == 0xf4 && byte(at + 1) >= 0x90);
-    return follows(at + 1) && follows(at + 2) && follows(at + 3) && !is_outside ? 4 : 0;
-  }
-  return 0;
-}
-
-/// Text of a finding on a terminal: a file's name may hold anything.
-std::string Printable(const std::string& text) {
-  std::string shown;
-  for (const char c : text) shown += static_cast<uint8_t>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return shown;
 }
 
 int ExitStatus(const VerifyTotals& totals) {
