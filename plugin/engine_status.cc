@@ -107,7 +107,7 @@ void AddHealth(Text* text, THD* thd, const Counters& counters) {
   text->Line("segments verified ", scrub.segments, ", bytes read ", scrub.bytes, ", whole rounds ", scrub.rounds);
   text->Line("errors ", scrub.errors, ", doubtful ", scrub.doubtful, " (INFORMATION_SCHEMA.QUARRY_DAMAGE)");
   text->Section("HEALTH");
-  for (const std::string& reason : Directory()->WhyPathsAreReadOnly()) text->Line(reason);
+  for (const std::string& reason : Directory()->PathTroubles()) text->Line(reason);
   text->Line("reads refused by a checksum ", counters.corruptions);
   text->Line("background work ", HousekeepingIsPaused() ? "paused, for a backup or a state transfer" : "not paused");
 }

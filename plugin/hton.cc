@@ -10,6 +10,7 @@
 #include "damage_table.h"
 #include "encryption.h"
 #include "engine_status.h"
+#include "error_log.h"
 #include "gc_thread.h"
 #include "ha_quarry.h"
 #include "home_directory.h"
@@ -84,9 +85,19 @@ int NotifyDefinitionChanged(handlerton*, LEX_CSTRING* db, LEX_CSTRING* table_nam
   return innodb->notify_tabledef_changed(innodb, db, table_name, frm, version, child);
 }
 
+// XA RECOVER, XA COMMIT and XA ROLLBACK need no privilege: nobody is let in while a commit of Quarry's is undecided.
+void RefuseToStartUndecided() {
+  if (!IsForced() || mysqld_server_started != 0) return;
+  LogError(
+      "the server does not start (quarry=FORCE) while a commit is undecided, for every account could roll it back. To "
+      "decide it by hand start with quarry=ON and skip_networking=ON, and let nobody else in");
+  unireg_abort(1);
+}
+
 int DdlRecoveryDone(handlerton*) {
+  NoteLoadOption();
   if (AdoptInnodb()) {
-    DecidePreparedCommits();
+    if (!DecidePreparedCommits()) RefuseToStartUndecided();
     SettleRebindsAtStart();
   }
   StartHousekeeping();
@@ -126,8 +137,8 @@ Status CheckStateTransfer(const DirectoryOptions& options) {
                                    "wsrep_sst_method=mysqldump)");
   }
   if (method.compare(0, 5, "rsync") != 0) {
-    sql_print_warning(
-        "QUARRY: wsrep_sst_method=%s leaves %s out: the values of QUARRY tables would be missing on a node that "
+    LogWarning(
+        "wsrep_sst_method=%s leaves %s out: the values of QUARRY tables would be missing on a node that "
         "it makes; use rsync",
         method.c_str(), kHomeName);
   }
@@ -159,20 +170,20 @@ void HideHome() {
   if (mysqld_server_started == 0) {
     ignore_db_dirs_append(kHomeName);
   } else if (std::string(opt_ignore_db_dirs).find(kHomeName) == std::string::npos) {
-    sql_print_warning(
-        "QUARRY: until the next start %s shows among the databases, and mariadb-dump --all-databases, mariadb-check "
+    LogWarning(
+        "until the next start %s shows among the databases, and mariadb-dump --all-databases, mariadb-check "
         "and mariadb-upgrade fail of it with error 1102: put ignore_db_dirs=\"%s\" into the configuration and restart",
         kHomeName, kHomeName);
   }
 }
 
 void SayWhosePathsAre(bool adopts) {
-  for (const std::string& reason : store_directory->WhyPathsAreReadOnly()) {
-    sql_print_warning("QUARRY: %s", reason.c_str());
+  for (const std::string& reason : store_directory->PathTroubles()) {
+    LogWarning("%s", reason.c_str());
   }
   if (adopts) {
-    sql_print_warning(
-        "QUARRY: quarry_adopt_data_paths=ON: the data paths are this data directory's now, whoever opened them last. "
+    LogWarning(
+        "quarry_adopt_data_paths=ON: the data paths are this data directory's now, whoever opened them last. "
         "Take it out of the configuration: while it is there, a copy of this data directory could harm its source");
   }
 }
@@ -191,7 +202,7 @@ int Init(void* argument) {
     if (status.ok()) store_directory = std::move(*opened);
   }
   if (!status.ok()) {
-    sql_print_error("QUARRY: the stores under %s cannot be opened: %s", home.c_str(), status.ToString().c_str());
+    LogError("the stores under %s cannot be opened: %s", home.c_str(), status.ToString().c_str());
     return 1;
   }
   ForgetWishToGoOnWithoutValues(home);

@@ -11,9 +11,13 @@ namespace quarry {
 /// has no such variable.
 const unsigned long* FindInnodbVariable(const handlerton* innodb_hton, std::string_view name);
 
+/// The same of an INT.
+const unsigned int* FindInnodbInt(const handlerton* innodb_hton, std::string_view name);
+
 /// The value of one: others set it at any time.
-inline unsigned long ReadInnodbVariable(const unsigned long* variable) {
-  return *static_cast<const volatile unsigned long*>(variable);
+template <typename T>
+T ReadInnodbVariable(const T* variable) {
+  return *static_cast<const volatile T*>(variable);
 }
 
 }  // namespace quarry

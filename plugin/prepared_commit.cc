@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "error_log.h"
 #include "hton.h"
 #include "inner_table.h"
 #include "innodb_variables.h"
@@ -10,7 +11,6 @@
 #include "status_vars.h"
 #include "sysvars.h"
 
-#include <log.h>
 #include <sql_parse.h>
 #include <wsrep_mysqld.h>
 
@@ -18,6 +18,8 @@ namespace quarry {
 namespace {
 
 std::atomic<const unsigned long*> flush_log_at_trx_commit{nullptr};
+/// Set before the first statement, or by INSTALL.
+std::atomic<bool> is_forced{false};
 
 constexpr size_t kXidPartBytes = kCommitRecordSizeBytes / 2;
 static_assert(kCommitRecordSizeBytes == XIDDATASIZE);
@@ -89,34 +91,38 @@ Status Decide(ServerSession* session, const Prepared& prepared) {
   return Status::Ok();
 }
 
-void ReportUnasked(const Status& status) {
-  sql_print_error(
-      "QUARRY: the server does not say which transactions a crash left undecided; rows of theirs, if there are any, "
+bool ReportUnasked(const Status& status) {
+  LogError(
+      "the server does not say which transactions a crash left undecided; rows of theirs, if there are any, "
       "stay locked until the next start: %s",
       status.ToString().c_str());
+  return false;
 }
 
-void DecideHere() {
+bool DecideHere() {
   ServerSession session;
   Status status = session.Open();
   if (!status.ok()) return ReportUnasked(status);
   const Result<std::vector<Prepared>> found = FindPrepared(&session);
   if (!found.ok()) return ReportUnasked(found.status());
-  if (found->empty()) return;
+  if (found->empty()) return true;
+  bool all_decided = true;
   for (const Prepared& prepared : *found) {
     if (status = Decide(&session, prepared); status.ok()) continue;
+    all_decided = false;
     plugin_counters.prepared_undecided.fetch_add(1, std::memory_order_relaxed);
-    sql_print_error(
-        "QUARRY: a transaction that was committing when the server died cannot be decided, its rows stay locked: "
+    LogError(
+        "a transaction that was committing when the server died cannot be decided, its rows stay locked: "
         "%s. Mend that and restart; or decide by hand (XA COMMIT or XA ROLLBACK %s): committed, its values "
         "may be missing",
         status.ToString().c_str(), prepared.xid.c_str());
   }
-  sql_print_information(
-      "QUARRY: of %zu transactions that were committing when the server died, %llu are committed and %llu "
+  LogInformation(
+      "of %zu transactions that were committing when the server died, %llu are committed and %llu "
       "rolled back",
       found->size(), static_cast<unsigned long long>(plugin_counters.prepared_committed.load()),
       static_cast<unsigned long long>(plugin_counters.prepared_rolled_back.load()));
+  return all_decided;
 }
 
 }  // namespace
@@ -125,11 +131,26 @@ void AdoptInnodbFlushing(const handlerton* innodb_hton) {
   flush_log_at_trx_commit.store(FindInnodbVariable(innodb_hton, "flush_log_at_trx_commit"), std::memory_order_release);
 }
 
-bool CommitsPrepared(THD* thd, std::span<const Locator> extents) {
-  if (!ParallelFlush() || !FitsCommitRecord(extents)) return false;
+void NoteLoadOption() {
+  const st_plugin_int* const plugin = hton2plugin[QuarryHandlerton()->slot];
+  is_forced =
+      plugin != nullptr && (plugin->load_option == PLUGIN_FORCE || plugin->load_option == PLUGIN_FORCE_PLUS_PERMANENT);
+  if (is_forced || !ParallelFlush()) return;
+  LogInformation(
+      "the engine was not loaded with quarry=FORCE, so commits flush their values first and the redo log then "
+      "(quarry_parallel_flush does not act)");
+}
+
+bool IsForced() { return is_forced; }
+
+bool ParallelFlushActs() {
   const unsigned long* const flushing = flush_log_at_trx_commit.load(std::memory_order_acquire);
   // With 0 or 2 the redo log is not flushed at a commit; with 3 it would be flushed again.
-  if (flushing == nullptr || ReadInnodbVariable(flushing) != 1) return false;
+  return is_forced && ParallelFlush() && flushing != nullptr && ReadInnodbVariable(flushing) == 1 && !WSREP_ON;
+}
+
+bool CommitsPrepared(THD* thd, std::span<const Locator> extents) {
+  if (!ParallelFlushActs() || !FitsCommitRecord(extents)) return false;
   const handlerton* const innodb = InnodbHandlerton();
   return !HasCoordinator(thd) && !IsDdl(thd) && OnlyInnodbBesides(thd, innodb) && innodb->prepare != nullptr &&
          innodb->prepare_commit_versioned != nullptr && innodb->commit_ordered != nullptr &&
@@ -166,9 +187,11 @@ void RollbackInInnodb(THD* thd) {
   innodb->flush_logs(innodb);
 }
 
-void DecidePreparedCommits() {
+bool DecidePreparedCommits() {
+  bool all_decided = false;
   // The service would run its statements inside those of a session that this thread may have (INSTALL).
-  if (!RunAside(DecideHere)) ReportUnasked(Status::Unavailable("no thread for a session of Quarry's own"));
+  if (RunAside([&all_decided] { all_decided = DecideHere(); })) return all_decided;
+  return ReportUnasked(Status::Unavailable("no thread for a session of Quarry's own"));
 }
 
 }  // namespace quarry

@@ -24,6 +24,14 @@ namespace quarry {
 /// Remembers where InnoDB keeps what CommitsPrepared asks for.
 void AdoptInnodbFlushing(const handlerton* innodb_hton);
 
+/// At the start (or INSTALL), when the server knows the plugin: whether it was loaded with FORCE, so that this server
+/// does not run without it. Else commits go in order: what is prepared would be anybody's in a server without Quarry.
+void NoteLoadOption();
+[[nodiscard]] bool IsForced();
+
+/// Whether quarry_parallel_flush acts: set, loaded with FORCE, and InnoDB flushes its log at each commit.
+[[nodiscard]] bool ParallelFlushActs();
+
 /// Whether the transaction that `thd` is about to commit, which appended `extents`, can be prepared.
 [[nodiscard]] bool CommitsPrepared(THD* thd, std::span<const Locator> extents);
 
@@ -35,7 +43,8 @@ void CommitInInnodb(THD* thd);
 void RollbackInInnodb(THD* thd);
 
 /// After the start, before anybody can connect (or at INSTALL): what a crash left prepared under a commit record is
-/// committed or rolled back. What cannot be decided stays prepared, its rows locked, and the server's log says why.
-void DecidePreparedCommits();
+/// committed or rolled back. False: something cannot be decided and stays prepared, its rows locked; the server's log
+/// says why.
+[[nodiscard]] bool DecidePreparedCommits();
 
 }  // namespace quarry

@@ -5,6 +5,7 @@
 #include "gc_status_vars.h"
 #include "hton.h"
 #include "inner_table_id.h"
+#include "prepared_commit.h"
 #include "scrub_status_vars.h"
 
 namespace quarry {
@@ -187,12 +188,17 @@ st_mysql_show_var head_variables[] = {{"foreign_heads_refused", &plugin_counters
                                       {nullptr, nullptr, SHOW_UNDEF}};
 static_assert(sizeof(plugin_counters.heads_caught) == sizeof(longlong) && std::atomic<uint64_t>::is_always_lock_free);
 
+int ShowParallelFlush(THD*, st_mysql_show_var* variable, void*, system_status_var*, enum_var_type) {
+  variable->type = SHOW_CHAR;
+  variable->value = const_cast<char*>(ParallelFlushActs() ? "ON" : "OFF");
+  return 0;
+}
+
 }  // namespace
 
-st_mysql_show_var status_variables[] = {SHOW_FUNC_ENTRY("Quarry", ShowQuarry),
-                                        SHOW_FUNC_ENTRY("Quarry_gc", ShowGc),
-                                        SHOW_FUNC_ENTRY("Quarry_scrub", ShowScrub),
-                                        {"Quarry", head_variables, SHOW_ARRAY},
-                                        {nullptr, nullptr, SHOW_UNDEF}};
+st_mysql_show_var status_variables[] = {
+    SHOW_FUNC_ENTRY("Quarry", ShowQuarry),      SHOW_FUNC_ENTRY("Quarry_gc", ShowGc),
+    SHOW_FUNC_ENTRY("Quarry_scrub", ShowScrub), SHOW_FUNC_ENTRY("Quarry_parallel_flush_active", ShowParallelFlush),
+    {"Quarry", head_variables, SHOW_ARRAY},     {nullptr, nullptr, SHOW_UNDEF}};
 
 }  // namespace quarry

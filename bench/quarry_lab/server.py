@@ -65,16 +65,19 @@ class PrivateServer:
     options   mariadbd options, e.g. ["--innodb-buffer-pool-size=1G"]; later ones win, also over those made here
     plugin    the plugin file to load as ha_quarry.so, or None for a server without Quarry (default: the release build;
               the environment variable QUARRY_PLUGIN names another one, or none)
+    force     such a server does not run without the engine (--quarry=FORCE); False: also with a plugin that it refuses
     rocksdb   load MyRocks too
     user      account that a server started by root runs under (default root)
     cgroup    a cgroup directory, made by the caller: the server enters it before it allocates anything
     environment  additions to the process's environment, e.g. {"LD_PRELOAD": ...} for a sanitizer's run-time
     """
 
-    def __init__(self, directory, options=(), plugin=PLUGIN, rocksdb=False, user=None, cgroup=None, environment=None):
+    def __init__(self, directory, options=(), plugin=PLUGIN, rocksdb=False, user=None, cgroup=None, environment=None,
+                 force=True):
         self.directory = Path(os.path.abspath(directory))
         self.options = [str(option) for option in options]
         self.plugin = Path(os.path.abspath(plugin)) if plugin else None
+        self.force = force
         self.rocksdb = rocksdb
         self.user = user
         self.cgroup = Path(cgroup) if cgroup else None
@@ -282,6 +285,9 @@ class PrivateServer:
             command.append(f"--user={self.user or 'root'}")
         if self.plugin:
             command.append("--plugin-load-add=ha_quarry.so")
+            # Without the engine the server does not start, and so a commit may flush its values and the redo log at once.
+            if self.force:
+                command.append("--quarry=FORCE")
         if self.rocksdb:
             command.append("--plugin-load-add=ha_rocksdb.so")
         command += self.options

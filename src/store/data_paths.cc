@@ -47,7 +47,6 @@ class Opener {
 
   Status Open() {
     QUARRY_TRY(CheckOptions(context_->options));
-    QUARRY_TRY(CheckPathsExist());
     QUARRY_TRY(OpenHome());
     QUARRY_TRY(ownership_.Identify());
     QUARRY_TRY(OpenPaths());
@@ -74,17 +73,6 @@ class Opener {
     QUARRY_TRY_ASSIGN(const bool exists, env_->FileExists(path));
     if (!exists) made_.push_back({path, false});
     return env_->ReplaceFile(path, contents);
-  }
-
-  // Before anything is made.
-  Status CheckPathsExist() {
-    for (const std::string& path : context_->options.data_paths) {
-      if (const Status status = env_->ListDirectory(path).status(); !status.ok()) {
-        if (status.code() != StatusCode::kNotFound) return status;
-        return Status::Unavailable("data path '" + path + "' is missing: it must be an existing directory");
-      }
-    }
-    return Status::Ok();
   }
 
   Status OpenHome() {
@@ -168,9 +156,54 @@ class Opener {
     return marker.path_number;
   }
 
+  [[nodiscard]] bool IsRecorded(const std::string& path) const {
+    return std::any_of(state_.paths.begin(), state_.paths.end(),
+                       [&path](const auto& known) { return known.second == path; });
+  }
+
+  static Status Missing(const std::string& path) {
+    return Status::Unavailable("data path '" + path +
+                               "' is missing (allowed in quarry_data_paths: absolute paths of existing, writable "
+                               "directories, separated by ';')");
+  }
+
+  /// Whether `path` is one of ours that is not there now: not mounted, or not readable. Its values are away with it,
+  /// and nothing is made in its place. A path that was never ours must be there, and whose marker names another
+  /// installation is a mistake of the setting.
+  Result<bool> IsAway(const std::string& path) {
+    const bool is_recorded = IsRecorded(path);
+    if (const Status status = env_->ListDirectory(path).status(); !status.ok()) {
+      if (is_recorded) return true;
+      return status.code() == StatusCode::kNotFound ? Missing(path) : status;
+    }
+    const Result<uint32_t> number = ReadMarker(path);
+    if (!number.ok() && (!is_recorded || number.status().code() == StatusCode::kUnavailable)) return number.status();
+    return is_recorded && (!number.ok() || *number == 0);
+  }
+
+  /// The configured paths that are there.
+  Result<std::vector<std::string>> FindPaths() {
+    std::vector<std::string> found;
+    for (const std::string& path : context_->options.data_paths) {
+      QUARRY_TRY_ASSIGN(const bool is_away, IsAway(path));
+      if (!is_away) found.push_back(path);
+    }
+    return found;
+  }
+
+  /// kUnavailable for a path whose files are now on another one of those that were found.
+  Status CheckAwayPaths(const std::vector<std::string>& found) {
+    for (const std::string& path : context_->options.data_paths) {
+      const bool is_away = std::find(found.begin(), found.end(), path) == found.end();
+      if (is_away && !IsRecorded(path)) return Missing(path);
+    }
+    return Status::Ok();
+  }
+
   Status OpenPaths() {
     const auto before = state_.paths;
-    for (const std::string& path : context_->options.data_paths) {
+    QUARRY_TRY_ASSIGN(const std::vector<std::string> found, FindPaths());
+    for (const std::string& path : found) {
       QUARRY_TRY_ASSIGN(uint32_t number, ReadMarker(path));
       if (number == 0) {
         QUARRY_TRY_ASSIGN(number, AdoptPath(path));
@@ -180,12 +213,14 @@ class Opener {
       context_->append_paths.push_back(number);
       QUARRY_TRY(TakePath(number, path, context_->options.adopt_data_paths));
     }
-    if (context_->append_paths.empty()) context_->append_paths.push_back(0);
+    QUARRY_TRY(CheckAwayPaths(found));
+    // Were all of them away, the data directory would not be what the setting asks for.
+    if (context_->options.data_paths.empty()) context_->append_paths.push_back(0);
     for (const uint32_t number : context_->append_paths) {
       SegmentPath& path = context_->paths[number];
       path.has_journal = env_->HasJournal(number == 0 ? context_->options.home_path : path.directory);
     }
-    // Paths no longer configured: their segments stay readable while they are there.
+    // Paths that are away, or no longer configured: these are readable while they are there.
     for (const auto& [known, place] : state_.paths) {
       if (std::find(context_->append_paths.begin(), context_->append_paths.end(), known) !=
           context_->append_paths.end()) {
@@ -193,7 +228,7 @@ class Opener {
       }
       const Result<uint32_t> number = ReadMarker(place);
       const bool there = number.ok() && *number == known;
-      AddPath({known, JoinPath(place, kDataPathDirectoryName), there ? "" : "data path '" + place + "' is missing"});
+      AddPath({known, JoinPath(place, kDataPathDirectoryName), there ? "" : WhyAway(place)});
       if (!there) continue;
       if (const Status status = TakePath(known, place, false); !status.ok()) {
         context_->paths[known].unavailable = status.message();
@@ -206,6 +241,14 @@ class Opener {
     // goes too, their markers stay.
     if (!has_made_catalogue_) made_.clear();
     return context_->catalogue->Begin(std::move(changes));
+  }
+
+  std::string WhyAway(const std::string& place) {
+    const bool is_there = env_->ListDirectory(place).ok();
+    return "data path '" + place + "' is missing" +
+           (is_there ? std::string(": it has lost its marker '") + kDataPathDirectoryName + "/" + kPathMarkerFileName +
+                           "': is it mounted?"
+                     : "");
   }
 
   /// Locks the path, which is in context_->paths, and claims it: else it is only read, and not locked, so that whose it
@@ -269,11 +312,6 @@ class Opener {
 
   /// Makes `path`, which bears no marker, one of ours.
   Result<uint32_t> AdoptPath(const std::string& path) {
-    for (const auto& [number, place] : state_.paths) {
-      if (place != path) continue;
-      return Status::Unavailable("data path '" + path + "' has lost its marker '" + kDataPathDirectoryName + "/" +
-                                 kPathMarkerFileName + "': is it mounted?");
-    }
     const std::string directory = JoinPath(path, kDataPathDirectoryName);
     QUARRY_TRY(MakeDirectory(directory));
     const uint32_t number = state_.installation.next_path_number;

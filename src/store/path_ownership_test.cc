@@ -31,7 +31,7 @@ class PathOwnershipTest : public testing::TestWithParam<bool> {
     directory_.reset();
     options_.adopt_data_paths = true;
     Open();
-    EXPECT_TRUE(directory_->WhyPathsAreReadOnly().empty());
+    EXPECT_TRUE(directory_->PathTroubles().empty());
   }
 
   void Fill() {
@@ -107,8 +107,8 @@ TEST_P(PathOwnershipTest, ACopyReadsAndChangesNothing) {
   const auto before = Contents("/disk1");
   {
     auto copy = ValueOf(OpenCopy());
-    ASSERT_EQ(copy->WhyPathsAreReadOnly().size(), 1U);
-    EXPECT_NE(copy->WhyPathsAreReadOnly()[0].find("data path '/disk1' was last opened by another data directory"),
+    ASSERT_EQ(copy->PathTroubles().size(), 1U);
+    EXPECT_NE(copy->PathTroubles()[0].find("data path '/disk1' was last opened by another data directory"),
               std::string::npos);
     ExpectReadable(copy.get());
     UnsyncedExtents unsynced;
@@ -121,7 +121,7 @@ TEST_P(PathOwnershipTest, ACopyReadsAndChangesNothing) {
   (void)ValueOf(OpenCopy());  // recovers what it left
   EXPECT_EQ(Contents("/disk1"), before);
   Open();
-  EXPECT_TRUE(directory_->WhyPathsAreReadOnly().empty());
+  EXPECT_TRUE(directory_->PathTroubles().empty());
   ExpectReadable(directory_.get());
   (void)Append(directory_.get(), kTable);
 }
@@ -133,7 +133,7 @@ TEST_P(PathOwnershipTest, ACopyAppendsToAPathOfItsOwn) {
   const auto before = Contents("/disk1");
   options_.data_paths = {"/disk1", "/disk2"};
   auto copy = ValueOf(OpenCopy());
-  EXPECT_EQ(copy->WhyPathsAreReadOnly().size(), 1U);
+  EXPECT_EQ(copy->PathTroubles().size(), 1U);
   for (int i = 0; i < 4; ++i) (void)Append(copy.get(), kTable);
   EXPECT_EQ(Contents("/disk1"), before);
 }
@@ -146,7 +146,7 @@ TEST_P(PathOwnershipTest, APathOfBeforeIsOnlyReadByACopyToo) {
   options_.data_paths = {"/disk2"};
   for (const bool adopts : {false, true}) {  // what is adopted is named
     auto copy = ValueOf(OpenCopy(adopts));
-    EXPECT_EQ(copy->WhyPathsAreReadOnly().size(), 1U);
+    EXPECT_EQ(copy->PathTroubles().size(), 1U);
     ExpectReadable(copy.get());
     ASSERT_OK(copy->Discard(kDropped, 1));
     EXPECT_EQ(ValueOf(copy->EmptyTrash(1)), 0U);
@@ -160,12 +160,12 @@ TEST_P(PathOwnershipTest, WhoAdoptsAPathHasIt) {
   CopyHome();
   {
     auto copy = ValueOf(OpenCopy(true));
-    EXPECT_TRUE(copy->WhyPathsAreReadOnly().empty());
+    EXPECT_TRUE(copy->PathTroubles().empty());
     (void)Append(copy.get(), kTable);
   }
-  EXPECT_TRUE(ValueOf(OpenCopy())->WhyPathsAreReadOnly().empty());
+  EXPECT_TRUE(ValueOf(OpenCopy())->PathTroubles().empty());
   Open();
-  EXPECT_EQ(directory_->WhyPathsAreReadOnly().size(), 1U);
+  EXPECT_EQ(directory_->PathTroubles().size(), 1U);
   ExpectReadable(directory_.get());
   ExpectThatAdoptingHelps();
 }
@@ -175,7 +175,7 @@ TEST_P(PathOwnershipTest, ADamagedRecordIsNobodys) {
   directory_.reset();
   ASSERT_TRUE(memory_.FlipBit("/disk1/quarry/OPENED", 20, 3));
   Open();
-  ASSERT_EQ(directory_->WhyPathsAreReadOnly().size(), 1U);
+  ASSERT_EQ(directory_->PathTroubles().size(), 1U);
   ExpectReadable(directory_.get());
   ExpectThatAdoptingHelps();
 }
@@ -188,20 +188,20 @@ TEST_P(PathOwnershipTest, AFullDiskKeepsNobodyFromReading) {
   directory_.reset();
   env_.SetHook(full);
   Open();  // it bears a record, which need not be renewed
-  EXPECT_TRUE(directory_->WhyPathsAreReadOnly().empty());
+  EXPECT_TRUE(directory_->PathTroubles().empty());
   ExpectReadable(directory_.get());
   directory_.reset();
   ASSERT_OK(memory_.RemoveFile("/disk1/quarry/OPENED"));
   EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kNoSpace);
   options_.data_paths.clear();
   Open();
-  ASSERT_EQ(directory_->WhyPathsAreReadOnly().size(), 1U);
-  EXPECT_NE(directory_->WhyPathsAreReadOnly()[0].find("cannot be marked"), std::string::npos);
+  ASSERT_EQ(directory_->PathTroubles().size(), 1U);
+  EXPECT_NE(directory_->PathTroubles()[0].find("cannot be marked"), std::string::npos);
   ExpectReadable(directory_.get());
   directory_.reset();
   env_.SetHook(nullptr);
   Open();
-  EXPECT_TRUE(directory_->WhyPathsAreReadOnly().empty());
+  EXPECT_TRUE(directory_->PathTroubles().empty());
 }
 
 // Wherever power goes while it is opened, once or twice, the path stays this home's own.
@@ -223,7 +223,7 @@ TEST_P(PathOwnershipTest, NoCrashAtOpeningTakesThePathAway) {
     ++cuts;
     if (at % 2 == 0) continue;  // the next crash comes on top
     Open();
-    EXPECT_TRUE(directory_->WhyPathsAreReadOnly().empty()) << "at call " << at;
+    EXPECT_TRUE(directory_->PathTroubles().empty()) << "at call " << at;
     ExpectReadable(directory_.get());
     directory_.reset();
   }
@@ -240,7 +240,7 @@ TEST(PathOwnership, AHomeThatGotAnotherNameIsTheSame) {
   (void)ValueOf(OpenDirectory(&memory, options));
   ASSERT_OK(memory.Rename("/home", "/elsewhere"));
   options.home_path = "/elsewhere";
-  EXPECT_TRUE(ValueOf(OpenDirectory(&memory, options))->WhyPathsAreReadOnly().empty());
+  EXPECT_TRUE(ValueOf(OpenDirectory(&memory, options))->PathTroubles().empty());
 }
 
 // On a real file system, which has locks.
@@ -282,7 +282,7 @@ TEST_F(SharedPathTest, TwoServersAtOnceDoNotOpenOnePath) {
   // The copy holds no lock on what it may only read.
   const auto copy = ValueOf(OpenDirectory(Env::Posix(), copy_));
   const auto source = ValueOf(OpenDirectory(Env::Posix(), options_));
-  EXPECT_TRUE(source->WhyPathsAreReadOnly().empty());
+  EXPECT_TRUE(source->PathTroubles().empty());
 }
 
 }  // namespace

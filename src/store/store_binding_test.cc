@@ -601,14 +601,63 @@ TEST_F(DataPathTest, AnEmptyMountPointIsNotTakenForThePath) {
   AppendTo(kTable, 1);
   directory_.reset();
   ASSERT_OK(memory_.Rename("/disk2/quarry", "/disk3/quarry"));  // as if not mounted
-  const Status unmounted = OpenDirectory(&env_, options_).status();
-  EXPECT_EQ(unmounted.code(), StatusCode::kUnavailable);
-  EXPECT_NE(unmounted.message().find("/disk2"), std::string::npos);
+  Open();
+  ASSERT_EQ(directory_->PathTroubles().size(), 1U);
+  EXPECT_NE(directory_->PathTroubles()[0].find("'/disk2' is missing: it has lost its marker"), std::string::npos);
+  AppendTo(kTable, 3);
   EXPECT_TRUE(ValueOf(memory_.ListDirectory("/disk2")).empty());
+  directory_.reset();
   // Mounted elsewhere and configured so: the marker says which it is.
   options_.data_paths = {"/disk1", "/disk3"};
   Open();
   AppendTo(kTable, 2);
+}
+
+TEST_F(DataPathTest, APathThatIsAwayTakesOnlyItsValuesAway) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 4; ++i) locators.push_back(AppendTo(kTable, i));
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk2", "/gone"));
+  Open();
+  EXPECT_EQ(directory_->PathTroubles(), std::vector<std::string>{"data path '/disk2' is missing"});
+  int unavailable = 0;
+  for (uint64_t i = 0; i < 4; ++i) {
+    const Result<std::vector<uint8_t>> read = ReadValue(directory_.get(), locators[i]);
+    if (!read.ok()) {
+      EXPECT_EQ(read.status().code(), StatusCode::kUnavailable);
+      ++unavailable;
+    }
+  }
+  EXPECT_EQ(unavailable, 2);
+  for (uint64_t i = 4; i < 8; ++i) locators.push_back(AppendTo(kTable, i));
+  EXPECT_FALSE(ValueOf(memory_.FileExists("/disk2")));
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/gone", "/disk2"));
+  Open();
+  for (uint64_t i = 0; i < 8; ++i) ExpectReadable(locators[i], i);
+}
+
+TEST_F(DataPathTest, WhenAllAreAwayNothingGoesToTheDataDirectory) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk1", "/gone1"));
+  ASSERT_OK(memory_.Rename("/disk2", "/gone2"));
+  Open();
+  UnsyncedExtents unsynced;
+  const auto store = ValueOf(directory_->OpenForAppend(kTable, "db/t"));
+  const Status status = store->Append(RandomValue(100, 1), {}, &unsynced).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("/disk1"), std::string::npos) << status.ToString();
+}
+
+TEST_F(DataPathTest, FilesOfAPathThatMovedToAnotherOneAreNotAway) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk2/quarry", "/disk3/quarry"));
+  options_.data_paths = {"/disk1", "/disk2", "/disk3"};
+  const Status status = OpenDirectory(&env_, options_).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("'/disk2' is missing"), std::string::npos) << status.ToString();
 }
 
 TEST_F(DataPathTest, AForeignPathIsRefused) {

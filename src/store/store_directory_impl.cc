@@ -350,11 +350,13 @@ Counters StoreDirectoryImpl::GetCounters() const {
   return counters;
 }
 
-std::vector<std::string> StoreDirectoryImpl::WhyPathsAreReadOnly() const {
+std::vector<std::string> StoreDirectoryImpl::PathTroubles() const {
   std::vector<std::string> reasons;
   for (const SegmentPath& path : context_->paths) {
     if (!path.read_only.empty()) reasons.push_back(path.read_only);
   }
+    // Without a directory it is a number that was never given to a path.
+    if (!path.unavailable.empty() && !path.directory.empty()) reasons.push_back(path.unavailable);
   return reasons;
 }
 

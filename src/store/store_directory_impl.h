@@ -79,7 +79,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Counters GetCounters() const override;
   [[nodiscard]] std::vector<StoreStats> ListStores() const override;
   [[nodiscard]] std::vector<StoreStats> ListBindings() const override;
-  [[nodiscard]] std::vector<std::string> WhyPathsAreReadOnly() const override;
+  [[nodiscard]] std::vector<std::string> PathTroubles() const override;
   [[nodiscard]] Result<StoreStats> GetStoreStats(StoreId store) const override;
 
   /// Null when there is no such store.

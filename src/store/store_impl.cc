@@ -106,6 +106,9 @@ Result<AppendedExtent> StoreImpl::AppendTo(Lane* lane, std::span<const uint8_t> 
 
 Status StoreImpl::WhyThereIsNoLane() const {
   for (uint32_t number = 0; number < context_->paths.size(); ++number) QUARRY_TRY(context_->CheckWritable(number));
+  for (uint32_t number = 0; number < context_->paths.size(); ++number) {
+    if (!context_->paths[number].directory.empty()) QUARRY_TRY(context_->CheckUsable(number));
+  }
   return Status::Unavailable("there is no data path to append to");
 }
 

@@ -252,7 +252,7 @@ def test_mariadb_backup_alone_is_found_out(own_server, drill):
         subprocess.run([*program, *arguments], check=True, capture_output=True)
     assert not (target / HOME_NAME).exists(), "mariadb-backup has learned something"
     assert "a backup starts without quarry-backup" in server.error_log()
-    copy = own_server("backup-alone-copy", start=False)
+    copy = own_server("backup-alone-copy", "--quarry=ON", start=False)
     subprocess.run(
         [*program, "--copy-back", f"--target-dir={target}", f"--datadir={copy.datadir}"], check=True, capture_output=True
     )

@@ -13,6 +13,7 @@ import time
 
 import pymysql
 import pytest
+from quarry_lab.server import ServerError
 
 from harness.server import Server
 from harness.trace import CannotTrace, attach, detach, thread_of
@@ -265,8 +266,8 @@ def test_a_damaged_value_is_not_committed(server):
 
 
 def test_what_cannot_be_told_stays_prepared(server):
-    """The segment is away: the row is neither committed nor rolled back, the log says so, and it is decided when the segment
-    is back."""
+    """The segment is away: the server does not start, and says so. One that is told to start all the same (quarry=ON)
+    neither commits nor rolls back; it is decided when the segment is back."""
     for row in (100, 101):
         server.query("INSERT INTO d.t VALUES (%s, %s)", (row, payload(row, 900_000)))
     server.query("DELETE FROM d.t WHERE id >= 100")
@@ -276,8 +277,13 @@ def test_what_cannot_be_told_stays_prepared(server):
     away = segment.with_suffix(".away")
     segment.rename(away)
     size = len(server.error_log())
-    server.start()
+    with pytest.raises(ServerError):
+        server.start()
     said = server.error_log()[size:]
+    assert "cannot be decided" in said and "the server does not start (quarry=FORCE)" in said, said[-3000:]
+    server.private.options.append("--quarry=ON")
+    server.start()
+    server.private.options.remove("--quarry=ON")
     assert "cannot be decided" in said and segment.name in said, said[-3000:]
     assert server.status("quarry_prepared_%") == {
         "quarry_prepared_committed": "0",

@@ -60,7 +60,7 @@ def restart_with(pair, plugin, *options):
     server = pair.server
     if server.alive():
         server.stop()
-    server.private = PrivateServer(server.directory, options=[*BASE_OPTIONS, *options], plugin=plugin)
+    server.private = PrivateServer(server.directory, options=[*BASE_OPTIONS, *options], plugin=plugin, force=plugin == PLUGIN)
     server.start()
 
 
@@ -140,7 +140,12 @@ def test_drop_without_the_plugin(pair, foreign_plugin):
 
 
 @pytest.mark.parametrize(
-    "option, said", [("--quarry-codec=lz4", "unknown variable"), ("--default-storage-engine=QUARRY", "QUARRY")]
+    "option, said",
+    [
+        ("--quarry=FORCE", "unknown variable 'quarry=FORCE'"),
+        ("--quarry-codec=lz4", "unknown variable"),
+        ("--default-storage-engine=QUARRY", "QUARRY"),
+    ],
 )
 def test_options_that_keep_such_a_server_from_starting(pair, foreign_plugin, option, said):
     """Clear errors in the log; the option as loose-..., or left out, and it starts. Nothing is lost."""

@@ -19,7 +19,7 @@ def pair():
     reason = why_no_galera()
     if reason:
         pytest.skip(reason)
-    made = Galera(2, name="galera-mb", options=["--wsrep-sst-method=mariabackup", "--wsrep-sst-auth=root:"])
+    made = Galera(2, name="galera-mb", options=["--wsrep-sst-method=mariabackup", "--wsrep-sst-auth=root:", "--quarry=ON"])
     for node in made.nodes:
         # Handed on to mariadb-backup, which does not know it.
         node.private.options = [option for option in node.private.options if "buffer-pool-size" not in option]

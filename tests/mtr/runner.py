@@ -147,7 +147,7 @@ class MtrRun:
         pattern = "^(" + "|".join(re.escape(test) for test in tests) + ")$"
         options = [*OPTIONS, f"--default-storage-engine={self.engine}", *SUITE_OPTIONS.get(suite, []), *self.mysqld]
         if self.engine == "quarry":
-            options += ["--plugin-load-add=ha_quarry.so", f"--loose-quarry-inline-size={self.inline_size}"]
+            options += ["--plugin-load-add=ha_quarry.so", "--loose-quarry=FORCE", f"--loose-quarry-inline-size={self.inline_size}"]
         return [
             "perl",
             "mariadb-test-run.pl",
