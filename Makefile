@@ -2,7 +2,7 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format hooks ci install clean distclean
+.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format hooks ci install uninstall clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
@@ -103,6 +103,9 @@ ci: ## what continuous integration runs
 
 install: setup ## build the engine for the MariaDB server installed on this machine and load it there; the tools too
 	@scripts/install
+
+uninstall: ## take it away again: refused while a QUARRY table or an undecided commit needs the engine
+	@scripts/uninstall
 
 clean: stop cluster-stop ## remove what was built (downloads, the private MariaDB and build/venv stay)
 	@find build -mindepth 1 -maxdepth 1 ! -name downloads ! -name apt ! -name mariadb ! -name venv ! -name '.*.lock' -exec rm -rf {} +

@@ -1,0 +1,160 @@
+"""scripts/uninstall against a private server that is configured as packaging/quarry.cnf says.
+
+It refuses while a table or an undecided commit needs the engine, changes nothing then, and leaves a server that starts.
+"""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from quarry_lab.server import HOME_NAME, MARIADB, PLUGIN, tool
+
+from harness.server import REPOSITORY, Server
+from harness.values import payload
+
+pytestmark = pytest.mark.quarry_only
+
+OURS = REPOSITORY / "packaging" / "quarry.cnf"
+
+
+class Installed:
+    """A server whose engine comes from a configuration file and a plugin directory, as an installed one's does."""
+
+    def __init__(self, tmp_path):
+        self.configuration = tmp_path / "conf.d"
+        self.configuration.mkdir()
+        self.file = self.configuration / "70-quarry.cnf"
+        shutil.copy(OURS, self.file)
+        self.plugins = tmp_path / "plugins"
+        self.plugins.mkdir()
+        shutil.copy(PLUGIN, self.plugins / "ha_quarry.so")
+        self.prefix = tmp_path / "prefix"
+        for program in ("quarry-backup", "quarry-verify", "mine"):
+            (self.prefix / "bin").mkdir(parents=True, exist_ok=True)
+            (self.prefix / "bin" / program).write_text("a program")
+        options = ["--innodb-flush-log-at-timeout=2700", "--innodb-stats-auto-recalc=OFF"]
+        self.server = Server("security-uninstall", options)
+        self.server.private.plugin = None
+        # The server reads the file as if it lay in /etc/mysql/mariadb.conf.d.
+        made = self.server.private.command
+        self.server.private.command = lambda: self.with_configuration(made())
+
+    def with_configuration(self, command):
+        at = command.index("--no-defaults")
+        whole = self.configuration.parent / "my.cnf"
+        whole.write_text(f"!includedir {self.configuration}/\n")
+        command = [*command[:at], f"--defaults-file={whole}", *command[at + 1 :]]
+        kept = [part for part in command if not part.startswith(("--plugin-dir=", "--plugin-maturity="))]
+        return [*kept, f"--plugin-dir={self.plugins}"]
+
+    def uninstall(self):
+        client = [tool("mariadb"), "--no-defaults", f"--socket={self.server.socket}", "--user=root"]
+        environment = {
+            **os.environ,
+            "PREFIX": str(self.prefix),
+            "QUARRY_CONFIGURATION": str(self.configuration),
+            "QUARRY_CLIENT": " ".join(map(str, client)),
+        }
+        return subprocess.run(
+            [REPOSITORY / "scripts" / "uninstall"], env=environment, capture_output=True, text=True, check=False
+        )
+
+    def nothing_was_removed(self):
+        assert self.file.read_bytes() == OURS.read_bytes()
+        assert (self.plugins / "ha_quarry.so").exists() and (self.prefix / "bin" / "quarry-backup").exists()
+
+
+@pytest.fixture
+def installed(tmp_path):
+    assert (MARIADB / "usr").exists()
+    made = Installed(tmp_path)
+    yield made
+    made.server.remove()
+
+
+def test_the_file_that_is_shipped_loads_the_engine_with_force(installed):
+    server = installed.server.start()
+    assert server.query("SELECT load_option FROM information_schema.plugins WHERE plugin_name = 'QUARRY'") == (("FORCE",),)
+    assert server.status("quarry_parallel_flush_active") == {"quarry_parallel_flush_active": "ON"}
+    assert server.query("SELECT @@ignore_db_dirs")[0][0].count(HOME_NAME) >= 1
+    text = OURS.read_text(encoding="utf-8")
+    assert "loose" not in text and '"/srv/drive1/quarry;/srv/drive2/quarry"' in text and "quarry_cache_size" in text
+    # Each line that is commented out works as it stands, with directories that are there.
+    server.stop()
+    for number in (1, 2):
+        (installed.configuration.parent / f"drive{number}").mkdir()
+    text = text.replace("#quarry_", "quarry_").replace("/srv/", f"{installed.configuration.parent}/")
+    installed.file.write_text(text.replace("/quarry;", ";").replace('/quarry"', '"'))
+    server.start()
+    assert server.query("SELECT @@quarry_cache_size, @@quarry_data_paths LIKE '%drive1;%drive2'") == ((1 << 30, 1),)
+
+
+def test_it_refuses_while_a_table_needs_the_engine(installed):
+    server = installed.server.start()
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    done = installed.uninstall()
+    assert done.returncode == 1 and "  d.t" in done.stderr and "ENGINE=InnoDB" in done.stderr, done
+    installed.nothing_was_removed()
+
+
+def test_it_refuses_while_a_commit_is_undecided(installed):
+    server = installed.server.start()
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO d.t VALUES (1, %s)", (payload(1, 9000),))
+    server.kill()
+    # Somebody starts it without the engine, against the advice.
+    text = installed.file.read_text(encoding="utf-8")
+    installed.file.write_text("[mariadbd]\n")
+    server.start()
+    assert len(server.query("XA RECOVER")) == 1
+    installed.file.write_text(text, encoding="utf-8")
+    done = installed.uninstall()
+    assert done.returncode == 1 and "1 commits of Quarry's are undecided" in done.stderr, done
+    installed.nothing_was_removed()
+
+
+def test_it_refuses_when_another_file_names_quarry(installed):
+    (installed.configuration / "80-mine.cnf").write_text("[mariadbd]\nquarry_cache_size = 64M\n")
+    installed.server.start()
+    done = installed.uninstall()
+    assert done.returncode == 1 and "80-mine.cnf names Quarry too" in done.stderr, done
+    installed.nothing_was_removed()
+
+
+def test_it_refuses_when_the_server_cannot_be_asked(installed):
+    done = installed.uninstall()
+    assert done.returncode == 1 and "can't be reached" in done.stderr, done
+    installed.nothing_was_removed()
+
+
+@pytest.mark.parametrize("installed_too", [False, True], ids=["by the file", "and by INSTALL SONAME"])
+def test_what_it_leaves_is_a_server_that_starts(installed, installed_too):
+    server = installed.server.start()
+    if installed_too:
+        server.query("INSERT INTO mysql.plugin VALUES ('QUARRY', 'ha_quarry.so')")
+        server.stop()
+        server.start()
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO d.t VALUES (1, %s)", (payload(1, 9000),))
+    server.query("ALTER TABLE d.t ENGINE=InnoDB")
+    with installed.file.open("a", encoding="utf-8") as file:
+        file.write("quarry_cache_size = 64M\n")
+    done = installed.uninstall()
+    assert done.returncode == 0, done
+    assert sorted(path.name for path in (installed.prefix / "bin").iterdir()) == ["mine"]
+    assert not (installed.plugins / "ha_quarry.so").exists()
+    assert "quarry_cache_size = 64M" in (installed.configuration / "70-quarry.cnf.removed").read_text()
+    lines = [line for line in installed.file.read_text().splitlines() if line and not line.startswith("#")]
+    assert lines == ["[mariadbd]", f'ignore_db_dirs = "{HOME_NAME}"']
+    # Until the restart the engine goes on, and a crash leaves nothing prepared.
+    server.query("CREATE TABLE d.late (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("INSERT INTO d.late VALUES (1, %s)", (payload(1, 9000),))
+    server.kill()
+    server.start()
+    assert server.query("XA RECOVER") == ()
+    assert server.query("SELECT b FROM d.t") == ((payload(1, 9000),),)
+    assert f"#mysql50#{HOME_NAME}" not in [name for (name,) in server.query("SHOW DATABASES")]
