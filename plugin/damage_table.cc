@@ -5,6 +5,7 @@
 
 #include "hton.h"
 #include "mariadb_compat.h"
+#include "privileges.h"
 #include "quarry/store.h"
 #include "schema_table.h"
 #include "scrub.h"
@@ -60,7 +61,7 @@ bool StoreRow(THD* thd, TABLE* table, const Finding& finding, uint64_t found_sec
 }
 
 int Fill(THD* thd, TABLE_LIST* list, COND*) {
-  if ((thd->security_ctx->master_access & PROCESS_ACL) == NO_ACL) return 0;
+  if (!MayProcess(thd)) return 0;
   for (const Damage& damage : GetDamages()) {
     if (StoreRow(thd, list->table, damage.finding, damage.found_seconds)) return 1;
   }

@@ -1,7 +1,10 @@
 // See gc_status_vars.h. As in status_vars.cc, names and values stand in the buffer that the server hands over.
 #include "gc_status_vars.h"
 
+#include <algorithm>
+
 #include "gc_thread.h"
+#include "privileges.h"
 
 namespace quarry {
 
@@ -17,11 +20,20 @@ struct Buffer {
 static_assert(sizeof(Buffer) <= SHOW_VAR_FUNC_BUFF_SIZE);
 static_assert(std::is_trivially_destructible_v<Buffer>);
 
+/// Every account sees status variables: names of tables are for those that may see other sessions' statements.
+void HideNames(GcStatus* status) {
+  status->state.resize(std::min(status->state.find(' '), status->state.size()));  // what is done, not to which table
+  for (std::string* const text : {&status->last_damage, &status->last_error}) {
+    if (!text->empty()) *text = "(its text needs the privilege PROCESS)";
+  }
+}
+
 }  // namespace
 
-int ShowGc(THD*, st_mysql_show_var* variable, void* raw_buffer, struct system_status_var*, enum_var_type) {
+int ShowGc(THD* thd, st_mysql_show_var* variable, void* raw_buffer, struct system_status_var*, enum_var_type) {
   auto* const buffer = new (raw_buffer) Buffer{};
-  const GcStatus status = GetGcStatus();
+  GcStatus status = GetGcStatus();
+  if (!MayProcess(thd)) HideNames(&status);
   buffer->counts = status;
   snprintf(buffer->last_damage, sizeof(buffer->last_damage), "%s", status.last_damage.c_str());
   snprintf(buffer->last_error, sizeof(buffer->last_error), "%s", status.last_error.c_str());

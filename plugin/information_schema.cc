@@ -20,6 +20,7 @@
 #include "hton.h"
 #include "inner_name.h"
 #include "inner_query.h"
+#include "privileges.h"
 #include "quarry/store.h"
 #include "schema_table.h"
 
@@ -203,6 +204,12 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
     if (open_failed && thd->is_error()) {
       push_warning(thd, Sql_condition::WARN_LEVEL_WARN, thd->get_stmt_da()->sql_errno(), thd->get_stmt_da()->message());
       thd->clear_error();
+/// As INFORMATION_SCHEMA.COLUMNS decides it: by the grants on the table and on each column.
+bool MaySeeColumn(THD* thd, TABLE_LIST* table, const LEX_CSTRING& database, const LEX_CSTRING& name,
+                  const Field* column) {
+  return (get_column_grant(thd, &table->grant, database.str, name.str, column->field_name.str) & COL_ACLS) != NO_ACL;
+}
+
     }
     return 0;
   }
@@ -210,11 +217,13 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
   const uint32_t key_id = EncryptionKeyOf(table->s);
   for (const ColumnPlan& plan : layout.columns) {
     const Field* const column = table->field[plan.field_index];
-    if (column->invisible > INVISIBLE_USER) continue;
+    if (column->invisible > INVISIBLE_USER || !MaySeeColumn(thd, visited, *database, *name, column)) continue;
     restore_record(target, s->default_values);
     Field** const fields = target->field;
     StoreText(fields[columns::kSchema], {database->str, database->length});
     StoreText(fields[columns::kTable], {name->str, name->length});
+  check_access(thd, SELECT_ACL, database->str, &visited->grant.privilege, nullptr, false, true);
+  if (table->s->tmp_table != NO_TMP_TABLE) visited->grant.privilege |= TMP_TABLE_ACLS;
     StoreText(fields[columns::kColumn], {column->field_name.str, column->field_name.length});
     StoreYesNo(fields[columns::kManaged], plan.managed());
     StoreYesNo(fields[columns::kIsJson], plan.json);
@@ -235,7 +244,9 @@ bool MaySee(THD* thd, const TableName& name) {
   const LEX_CSTRING database = {name.database.c_str(), name.database.size()};
   const LEX_CSTRING table_name = {name.table.c_str(), name.table.size()};
   table.init_one_table(&database, &table_name, nullptr, TL_READ);
-  return !check_table_access(thd, TABLE_ACLS, &table, true, 1, true);
+  // Any right on the schema will do, as for INFORMATION_SCHEMA.TABLES; else any on the table or a column of it.
+  check_access(thd, SELECT_ACL, database.str, &table.grant.privilege, nullptr, false, true);
+  return (table.grant.privilege & TABLE_ACLS) != NO_ACL || !check_grant(thd, TABLE_ACLS, &table, true, 1, true);
 }
 
 /// A dropped store waits for its space to be given back; its old name may be another table's by now.
@@ -281,27 +292,29 @@ bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const Table
 int FillTables(THD* thd, TABLE_LIST* list, COND*) {
   // The engine may have refused to start while this table is there all the same.
   if (Directory() == nullptr) return 0;
-  const std::vector<StoreStats> stores = Directory()->ListStores();
+  const std::vector<StoreStats> stores = Directory()->ListBindings();
   if (stores.empty()) return 0;
   const auto innodb_names = InnodbNames();
-  const bool sees_all = (thd->security_ctx->master_access & PROCESS_ACL) != NO_ACL;
-  for (const StoreStats& stats : stores) {
-    std::string path = stats.table_name;
-    const char* state = stats.rebinding ? "REBINDING" : "BOUND";
+  const bool sees_all = MayProcess(thd);
+  for (const StoreStats& bound : stores) {
+    std::string path = bound.table_name;
+    const char* state = bound.rebinding ? "REBINDING" : "BOUND";
     if (innodb_names) {
-      auto known = innodb_names->find(stats.table.value);
-      if (known == innodb_names->end()) known = innodb_names->find(stats.rebound_to.value);
+      auto known = innodb_names->find(bound.table.value);
+      if (known == innodb_names->end()) known = innodb_names->find(bound.rebound_to.value);
       if (known != innodb_names->end()) {
         path = known->second;
-      } else if (stats.table == TableId{} && !stats.discarded) {
+      } else if (bound.table == TableId{} && !bound.discarded) {
         state = kUnbound;
-      } else if (!stats.rebinding) {
+      } else if (!bound.rebinding) {
         state = kDropped;
       }
     }
     const TableName name = SplitInnerName(path);
     if (!sees_all && (state == kDropped || state == kUnbound || !MaySee(thd, name))) continue;
-    if (StoreTableRow(thd, list->table, stats, name, state)) return 1;
+    // Only now are its files looked at. It may have been unlinked meanwhile.
+    const Result<StoreStats> stats = Directory()->GetStoreStats(bound.store);
+    if (stats.ok() && StoreTableRow(thd, list->table, *stats, name, state)) return 1;
   }
   return 0;
 }
