@@ -288,6 +288,9 @@ Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_p
   options.zeroed_pool_bytes = zeroed_pool_bytes;
   options.recent_cache_bytes = recent_cache_bytes;
   options.value_cache_bytes = cache_size;
+  // What the server makes of UMASK and UMASK_DIR.
+  options.file_mode = static_cast<uint32_t>(my_umask);
+  options.directory_mode = static_cast<uint32_t>(my_umask_dir);
   return options;
 }
 

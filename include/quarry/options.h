@@ -96,6 +96,8 @@ struct DirectoryOptions {
   uint64_t value_cache_bytes = 16ULL << 20;    ///< quarry_cache_size at start; 0: none
   uint32_t open_files_max = 1024;              ///< quarry_open_files: descriptors of segments, at least 16
   uint64_t catalogue_renewal_bytes = 1ULL << 20;    ///< a catalogue that is smaller is not written anew
+  uint32_t file_mode = 0660;                        ///< of new files, less the process's umask
+  uint32_t directory_mode = 0700;                   ///< of new directories, likewise
   std::shared_ptr<CipherProvider> cipher_provider;  ///< nullptr: nothing can be encrypted or decrypted
 };
 

@@ -101,7 +101,7 @@ class Env {
   /// The process-wide production Env.
   static Env* Posix();
 
-  /// Creates `path`, which must not exist. Mode 0660, no symlink is followed.
+  /// Creates `path`, which must not exist. Its mode is that of SetPosixModes; no symlink is followed.
   [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) = 0;
   /// Opens an existing file for writing (hole punching, truncation at clean close).
   [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
@@ -148,6 +148,9 @@ class Env {
   /// Bytes that nobody can guess, from the system's generator. (In tests: the same ones in each run.)
   [[nodiscard]] virtual Status FillRandom(std::span<uint8_t> out) = 0;
 };
+
+/// Modes of what Env::Posix() makes from now on, less the process's umask. At first 0660 and 0700, as MariaDB's.
+void SetPosixModes(uint32_t files, uint32_t directories);
 
 /// Of a removal that an earlier, cut off try may have done already.
 [[nodiscard]] inline Status IgnoreNotFound(Status status) {

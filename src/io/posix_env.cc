@@ -1,4 +1,4 @@
-// PosixEnv: Env on a POSIX file system. One instance for the process, without state.
+// PosixEnv: Env on a POSIX file system. One instance for the process, without state but the modes of new files.
 //
 // Invariants: descriptors are close-on-exec and follow no symbolic link in the last place; interrupted calls are
 // repeated, failed flushes never are. Thread-safety: immutable.
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -24,13 +25,13 @@ namespace quarry {
 
 namespace {
 
-constexpr mode_t kFileMode = 0660;
-constexpr mode_t kDirectoryMode = 0770;
+std::atomic<mode_t> file_mode{0660};
+std::atomic<mode_t> directory_mode{0700};
 constexpr const char* kTemporarySuffix = ".new";
 
 Result<unique_fd> Open(const std::string& path, int flags, const char* operation) {
   while (true) {
-    unique_fd fd(::open(path.c_str(), flags | O_CLOEXEC, kFileMode));
+    unique_fd fd(::open(path.c_str(), flags | O_CLOEXEC, file_mode.load(std::memory_order_relaxed)));
     if (fd.valid()) return fd;
     if (errno != EINTR) return Status::FromErrno(errno, operation, path);
   }
@@ -129,7 +130,7 @@ class PosixEnv : public Env {
   }
 
   Status CreateDirectory(const std::string& path) override {
-    if (::mkdir(path.c_str(), kDirectoryMode) == 0) return Status::Ok();
+    if (::mkdir(path.c_str(), directory_mode.load(std::memory_order_relaxed)) == 0) return Status::Ok();
     const int system_errno = errno;
     struct stat info {};
     if (system_errno == EEXIST && ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return Status::Ok();
@@ -194,6 +195,11 @@ class PosixEnv : public Env {
 };
 
 }  // namespace
+
+void SetPosixModes(uint32_t files, uint32_t directories) {
+  file_mode.store(files, std::memory_order_relaxed);
+  directory_mode.store(directories, std::memory_order_relaxed);
+}
 
 Env* Env::Posix() {
   static PosixEnv env;

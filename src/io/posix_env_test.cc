@@ -51,7 +51,21 @@ TEST_F(PosixEnvTest, FilesAreForTheServerAlone) {
   ASSERT_EQ(::stat(Path("m").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777U, 0660U);
   ASSERT_EQ(::stat(Path("d").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 07777U, 0770U);
+  EXPECT_EQ(info.st_mode & 07777U, 0700U);
+}
+
+TEST_F(PosixEnvTest, ModesAreWhatTheServerWasToldToUse) {
+  const mode_t old_mask = ::umask(0);
+  SetPosixModes(0640, 0750);
+  EXPECT_TRUE(Env::Posix()->CreateFile(Path("f")).ok());
+  EXPECT_TRUE(Env::Posix()->CreateDirectory(Path("d")).ok());
+  SetPosixModes(0660, 0700);
+  ::umask(old_mask);
+  struct stat info {};
+  ASSERT_EQ(::stat(Path("f").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0640U);
+  ASSERT_EQ(::stat(Path("d").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0750U);
 }
 
 TEST_F(PosixEnvTest, NoSymbolicLinkIsFollowed) {

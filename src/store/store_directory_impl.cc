@@ -35,6 +35,7 @@ void UnsyncedExtents::Add(const Entry& entry) {
 }
 
 Result<std::unique_ptr<StoreDirectory>> StoreDirectory::Open(const DirectoryOptions& options) {
+  SetPosixModes(options.file_mode, options.directory_mode);
   QUARRY_TRY_ASSIGN(std::unique_ptr<StoreDirectoryImpl> directory,
                     StoreDirectoryImpl::Open(options, {Env::Posix(), true}));
   return std::unique_ptr<StoreDirectory>(std::move(directory));
@@ -354,9 +355,9 @@ std::vector<std::string> StoreDirectoryImpl::PathTroubles() const {
   std::vector<std::string> reasons;
   for (const SegmentPath& path : context_->paths) {
     if (!path.read_only.empty()) reasons.push_back(path.read_only);
-  }
     // Without a directory it is a number that was never given to a path.
     if (!path.unavailable.empty() && !path.directory.empty()) reasons.push_back(path.unavailable);
+  }
   return reasons;
 }
 
