@@ -1,7 +1,6 @@
 // See encryption.h.
 #include "encryption.h"
 
-#include <log.h>
 #include <sql_error.h>
 #include <sql_plugin.h>
 
@@ -13,6 +12,7 @@
 #include <set_var.h>
 
 #include "column_options.h"
+#include "error_log.h"
 #include "innodb_variables.h"
 
 namespace quarry {
@@ -25,6 +25,7 @@ constexpr uint kEncryptionYes = 1;
 constexpr uint32_t kFirstKeyId = 1;  ///< FIL_DEFAULT_ENCRYPTION_KEY
 
 std::atomic<const unsigned long*> innodb_encrypt_tables{nullptr};
+std::atomic<const unsigned int*> innodb_rotate_key_age{nullptr};
 
 std::string KeyText(uint32_t key_id, uint32_t key_version) {
   return "version " + std::to_string(key_version) + " of key " + std::to_string(key_id);
@@ -133,12 +134,33 @@ const engine_option_value* FindOption(const engine_option_value* list, std::stri
   return found;
 }
 
-/// The session's innodb_default_encryption_key_id; 1 when it is not known.
-uint64_t DefaultKeyId(THD* thd) {
-  sys_var* const variable = find_sys_var(thd, "innodb_default_encryption_key_id", 0, false);
+uint64_t ReadServerVariable(THD* thd, const char* name, enum_var_type type, uint64_t if_unknown) {
+  sys_var* const variable = find_sys_var(thd, name, 0, false);
   bool is_null = false;
-  return variable == nullptr ? kFirstKeyId
-                             : static_cast<uint64_t>(variable->val_int(&is_null, thd, OPT_SESSION, &null_clex_str));
+  return variable == nullptr ? if_unknown
+                             : static_cast<uint64_t>(variable->val_int(&is_null, thd, type, &null_clex_str));
+}
+
+/// The session's innodb_default_encryption_key_id.
+uint64_t DefaultKeyId(THD* thd) {
+  return ReadServerVariable(thd, "innodb_default_encryption_key_id", OPT_SESSION, kFirstKeyId);
+}
+
+/// The rows, with short values and the prefixes of long ones, are InnoDB's to encrypt, and it goes by more than the
+/// table's options. (What is temporary is InnoDB's wholly.)
+void NoteOneSide(THD* thd, const TABLE* form) {
+  const auto note = [thd, form](const char* what, const char* setting) {
+    push_warning_printf(
+        thd, Sql_condition::WARN_LEVEL_NOTE, ER_ILLEGAL_HA_CREATE_OPTION,
+        "table '%s': its long values are encrypted; %s, with its short values and prefixes, may be plain (%s)",
+        form->s->table_name.str, what, setting);
+  };
+  if (ReadServerVariable(thd, "innodb_file_per_table", OPT_GLOBAL, 1) == 0) {
+    note("InnoDB's system tablespace", "innodb_file_per_table=OFF");
+  }
+  if (ReadServerVariable(thd, "innodb_encrypt_log", OPT_GLOBAL, 1) == 0) {
+    note("InnoDB's redo log", "innodb_encrypt_log=OFF");
+  }
 }
 
 }  // namespace
@@ -148,8 +170,9 @@ std::shared_ptr<CipherProvider> MakeCipherProvider() { return std::make_shared<S
 bool AdoptInnodbEncryption(const handlerton* innodb_hton) {
   const unsigned long* const variable = FindInnodbVariable(innodb_hton, "encrypt_tables");
   innodb_encrypt_tables.store(variable, std::memory_order_release);
+  innodb_rotate_key_age.store(FindInnodbInt(innodb_hton, "encryption_rotate_key_age"), std::memory_order_release);
   if (variable != nullptr) return true;
-  sql_print_error("QUARRY: InnoDB of this server has no variable innodb_encrypt_tables: no QUARRY table is opened");
+  LogError("InnoDB of this server has no variable innodb_encrypt_tables: no QUARRY table is opened");
   return false;
 }
 
@@ -157,6 +180,15 @@ uint32_t EncryptionKeyOf(const TABLE_SHARE* share) {
   const uint option = EncryptionOption(share);
   const bool encrypted = option == kEncryptionYes || (option == kEncryptionDefault && EncryptTablesByDefault());
   return encrypted ? KeyIdOption(share) : 0;
+}
+
+GcEncryption WantedEncryption(uint32_t key_id) {
+  if (key_id == 0) return {};
+  const uint32_t latest = encryption_key_get_latest_version(key_id);
+  if (latest == ENCRYPTION_KEY_VERSION_INVALID || latest == ENCRYPTION_KEY_NOT_ENCRYPTED) return {};
+  const unsigned int* const variable = innodb_rotate_key_age.load(std::memory_order_acquire);
+  const uint32_t age = variable == nullptr ? 0 : ReadInnodbVariable(variable);
+  return {key_id, age == 0 || age > latest ? 0 : latest - age + 1};
 }
 
 Status CheckKey(const TABLE_SHARE* share) {
@@ -170,6 +202,7 @@ bool SameEncryption(const TABLE_SHARE* left, const TABLE_SHARE* right) {
 }
 
 bool CheckEncryption(THD* thd, const TABLE* form) {
+  if (EncryptionKeyOf(form->s) != 0) NoteOneSide(thd, form);
   if (form->part_info != nullptr) {
     List_iterator_fast<partition_element> partitions(form->part_info->partitions);
     while (const partition_element* partition = partitions++) {

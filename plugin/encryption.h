@@ -12,6 +12,7 @@
 #include "mariadb_compat.h"
 
 #include "quarry/cipher.h"
+#include "quarry/gc.h"
 
 namespace quarry {
 
@@ -25,6 +26,10 @@ bool AdoptInnodbEncryption(const handlerton* innodb_hton);
 /// The key id that values written to the table now are encrypted with; 0: they are stored plain.
 uint32_t EncryptionKeyOf(const TABLE_SHARE* share);
 
+/// What GC makes of values that it copies, of a table with that EncryptionKeyOf: encrypted with the key, and with its
+/// latest version where theirs is innodb_encryption_rotate_key_age versions behind (0: however old it is).
+GcEncryption WantedEncryption(uint32_t key_id);
+
 /// Error: kKeyUnavailable when the table is encrypted and its key is not there.
 Status CheckKey(const TABLE_SHARE* share);
 
@@ -33,8 +38,8 @@ bool SameEncryption(const TABLE_SHARE* left, const TABLE_SHARE* right);
 
 /// What a table with managed columns cannot have. True, with the error reported: a single partition has options of its
 /// own (the server shows them to CREATE, but not to what opens the partition). Warns when
-/// innodb_default_encryption_key_id would go unnoticed. What InnoDB refuses (an unknown key, ENCRYPTED=NO under
-/// innodb_encrypt_tables=FORCE) is left to it.
+/// innodb_default_encryption_key_id would go unnoticed, and notes when values are encrypted and prefixes in the rows
+/// may be plain. What InnoDB refuses (an unknown key, ENCRYPTED=NO under innodb_encrypt_tables=FORCE) is left to it.
 bool CheckEncryption(THD* thd, const TABLE* form);
 
 }  // namespace quarry

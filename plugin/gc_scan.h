@@ -53,6 +53,8 @@ class GcScan {
   }
   void NoteStore(StoreId store);
   void NoteEnd(TableId table);
+  /// What the table's values are encrypted with now (EncryptionKeyOf).
+  void NoteKey(uint32_t key_id) { key_id_ = key_id; }
   void Fail(const Status& status);
 
   // By the pass.
@@ -60,6 +62,7 @@ class GcScan {
   /// It ended because of the deadline.
   [[nodiscard]] bool overran() const { return overran_; }
   [[nodiscard]] const std::map<StoreId, uint64_t>& live_bytes() const { return live_bytes_; }
+  [[nodiscard]] uint32_t key_id() const { return key_id_; }
   /// Those that heads name, each with the table that they are in.
   [[nodiscard]] const std::set<std::pair<StoreId, TableId>>& stores_met() const { return stores_met_; }
   /// Ok: the marks of exactly `tables` are complete.
@@ -73,6 +76,7 @@ class GcScan {
   const Limits* const limits_;
   Status status_;
   bool overran_ = false;
+  uint32_t key_id_ = 0;
   uint64_t rows_ = 0;
   uint64_t calls_ = 0;
   std::set<uint64_t> begun_;

@@ -2,6 +2,7 @@
 #include "gc_table_pass.h"
 
 #include "append_gate.h"
+#include "encryption.h"
 #include "gc_scan.h"
 #include "inner_table_id.h"
 
@@ -128,6 +129,7 @@ Status GcTablePass::Scan(GcTableWork* table) {
   }
   outcome->is_whole = true;
   outcome->live_bytes = scan.live_bytes();
+  for (const StoreId store : table->target.stores) table->pass->SetEncryption(store, WantedEncryption(scan.key_id()));
   return BindUnbound(scan, table->target);
 }
 

@@ -88,6 +88,7 @@ int QuarryHandler::reset() {
 void QuarryHandler::BeginStatement(THD* thd, bool locks_rows) {
   ht = QuarryHandlerton();
   gc_scan_ = GcScan::Current();
+  if (gc_scan_ != nullptr) gc_scan_->NoteKey(EncryptionKeyOf(table_share));
   if (!rewriter_.active()) return;
   rewriter_.BeginStatement(thd, locks_rows, locks_rows || table_share->tmp_table != NO_TMP_TABLE);
   read_options_.read_batch_bytes = ReadBatchBytes(thd);

@@ -97,8 +97,13 @@ enum Index : uint {
   kLastGc,
   kLastGcLiveBytes,
   kGcNeedsSeconds,
+  kEncryption,
+  kPlainBytes,
+  kEncryptedBytes,
+  kOldestKeyVersion,
 };
 
+constexpr uint kEncryptionLength = 16;
 constexpr uint kStateLength = 16;
 /// Ten digits, two of them behind the point.
 constexpr uint kAmplificationDigits = 1002;
@@ -121,6 +126,10 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
                           Show::Column("LAST_GC", Show::Datetime(0), NULLABLE),
                           Show::Column("LAST_GC_LIVE_BYTES", Show::ULonglong(), NULLABLE),
                           Show::Column("GC_NEEDS_SECONDS", Show::ULonglong(), NULLABLE),
+                          Show::Column("ENCRYPTION", Show::Varchar(kEncryptionLength), NULLABLE),
+                          Show::Column("PLAIN_BYTES", Show::ULonglong(), NOT_NULL),
+                          Show::Column("ENCRYPTED_BYTES", Show::ULonglong(), NOT_NULL),
+                          Show::Column("OLDEST_KEY_VERSION", Show::ULonglong(), NULLABLE),
                           Show::CEnd()};
 
 }  // namespace tables
@@ -195,6 +204,12 @@ void StoreSettings(const ColumnPlan& plan, Field** fields) {
   StoreYesNo(fields[columns::kHeadMayLeavePage], plan.head_may_leave_page);
 }
 
+/// As INFORMATION_SCHEMA.COLUMNS decides it: by the grants on the table and on each column.
+bool MaySeeColumn(THD* thd, TABLE_LIST* table, const LEX_CSTRING& database, const LEX_CSTRING& name,
+                  const Field* column) {
+  return (get_column_grant(thd, &table->grant, database.str, name.str, column->field_name.str) & COL_ACLS) != NO_ACL;
+}
+
 /// Called by get_all_tables() for each table; `open_failed` when its definition could not be opened.
 int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed, const LEX_CSTRING* database,
                  const LEX_CSTRING* name) {
@@ -204,15 +219,11 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
     if (open_failed && thd->is_error()) {
       push_warning(thd, Sql_condition::WARN_LEVEL_WARN, thd->get_stmt_da()->sql_errno(), thd->get_stmt_da()->message());
       thd->clear_error();
-/// As INFORMATION_SCHEMA.COLUMNS decides it: by the grants on the table and on each column.
-bool MaySeeColumn(THD* thd, TABLE_LIST* table, const LEX_CSTRING& database, const LEX_CSTRING& name,
-                  const Field* column) {
-  return (get_column_grant(thd, &table->grant, database.str, name.str, column->field_name.str) & COL_ACLS) != NO_ACL;
-}
-
     }
     return 0;
   }
+  check_access(thd, SELECT_ACL, database->str, &visited->grant.privilege, nullptr, false, true);
+  if (table->s->tmp_table != NO_TMP_TABLE) visited->grant.privilege |= TMP_TABLE_ACLS;
   const ColumnLayout layout = LayoutInForce(thd, table);
   const uint32_t key_id = EncryptionKeyOf(table->s);
   for (const ColumnPlan& plan : layout.columns) {
@@ -222,8 +233,6 @@ bool MaySeeColumn(THD* thd, TABLE_LIST* table, const LEX_CSTRING& database, cons
     Field** const fields = target->field;
     StoreText(fields[columns::kSchema], {database->str, database->length});
     StoreText(fields[columns::kTable], {name->str, name->length});
-  check_access(thd, SELECT_ACL, database->str, &visited->grant.privilege, nullptr, false, true);
-  if (table->s->tmp_table != NO_TMP_TABLE) visited->grant.privilege |= TMP_TABLE_ACLS;
     StoreText(fields[columns::kColumn], {column->field_name.str, column->field_name.length});
     StoreYesNo(fields[columns::kManaged], plan.managed());
     StoreYesNo(fields[columns::kIsJson], plan.json);
@@ -267,6 +276,15 @@ void StoreGc(THD* thd, Field** fields, const StoreStats& stats) {
   StoreNumber(fields[tables::kLastGcLiveBytes], gc->live_bytes);
 }
 
+/// What the files hold, whatever the table's definition says now. NULL while they hold nothing.
+void StoreEncryption(Field** fields, const StoreStats& stats) {
+  const char* state = stats.encrypted_bytes == 0 ? "PLAIN" : stats.plain_bytes == 0 ? "ENCRYPTED" : "PARTLY";
+  if (stats.plain_bytes + stats.encrypted_bytes > 0) StoreText(fields[tables::kEncryption], state);
+  StoreNumber(fields[tables::kPlainBytes], stats.plain_bytes);
+  StoreNumber(fields[tables::kEncryptedBytes], stats.encrypted_bytes);
+  if (stats.oldest_key_version > 0) StoreNumber(fields[tables::kOldestKeyVersion], stats.oldest_key_version);
+}
+
 bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const TableName& name, const char* state) {
   restore_record(target, s->default_values);
   Field** const fields = target->field;
@@ -286,6 +304,7 @@ bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const Table
   StoreText(fields[tables::kState], state);
   StoreText(fields[tables::kPath], path);
   StoreGc(thd, fields, stats);
+  StoreEncryption(fields, stats);
   return schema_table_store_record(thd, target);
 }
 

@@ -46,7 +46,8 @@ struct GcReport {
   uint64_t segments_rewritten = 0;
   uint64_t rewritten_bytes = 0;     ///< of extents, copied to new files
   uint64_t rewrites_postponed = 0;  ///< segments worth rewriting, whose extents have room in memory in a later pass
-  uint64_t rewrites_refused = 0;    ///< segments worth rewriting, but there was no room on disk or in memory_max_bytes
+  uint64_t rewrites_refused = 0;    ///< segments worth rewriting, but no room on disk or in memory_max_bytes, or no key
+  uint64_t encrypted_extents = 0;   ///< of those copied: encrypted, or encrypted anew
   uint64_t memory_bytes = 0;        ///< of marks, maps and extents: the most that it took so far
   uint64_t segments_damaged = 0;    ///< kept as they are: a marked extent does not verify, or can't be read
   std::string damage;               ///< the first of those: what, and where
@@ -64,6 +65,12 @@ struct GcOptions {
   uint64_t memory_max_bytes = 256ULL << 20;
 };
 
+/// What the values of a store are to be encrypted with, as InnoDB would its pages now.
+struct GcEncryption {
+  uint32_t key_id = 0;              ///< 0: what is plain may stay so, and what is encrypted stays as it is
+  uint32_t oldest_key_version = 0;  ///< what an older version encrypted is encrypted anew; 0: no version is too old
+};
+
 struct GcStep {
   uint64_t bytes = 0;  ///< of dead space dealt with and of extents copied: what a rate limit counts
   bool done = false;
@@ -79,6 +86,10 @@ class GcPass {
 
   /// The extent behind `locator` is needed. Not after the first ReclaimSome.
   virtual void Mark(const Locator& locator) = 0;
+
+  /// From now on a segment of `store` that holds marked extents which are plain, or encrypted with another key or too
+  /// old a version of it, is rewritten whatever that gives back, and these are encrypted. Before the first ReclaimSome.
+  virtual void SetEncryption(StoreId store, const GcEncryption& encryption) = 0;
 
   /// Gives back, or copies, about `bytes_max` more, at least one block or part. Between two steps the caller may wait
   /// for as long as it likes. To be called only when the marks are complete; a caller whose scan failed drops the pass.

@@ -69,8 +69,13 @@ struct StoreStats {
   uint64_t real_bytes = 0;       ///< blocks allocated on disk, as du sees them
   uint64_t uncounted_bytes = 0;  ///< of the live, those that a start took for live, for nobody had counted
   uint64_t cached_bytes = 0;     ///< memory of its values in the value cache
-  bool rebinding = false;        ///< a rebuild is under way, or was cut off and is not decided yet
-  bool discarded = false;        ///< in the trash: still readable, unlinked by EmptyTrash
+  /// Stored bytes by how they were appended, dead ones too while their segment is there. Of a segment that was being
+  /// written when the process died nobody knows: all of it counts as plain.
+  uint64_t plain_bytes = 0;
+  uint64_t encrypted_bytes = 0;
+  uint32_t oldest_key_version = 0;  ///< that the encrypted bytes need; 0: none is encrypted
+  bool rebinding = false;           ///< a rebuild is under way, or was cut off and is not decided yet
+  bool discarded = false;           ///< in the trash: still readable, unlinked by EmptyTrash
 };
 
 }  // namespace quarry

@@ -97,6 +97,7 @@ class GcPassImpl final : public GcPass {
 
   void NoteView() override;
   void Mark(const Locator& locator) override;
+  void SetEncryption(StoreId store, const GcEncryption& encryption) override { encryption_[store] = encryption; }
   [[nodiscard]] Result<GcStep> ReclaimSome(uint64_t bytes_max) override;
   [[nodiscard]] GcReport report() const override { return report_; }
 
@@ -113,7 +114,7 @@ class GcPassImpl final : public GcPass {
   /// Null: it is in none.
   [[nodiscard]] Candidate* Find(const Locator& locator);
   [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment);
-  void Remember(const Locator& locator, bool is_reencoded, Candidate* candidate);
+  void Remember(const Locator& locator, Candidate* candidate);
   /// One more piece of the candidate's work. False: it is done with.
   [[nodiscard]] Result<bool> Advance(Candidate* candidate, uint64_t bytes_max, GcStep* step);
   /// Looks at the next candidate. False: nothing is to be done in it.
@@ -122,6 +123,9 @@ class GcPassImpl final : public GcPass {
   [[nodiscard]] Result<bool> Unlink(Candidate* candidate, GcStep* step);
   [[nodiscard]] Result<bool> Punch(Candidate* candidate, uint64_t bytes_max, GcStep* step);
   [[nodiscard]] Result<bool> FinishPunching(Candidate* candidate, bool has_holes);
+  [[nodiscard]] GcEncryption EncryptionOf(const Candidate& candidate) const;
+  /// Something in it is plain, or encrypted with too old a key, as far as its counters tell.
+  [[nodiscard]] bool IsToEncrypt(const Candidate& candidate) const;
   /// Sorts what is to be copied. False: rewriting does not pay, or can't be done.
   [[nodiscard]] bool Pays(Candidate* candidate, uint64_t allocated_bytes);
   [[nodiscard]] Result<bool> Rewrite(Candidate* candidate, uint64_t bytes_max, GcStep* step);
@@ -135,6 +139,7 @@ class GcPassImpl final : public GcPass {
   std::vector<Sealed> sealed_;  ///< until the candidates are chosen
   std::vector<Candidate> candidates_;
   std::unordered_map<StoreId, std::unordered_map<uint32_t, size_t>> places_;  ///< in candidates_, by segment
+  std::unordered_map<StoreId, GcEncryption> encryption_;
   bool has_view_ = false;
   size_t next_ = 0;                                                                         ///< of candidates_
   std::vector<std::pair<std::shared_ptr<StoreImpl>, std::vector<SegmentNumber>>> counted_;  ///< since SaveCounters
@@ -248,13 +253,12 @@ void GcPassImpl::Mark(const Locator& locator) {
                        RoundUpToBlock(place.place_bytes + place.size_bytes) / kBlockSizeBytes);
   ++candidate.marked_extents;
   candidate.marked_bytes += locator.extent_size_bytes;
-  Remember(locator, place.is_reencoded, &candidate);
+  Remember(locator, &candidate);
 }
 
-void GcPassImpl::Remember(const Locator& locator, bool is_reencoded, Candidate* candidate) {
+void GcPassImpl::Remember(const Locator& locator, Candidate* candidate) {
   if (options_.rewrite_above <= 0 || candidate->has_left_out) return;
-  // Copying takes a row's word for an extent's size, which is another one once it was encoded anew.
-  const std::optional<NeededExtent> extent = is_reencoded ? std::nullopt : NeededExtentOf(locator);
+  const std::optional<NeededExtent> extent = NeededExtentOf(locator);
   const size_t capacity_before = candidate->extents.capacity();
   if (extent && (candidate->extents.size() < capacity_before ||
                  memory_bytes_ + capacity_before * sizeof(NeededExtent) < options_.memory_max_bytes)) {
@@ -388,12 +392,26 @@ Result<bool> GcPassImpl::FinishPunching(Candidate* candidate, bool has_holes) {
   return false;
 }
 
+GcEncryption GcPassImpl::EncryptionOf(const Candidate& candidate) const {
+  const auto found = encryption_.find(candidate.store->id());
+  return found == encryption_.end() ? GcEncryption() : found->second;
+}
+
+bool GcPassImpl::IsToEncrypt(const Candidate& candidate) const {
+  const GcEncryption wanted = EncryptionOf(candidate);
+  const Segment::Content content = candidate.segment->content();
+  return wanted.key_id != 0 &&
+         (content.is_unknown() || content.plain_bytes > 0 || content.oldest_key_version < wanted.oldest_key_version);
+}
+
 bool GcPassImpl::Pays(Candidate* candidate, uint64_t allocated_bytes) {
   if (options_.rewrite_above <= 0 || candidate->marks.empty()) return false;
   // Its lane may still be at work on what failed, by the name of the file.
   if (candidate->segment->state() == SegmentState::kPoisoned && candidate->segment->is_of_this_life()) return false;
+  const bool is_to_encrypt = IsToEncrypt(*candidate);
   const auto is_too_much = [&](uint64_t needed_bytes) {
-    return static_cast<double>(allocated_bytes) > options_.rewrite_above * static_cast<double>(needed_bytes);
+    return is_to_encrypt ||
+           static_cast<double>(allocated_bytes) > options_.rewrite_above * static_cast<double>(needed_bytes);
   };
   if (candidate->has_left_out) {
     if (is_too_much(candidate->marked_bytes)) {
@@ -417,13 +435,15 @@ bool GcPassImpl::Pays(Candidate* candidate, uint64_t allocated_bytes) {
     bytes += extent.size_units * kExtentAlignmentBytes;
   }
   const uint64_t size_bytes = SegmentRewrite::SizeBytes(extents);
+  if (is_to_encrypt) return true;
   return is_too_much(bytes) && size_bytes + allocated_bytes / kSavedShareMin <= allocated_bytes;
 }
 
 Result<bool> GcPassImpl::Rewrite(Candidate* candidate, uint64_t bytes_max, GcStep* step) {
   if (candidate->rewrite == nullptr) {
     candidate->rewrite =
-        std::make_unique<SegmentRewrite>(candidate->store, candidate->segment, std::move(candidate->extents));
+        std::make_unique<SegmentRewrite>(candidate->store, candidate->segment, std::move(candidate->extents),
+                                         IsToEncrypt(*candidate) ? EncryptionOf(*candidate) : GcEncryption());
     // Before the new file takes over the counters.
     CountMarked(candidate);
   }
@@ -433,11 +453,12 @@ Result<bool> GcPassImpl::Rewrite(Candidate* candidate, uint64_t bytes_max, GcSte
     candidate->stage = Candidate::Stage::kNew;
     candidate->extents = candidate->rewrite->TakeExtents();
     candidate->rewrite.reset();
-    if (copied.status().code() == StatusCode::kNoSpace) {
+    const StatusCode code = copied.status().code();
+    if (code == StatusCode::kNoSpace || code == StatusCode::kKeyUnavailable) {
       ++report_.rewrites_refused;
       return false;
     }
-    if (copied.status().code() != StatusCode::kNotFound) return copied.status();
+    if (code != StatusCode::kNotFound) return copied.status();
     ++report_.segments_skipped;  // another pass, or a dropped table
     return false;
   }
@@ -449,6 +470,7 @@ Result<bool> GcPassImpl::Rewrite(Candidate* candidate, uint64_t bytes_max, GcSte
   }
   if (!copied->is_done) return true;
   ++report_.segments_rewritten;
+  report_.encrypted_extents += candidate->rewrite->encrypted_extents();
   const uint64_t size_bytes = RoundUpToBlock(candidate->rewrite->size_bytes());
   if (size_bytes < candidate->allocated_before_bytes) {
     report_.reclaimed_bytes += candidate->allocated_before_bytes - size_bytes;

@@ -33,11 +33,8 @@ std::vector<SegmentRun> RunsOf(std::span<const NeededExtent> extents) {
 }  // namespace
 
 SegmentRewrite::SegmentRewrite(std::shared_ptr<StoreImpl> store, std::shared_ptr<Segment> segment,
-                               std::vector<NeededExtent> extents)
-    : store_(std::move(store)),
-      segment_(std::move(segment)),
-      extents_(std::move(extents)),
-      new_map_(SegmentMap::Place(RunsOf(extents_))) {}
+                               std::vector<NeededExtent> extents, const GcEncryption& encryption)
+    : store_(std::move(store)), segment_(std::move(segment)), extents_(std::move(extents)), encryption_(encryption) {}
 
 SegmentRewrite::~SegmentRewrite() {
   target_.Release();
@@ -72,9 +69,13 @@ Status SegmentRewrite::Begin(std::string* damage) {
   header_ = *header;
   ++header_.generation;
   QUARRY_TRY_ASSIGN(target_, store_->CreateRewritten(*segment_));
-  written_bytes_ = DataBeginBytes(static_cast<uint32_t>(new_map_.runs().size()));
-  // Says early that there is no room, and keeps the file in one piece.
-  QUARRY_TRY(target_->Allocate(0, RoundUpToBlock(new_map_.data_end_bytes())));
+  is_run_each_ = encryption_.key_id != 0 ||
+                 (old_map_ != nullptr && std::any_of(old_map_->runs().begin(), old_map_->runs().end(),
+                                                     [](const SegmentRun& run) { return run.is_reencoded; }));
+  if (!is_run_each_) runs_ = RunsOf(extents_);
+  written_bytes_ = DataBeginBytes(static_cast<uint32_t>(is_run_each_ ? extents_.size() : runs_.size()));
+  // Says early that there is no room, and keeps the file in one piece. What is encrypted now takes a little more.
+  QUARRY_TRY(target_->Allocate(0, SizeBytes(extents_)));
   buffer_ = AlignedBuffer(kCallBytes);
   return Status::Ok();
 }
@@ -94,51 +95,108 @@ Result<SegmentRewrite::Step> SegmentRewrite::Copy(uint64_t bytes_max) {
 }
 
 Status SegmentRewrite::CopyPiece(uint64_t* copied, std::string* damage) {
-  const NeededExtent& extent = extents_[next_extent_];
-  const uint64_t begin = BytesOf(extent.offset_units);
   if (!index_) {
-    const std::optional<SegmentMap::Found> found =
-        old_map_ == nullptr ? SegmentMap::Found{begin} : old_map_->Find(begin, BytesOf(extent.size_units));
-    place_bytes_ = found ? found->place_bytes : source_size_bytes_;
-    Result<ExtentIndex> index = ReadIndex(extent, place_bytes_);
-    if (!index.ok()) {
-      *damage = index.status().ToString();
-      return Status::Ok();
-    }
-    index_ = std::move(index).value();
-    next_part_ = 0;
-    QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front,
-                      Source(place_bytes_, HeaderAndIndexSizeBytes(index_->header)));
-    *copied += front.size();
-    QUARRY_TRY(Put(front));
+    QUARRY_TRY(BeginExtent(copied, damage));
+    if (!damage->empty()) return Status::Ok();
   } else {
     const PartEntry& entry = index_->parts[next_part_];
     const Result<std::span<const uint8_t>> stored =
-        Source(place_bytes_ + entry.offset_in_extent_bytes, entry.stored_size_bytes);
+        Source(place_.place_bytes + entry.offset_in_extent_bytes, entry.stored_size_bytes);
     if (const Status status = stored.ok() ? VerifyPart(*index_, next_part_, *stored) : stored.status(); !status.ok()) {
       *damage = status.ToString();
       return Status::Ok();
     }
-    ++next_part_;
-    *copied += stored->size();
-    QUARRY_TRY(Put(*stored));
+    QUARRY_TRY(TakePart(*stored, copied));
   }
-  if (next_part_ < index_->header.part_count) return Status::Ok();
-  *copied += ExtentSpaceBytes(index_->header) - ExtentSizeBytes(index_->header);
+  return is_front_written_ && next_part_ == index_->header.part_count ? FinishExtent(copied) : Status::Ok();
+}
+
+Status SegmentRewrite::BeginExtent(uint64_t* copied, std::string* damage) {
+  const NeededExtent& extent = extents_[next_extent_];
+  const uint64_t begin = BytesOf(extent.offset_units);
+  const SegmentMap::Found own = {begin, BytesOf(extent.size_units), false};
+  const std::optional<SegmentMap::Found> found =
+      old_map_ == nullptr ? own : old_map_->Find(begin, BytesOf(extent.size_units));
+  place_ = found.value_or(SegmentMap::Found{source_size_bytes_, 0, false});
+  Result<ExtentIndex> index = ReadIndex(extent, place_.place_bytes, place_.size_bytes);
+  if (!index.ok()) {
+    *damage = index.status().ToString();
+    return Status::Ok();
+  }
+  index_ = std::move(index).value();
+  next_part_ = 0;
+  recipher_.reset();
+  is_front_written_ = false;
+  if (IsToEncrypt(*index_)) {
+    QUARRY_TRY_ASSIGN(recipher_, ExtentRecipher::Begin(store_->cipher_provider(), encryption_.key_id, &*index_));
+    if (index_->header.part_count > 0) return Status::Ok();
+    is_front_written_ = true;
+    return Put(recipher_->Front(header_.salt));
+  }
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> front,
+                    Source(place_.place_bytes, HeaderAndIndexSizeBytes(index_->header)));
+  *copied += front.size();
+  is_front_written_ = true;
+  return Put(front);
+}
+
+bool SegmentRewrite::IsToEncrypt(const ExtentIndex& index) const {
+  if (encryption_.key_id == 0) return false;
+  return !index.header.encrypted || index.cipher.key_id != encryption_.key_id ||
+         index.cipher.key_version < encryption_.oldest_key_version;
+}
+
+Status SegmentRewrite::TakePart(std::span<const uint8_t> stored, uint64_t* copied) {
+  *copied += stored.size();
+  if (recipher_ == nullptr) {
+    ++next_part_;
+    return Put(stored);
+  }
+  if (!is_front_written_) {
+    QUARRY_TRY(recipher_->Note(stored));
+    ++next_part_;
+    if (!recipher_->knows_all()) return Status::Ok();
+    next_part_ = 0;
+    is_front_written_ = true;
+    return Put(recipher_->Front(header_.salt));
+  }
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> made, recipher_->Make(next_part_, stored));
+  ++next_part_;
+  return Put(made);
+}
+
+Status SegmentRewrite::FinishExtent(uint64_t* copied) {
+  const uint64_t space = recipher_ == nullptr ? ExtentSpaceBytes(index_->header) : recipher_->space_bytes();
+  if (recipher_ == nullptr) *copied += space - ExtentSizeBytes(index_->header);
+  if (is_run_each_) {
+    const bool is_reencoded = recipher_ != nullptr || place_.is_reencoded;
+    runs_.push_back({BytesOf(extents_[next_extent_].offset_units), 0, space, is_reencoded});
+  }
+  const bool is_encrypted = recipher_ != nullptr || index_->header.encrypted;
+  if (is_encrypted) {
+    const uint32_t version = recipher_ == nullptr ? index_->cipher.key_version : recipher_->key_version();
+    const uint32_t oldest = content_.oldest_key_version;
+    content_.encrypted_bytes += space;
+    content_.oldest_key_version = oldest == 0 ? version : std::min(oldest, version);
+  } else {
+    content_.plain_bytes += space;
+  }
+  if (recipher_ != nullptr) ++encrypted_extents_;
+  recipher_.reset();
   index_.reset();
   ++next_extent_;
   return PutZerosTo(kExtentAlignmentBytes);
 }
 
-Result<ExtentIndex> SegmentRewrite::ReadIndex(const NeededExtent& extent, uint64_t place_bytes) {
+Result<ExtentIndex> SegmentRewrite::ReadIndex(const NeededExtent& extent, uint64_t place_bytes, uint64_t space_bytes) {
   const uint64_t offset = BytesOf(extent.offset_units);
   QUARRY_TRY_ASSIGN(std::span<const uint8_t> front, Source(place_bytes, kExtentHeaderSizeBytes));
   QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, header_.origin(), offset));
-  // What the file says must be what the row said: else the one or the other is damaged.
-  if (ExtentSpaceBytes(header) != BytesOf(extent.size_units)) {
+  // What the file says must be what the row said, or the map: else the one or the other is damaged.
+  if (ExtentSpaceBytes(header) != space_bytes) {
     return Status::Corruption(segment_->store().value, segment_->number().value, offset,
                               "the extent takes " + std::to_string(ExtentSpaceBytes(header)) + " bytes, its row says " +
-                                  std::to_string(BytesOf(extent.size_units)));
+                                  std::to_string(space_bytes));
   }
   if (static_cast<uint32_t>(header.identity) != extent.identity_low) {
     return Status::Corruption(segment_->store().value, segment_->number().value, offset,
@@ -200,16 +258,17 @@ Status SegmentRewrite::WriteBuffer() {
 Status SegmentRewrite::Finish() {
   QUARRY_TRY(PutZerosTo(kBlockSizeBytes));
   QUARRY_TRY(WriteBuffer());
-  assert(written_bytes_ == RoundUpToBlock(new_map_.data_end_bytes()));
-  const uint64_t size = written_bytes_;
-  const std::vector<uint8_t> map = new_map_.Encode();
+  const SegmentMap new_map = SegmentMap::Place(std::move(runs_));
+  assert(written_bytes_ == RoundUpToBlock(new_map.data_end_bytes()));
+  size_bytes_ = written_bytes_;
+  const std::vector<uint8_t> map = new_map.Encode();
   QUARRY_TRY(WriteMap(map));
-  QUARRY_TRY(WriteHeader(map));
+  QUARRY_TRY(WriteHeader(new_map, map));
   QUARRY_TRY(target_->Sync());
   QUARRY_TRY(target_->Close());
   target_.Release();
-  QUARRY_TRY(Verify());
-  return store_->PublishRewritten(segment_, size, &is_in_place_);
+  QUARRY_TRY(Verify(new_map));
+  return store_->PublishRewritten(segment_, size_bytes_, content_, &is_in_place_);
 }
 
 Status SegmentRewrite::WriteMap(const std::vector<uint8_t>& map) {
@@ -219,21 +278,21 @@ Status SegmentRewrite::WriteMap(const std::vector<uint8_t>& map) {
   return WriteBuffer();
 }
 
-Status SegmentRewrite::WriteHeader(const std::vector<uint8_t>& map) {
-  header_.run_count = static_cast<uint32_t>(new_map_.runs().size());
-  header_.data_end_bytes = new_map_.data_end_bytes();
+Status SegmentRewrite::WriteHeader(const SegmentMap& new_map, const std::vector<uint8_t>& map) {
+  header_.run_count = static_cast<uint32_t>(new_map.runs().size());
+  header_.data_end_bytes = new_map.data_end_bytes();
   header_.map_checksum = Checksum64(map);
   header_.rewritten_micros = store_->NowMicros();
   EncodeSegmentHeader(header_, std::span<uint8_t, kSegmentHeaderSizeBytes>(buffer_.data(), kSegmentHeaderSizeBytes));
   return target_->WriteAt(0, {buffer_.data(), kSegmentHeaderSizeBytes});
 }
 
-Status SegmentRewrite::Verify() {
+Status SegmentRewrite::Verify(const SegmentMap& new_map) {
   QUARRY_TRY_ASSIGN(const LeasedFile<ReadableFile> file, store_->OpenRewritten(*segment_));
   QUARRY_TRY_ASSIGN(const SegmentHeader header, ReadSegmentHeader(file.get(), segment_->store(), segment_->number()));
   if (!(header == header_)) return Status::FromErrno(EIO, "what was written does not read back:", "segment header");
   QUARRY_TRY_ASSIGN(const auto map, ReadSegmentMap(file.get(), header));
-  if (!std::equal(map->runs().begin(), map->runs().end(), new_map_.runs().begin(), new_map_.runs().end())) {
+  if (!std::equal(map->runs().begin(), map->runs().end(), new_map.runs().begin(), new_map.runs().end())) {
     return Status::FromErrno(EIO, "what was written does not read back:", "segment map");
   }
   return Status::Ok();

@@ -91,7 +91,6 @@ void Segment::set_of_this_life() {
 void Segment::TakeOver(const Segment& old, uint64_t size_bytes) {
   set_state(old.state());
   set_salt(old.salt());
-  RestoreContent(old.content());
   passes_.store(old.passes(), std::memory_order_relaxed);
   const uint64_t dead_bytes = std::min(old.dead_bytes(), old.counted_bytes());
   RestoreCounters(old.extents(), old.counted_bytes() - dead_bytes, dead_bytes, size_bytes, old.counted());

@@ -91,6 +91,8 @@ class Segment {
     uint64_t plain_bytes = 0;
     uint64_t encrypted_bytes = 0;
     uint32_t oldest_key_version = 0;  ///< 0: none is encrypted
+    /// Nothing was appended; or it was, by a process that died.
+    [[nodiscard]] bool is_unknown() const { return plain_bytes == 0 && encrypted_bytes == 0; }
   };
   /// `key_version` 0: plain.
   void NoteContent(uint64_t stored_bytes, uint32_t key_version);
@@ -110,7 +112,7 @@ class Segment {
   [[nodiscard]] uint32_t passes() const { return passes_.load(std::memory_order_relaxed); }
   /// What the counters stand for. To be asked after them.
   [[nodiscard]] CountedExtents counted() const { return counted_.load(std::memory_order_relaxed); }
-  /// State and counters of the one that this one was rewritten from.
+  /// State and counters of the one that this one was rewritten from, but not its content.
   void TakeOver(const Segment& old, uint64_t size_bytes);
   /// Counters as the catalogue has them.
   void RestoreCounters(uint64_t extents, uint64_t live_bytes, uint64_t dead_bytes, uint64_t size_bytes,

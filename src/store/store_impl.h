@@ -110,6 +110,8 @@ class StoreImpl final : public Store,
 
   // What GC's rewriting asks for (store_rewrite.cc).
   [[nodiscard]] uint64_t NowMicros() const { return context_->env->NowMicros(); }
+  /// nullptr: nothing can be encrypted or decrypted.
+  [[nodiscard]] CipherProvider* cipher_provider() const { return context_->options.cipher_provider.get(); }
   /// The segment's file, for a look that leaves it as it was: its own when that is open, else one of the caller's. So
   /// who looks at many segments keeps none of them open.
   struct Look {
@@ -137,7 +139,8 @@ class StoreImpl final : public Store,
   /// Puts it in the place of `segment`'s, by name and for reads. Its content is flushed. Readers of `segment` keep the
   /// old file. Errors: kNotFound when another one is in its place, or none; after kIoError `is_in_place` tells which
   /// is, and a crash may leave the one or the other: both are whole.
-  [[nodiscard]] Status PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes, bool* is_in_place)
+  [[nodiscard]] Status PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes,
+                                        const Segment::Content& content, bool* is_in_place)
       QUARRY_EXCLUDES(swap_mutex_, location_mutex_);
 
   /// Recovery found files beyond the catalogue's numbers.

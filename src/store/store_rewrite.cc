@@ -77,11 +77,13 @@ void StoreImpl::RemoveRewritten(const Segment& segment) {
   if (path.ok()) (void)context_->env->RemoveFile(*path);
 }
 
-Status StoreImpl::PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes, bool* is_in_place) {
+Status StoreImpl::PublishRewritten(const std::shared_ptr<Segment>& segment, uint64_t size_bytes,
+                                   const Segment::Content& content, bool* is_in_place) {
   // Whoever holds the old one reads the old file, also if it is for the first time.
   QUARRY_TRY_ASSIGN(ReadPin old_file, segment->FileForRead(this));
   auto rewritten = std::make_shared<Segment>(context_, id_, segment->number(), segment->path_number());
   rewritten->TakeOver(*segment, size_bytes);
+  rewritten->RestoreContent(content);
   // Appenders and readers go on meanwhile, on whatever path this file lies.
   MutexLock swap_lock(swap_mutex_);
   SharedLock lock(location_mutex_);

@@ -381,6 +381,67 @@ def test_rotation(own_server):
     expect_values(server, "t", {version: 300000 for version in (1, 2, 7)})
 
 
+def encryption_of(server, table):
+    """(ENCRYPTION, PLAIN_BYTES, ENCRYPTED_BYTES, OLDEST_KEY_VERSION) as QUARRY_TABLES has them."""
+    return server.query(
+        "SELECT encryption, plain_bytes, encrypted_bytes, oldest_key_version FROM information_schema.quarry_tables "
+        "WHERE table_schema = 'e' AND table_name = %s AND state = 'BOUND'",
+        (table,),
+    )[0]
+
+
+def test_gc_encrypts_and_rotates(own_server):
+    """What was written plain, and under old keys, is encrypted by mark passes; QUARRY_TABLES says when it is done."""
+    options = ["--plugin-load-add=debug_key_management", "--quarry-gc=OFF", "--innodb-encryption-rotate-key-age=2"]
+    server = own_server("encryption_gc", *options)
+    server.query("CREATE DATABASE e")
+    server.query("CREATE TABLE e.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY CODEC=lz4 PREFIX_SIZE=20")
+    sizes = {1: 5000, 2: 70000, 3: 3 << 20}
+    for row, size in sizes.items():
+        insert(server, "t", row, size)
+    assert encryption_of(server, "t")[0] == "PLAIN"
+    Gc(server).run_well()
+    assert encryption_of(server, "t")[0] == "PLAIN", "it was not asked for"
+    server.query("SET GLOBAL innodb_encrypt_tables = ON")
+    insert(server, "t", 4, 9000)
+    sizes[4] = 9000
+    encryption, plain, encrypted, oldest = encryption_of(server, "t")
+    assert (encryption, oldest) == ("PARTLY", 1) and plain > 0 and encrypted > 0
+    Gc(server).run_well()
+    encryption, plain, encrypted, oldest = encryption_of(server, "t")
+    assert (encryption, plain, oldest) == ("ENCRYPTED", 0, 1) and encrypted > 0
+    expect_values(server, "t", sizes)
+    assert keys_of(server, "t") == [(1, 1)]
+    for version, expected in ((2, 1), (3, 3)):  # older by two
+        server.query(f"SET GLOBAL debug_key_management_version = {version}")
+        Gc(server).run_well()
+        assert encryption_of(server, "t")[3] == expected
+    assert keys_of(server, "t") == [(1, 3)]
+    server.kill()
+    server.options.append("--debug-key-management-version=3")
+    server._new_private_server()
+    server.start()
+    expect_values(server, "t", sizes)
+    assert encryption_of(server, "t")[0] == "ENCRYPTED"
+    assert server.query("CHECK TABLE e.t EXTENDED")[0][2:] == ("status", "OK")
+
+
+def test_a_note_says_when_only_one_side_is_encrypted(encrypted):
+    server = encrypted("encryption_sides", "--innodb-encrypt-log=OFF")
+
+    def notes(options):
+        return warnings_of(server, f"CREATE OR REPLACE TABLE n (id INT, b LONGBLOB) ENGINE=QUARRY {options}")
+
+    (note,) = notes("ENCRYPTED=YES")
+    assert "its long values are encrypted; InnoDB's redo log, with its short values and prefixes, may be plain" in note
+    assert notes("") == []
+    server.restart(key_options(server.keys, "--innodb-encrypt-log=ON", "--innodb-encrypt-tables=ON"))
+    assert notes("") == []
+    server.query("SET GLOBAL innodb_file_per_table = OFF")
+    (note,) = notes("")
+    assert "innodb_file_per_table=OFF" in note
+
+
 def test_tables_of_different_keys_do_not_change_places(encrypted):
     server = encrypted("encryption_exchange")
     server.query(
