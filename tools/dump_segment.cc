@@ -12,6 +12,7 @@
 #include "format/extent.h"
 #include "format/segment_header.h"
 #include "format/segment_map.h"
+#include "quarry/printable.h"
 #include "quarry/options.h"
 
 namespace quarry::dump {
@@ -145,7 +146,7 @@ class SegmentDump {
     if (Listing()) {
       out_ << "  offset " << gap_->offset_bytes << ": " << Size(gap_->size_bytes)
            << (gap_->zero ? " bytes of zeros (padding, unused or punched)" : " bytes that are no extent") << "\n";
-      if (!gap_->torn.empty()) out_ << "    " << gap_->torn << "\n";
+      if (!gap_->torn.empty()) out_ << "    " << Printable(gap_->torn) << "\n";
     }
     gap_.reset();
   }
@@ -190,7 +191,7 @@ class SegmentDump {
       QUARRY_TRY_ASSIGN(const std::vector<uint8_t> stored, reader_.At(offset - shift_bytes_, entry.stored_size_bytes));
       const Status status = VerifyPart(index, part, stored);
       if (status.ok()) continue;
-      out_ << "    " << status.ToString() << "\n";
+      out_ << "    " << Printable(status.ToString()) << "\n";
       if (damage_.ok()) damage_ = status;
     }
     return Status::Ok();

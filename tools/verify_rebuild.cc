@@ -2,21 +2,23 @@
 
 #include <string>
 
+#include "quarry/printable.h"
+
 namespace quarry::verify {
 namespace {
 
 constexpr int kFailed = 2;
 
 void PrintPlan(const RebuildReport& plan, std::ostream& out) {
-  for (const std::string& note : plan.notes) out << note << '\n';
-  out << "the new catalogue " << plan.written << " names " << plan.stores << " stores with " << plan.segments
+  for (const std::string& note : plan.notes) out << Printable(note) << '\n';
+  out << "the new catalogue " << Printable(plan.written) << " names " << plan.stores << " stores with " << plan.segments
       << " segments\n";
   if (plan.unbound_stores > 0) {
     out << plan.unbound_stores
         << " of the stores lose their table: they are read, and nothing of them is given back until GC has scanned the "
            "table that they belong to (SET GLOBAL quarry_gc_now=ON)\n";
   }
-  for (const std::string& name : plan.kept) out << "the old one is kept as " << name << '\n';
+  for (const std::string& name : plan.kept) out << "the old one is kept as " << Printable(name) << '\n';
 }
 
 }  // namespace
@@ -26,7 +28,7 @@ int Rebuild(const RebuildOptions& options, std::ostream* out, std::ostream* erro
   dry.dry_run = true;
   const Result<RebuildReport> plan = RebuildCatalogue(dry);
   if (!plan.ok()) {
-    *error << "quarry-verify: " << plan.status().ToString() << '\n';
+    *error << "quarry-verify: " << Printable(plan.status().ToString()) << '\n';
     return kFailed;
   }
   if (!plan->is_needed) {
@@ -41,7 +43,7 @@ int Rebuild(const RebuildOptions& options, std::ostream* out, std::ostream* erro
   out->flush();
   const Result<RebuildReport> done = RebuildCatalogue(options);
   if (!done.ok()) {
-    *error << "quarry-verify: " << done.status().ToString() << "; the old catalogue still counts\n";
+    *error << "quarry-verify: " << Printable(done.status().ToString()) << "; the old catalogue still counts\n";
     return kFailed;
   }
   *out << "done\n";

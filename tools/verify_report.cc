@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -44,6 +45,17 @@ std::string Duration(uint64_t seconds) {
   return text.data();
 }
 
+std::string JsonEscape(uint32_t code) {
+  std::array<char, 16> text{};
+  if (code < 0x10000) {
+    (void)std::snprintf(text.data(), text.size(), "\\u%04x", code);
+  } else {
+    (void)std::snprintf(text.data(), text.size(), "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10U),
+                        0xdc00 + (code & 0x3ffU));
+  }
+  return text.data();
+}
+
 int ExitStatus(const VerifyTotals& totals) {
   if (totals.stopped) return kInterruptedStatus;
   if (totals.Count(FindingKind::kDamaged) + totals.Count(FindingKind::kMissing) > 0) return 1;
@@ -77,24 +89,18 @@ std::string HomeOf(const std::string& directory) {
 std::string JsonString(const std::string& text) {
   std::string json = "\"";
   for (size_t at = 0; at < text.size();) {
-    const size_t size = CharacterSize(text, at);
-    const auto byte = static_cast<uint8_t>(text[at]);
-    if (size == 0) {
+    const Character character = CharacterAt(text, at);
+    if (character.size == 0) {
       json += "\xef\xbf\xbd";
-      ++at;
-      continue;
-    }
-    if (byte == '"' || byte == '\\') {
+    } else if (character.code == '"' || character.code == '\\') {
       json += '\\';
       json += text[at];
-    } else if (byte < 0x20) {
-      std::array<char, 8> escaped{};
-      (void)std::snprintf(escaped.data(), escaped.size(), "\\u%04x", byte);
-      json += escaped.data();
+    } else if (IsHostile(character.code)) {
+      json += JsonEscape(character.code);
     } else {
-      json += text.substr(at, size);
+      json += text.substr(at, character.size);
     }
-    at += size;
+    at += std::max<size_t>(character.size, 1);
   }
   return json + '"';
 }
@@ -188,7 +194,7 @@ int Report::Finish(const std::string& home_path, const Result<VerifyTotals>& tot
   } else if (totals.ok()) {
     PrintSummary(*totals, exit_status);
   }
-  if (!totals.ok()) progress_ << "quarry-verify: " << home_path << ": " << totals.status().ToString() << "\n";
+  if (!totals.ok()) progress_ << "quarry-verify: " << Printable(home_path + ": " + totals.status().ToString()) << "\n";
   out_.flush();
   if (out_) return exit_status;
   progress_ << "quarry-verify: cannot write the output\n";

@@ -3,17 +3,24 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace quarry {
 
-/// How many bytes of a well-formed UTF-8 character begin at `at`; 0: none does.
-[[nodiscard]] size_t CharacterSize(std::string_view text, size_t at);
+/// One character of `text` at `at`. `size` 0: no well-formed UTF-8 starts there.
+struct Character {
+  uint32_t code = 0;
+  size_t size = 0;
+};
+[[nodiscard]] Character CharacterAt(std::string_view text, size_t at);
 
-/// `text` without what would begin a line of its own, or be a command to a terminal: control characters (C1, too),
-/// Unicode's separators of lines and paragraphs, its marks of direction, and bytes that are no UTF-8, each byte of
-/// these as \xNN.
+/// Whether a terminal obeys the character, or shows other characters elsewhere because of it: controls, ends of lines
+/// and paragraphs, marks of direction, marks without a width.
+[[nodiscard]] bool IsHostile(uint32_t code);
+
+/// `text` in one line: hostile characters and bytes that are no UTF-8 become \xNN, \uNNNN or \UNNNNNNNN.
 [[nodiscard]] std::string Printable(std::string_view text);
 
 }  // namespace quarry

@@ -1,62 +1,75 @@
-// See printable.h.
 #include "quarry/printable.h"
 
-#include <cstdint>
+#include <algorithm>
+#include <array>
+#include <cstdio>
 
 namespace quarry {
 
 namespace {
 
-bool IsPlain(std::string_view character) {
-  const auto byte = [&character](size_t i) { return static_cast<uint8_t>(character[i]); };
-  if (character.size() == 1) return byte(0) >= 0x20 && byte(0) != 0x7f;
-  if (character.size() == 2) {
-    const bool is_control = byte(0) == 0xc2 && byte(1) < 0xa0;  // U+0080 to U+009F
-    const bool is_mark = byte(0) == 0xd8 && byte(1) == 0x9c;    // U+061C
-    return !is_control && !is_mark;
-  }
-  if (character.size() == 3 && byte(0) == 0xe2) {
-    if (byte(1) == 0x80) return byte(2) < 0x8b || (byte(2) > 0x8f && byte(2) < 0xa8) || byte(2) > 0xae;  // U+200B, 2028
-    if (byte(1) == 0x81) return byte(2) < 0xa0 || byte(2) > 0xaf;                                        // U+2060
-  }
-  return character != "\xef\xbb\xbf";  // U+FEFF
+struct Range {
+  uint32_t first;
+  uint32_t last;
+};
+
+/// Unicode's control and format characters (Cc, Cf, Zl, Zp), by rising numbers.
+constexpr Range kHostile[] = {
+    {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x0600, 0x0605},   {0x061c, 0x061c},
+    {0x06dd, 0x06dd},   {0x070f, 0x070f},   {0x0890, 0x0891},   {0x08e2, 0x08e2},   {0x180e, 0x180e},
+    {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},
+    {0x110bd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe007f},
+};
+
+std::string Escape(const char* format, uint32_t code) {
+  std::array<char, 16> text{};
+  (void)std::snprintf(text.data(), text.size(), format, code);
+  return text.data();
 }
 
 }  // namespace
 
-size_t CharacterSize(std::string_view text, size_t at) {
-  const auto byte = [&text](size_t i) { return static_cast<uint8_t>(i < text.size() ? text[i] : 0); };
-  const auto follows = [&byte](size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
-  const uint8_t first = byte(at);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return follows(at + 1) ? 2 : 0;
-  if (first >= 0xe0 && first < 0xf0) {
-    const bool is_short = first == 0xe0 && byte(at + 1) < 0xa0;
-    const bool is_surrogate = first == 0xed && byte(at + 1) >= 0xa0;
-    return follows(at + 1) && follows(at + 2) && !is_short && !is_surrogate ? 3 : 0;
+Character CharacterAt(std::string_view text, size_t at) {
+  const auto byte = [&text, at](size_t i) {
+    return static_cast<uint32_t>(at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : 0);
+  };
+  const uint32_t first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const size_t size = first >= 0xc2 && first < 0xe0   ? 2
+                      : first >= 0xe0 && first < 0xf0 ? 3
+                      : first >= 0xf0 && first < 0xf5 ? 4
+                                                      : 0;
+  if (size == 0) return {};
+  uint32_t code = first & (0xffU >> (size + 1));
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return {};
+    code = code << 6U | (byte(i) & 0x3fU);
   }
-  if (first >= 0xf0 && first < 0xf5) {
-    const bool is_outside = (first == 0xf0 && byte(at + 1) < 0x90) || (first == 0xf4 && byte(at + 1) >= 0x90);
-    return follows(at + 1) && follows(at + 2) && follows(at + 3) && !is_outside ? 4 : 0;
-  }
-  return 0;
+  const bool is_short = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  return is_short || is_surrogate || code > 0x10ffff ? Character{} : Character{code, size};
+}
+
+bool IsHostile(uint32_t code) {
+  return std::any_of(std::begin(kHostile), std::end(kHostile),
+                     [code](const Range& range) { return range.first <= code && code <= range.last; });
 }
 
 std::string Printable(std::string_view text) {
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::string shown;
   for (size_t at = 0; at < text.size();) {
-    const size_t size = CharacterSize(text, at);
-    const std::string_view character = text.substr(at, size == 0 ? 1 : size);
-    at += character.size();
-    if (size > 0 && IsPlain(character)) {
-      shown += character;
-      continue;
+    const Character character = CharacterAt(text, at);
+    if (character.size == 0) {
+      shown += Escape("\\x%02x", static_cast<uint8_t>(text[at]));
+    } else if (!IsHostile(character.code)) {
+      shown += text.substr(at, character.size);
+    } else {
+      shown += Escape(character.code < 0x80      ? "\\x%02x"
+                      : character.code < 0x10000 ? "\\u%04x"
+                                                 : "\\U%08x",
+                      character.code);
     }
-    for (const char c : character) {
-      const auto byte = static_cast<uint8_t>(c);
-      shown += {'\\', 'x', kDigits[byte >> 4U], kDigits[byte & 15U]};
-    }
+    at += std::max<size_t>(character.size, 1);
   }
   return shown;
 }

@@ -19,11 +19,12 @@ TEST(PrintableTest, WhatALogOrATerminalWouldObeyIsSpelt) {
   EXPECT_EQ(Printable(std::string_view("a\0b", 3)), "a\\x00b");
   EXPECT_EQ(Printable("\xc2\x9b"
                       "31m\xc2\x85"),
-            "\\xc2\\x9b31m\\xc2\\x85");
-  EXPECT_EQ(Printable("\xe2\x80\xa8\xe2\x80\xa9"), "\\xe2\\x80\\xa8\\xe2\\x80\\xa9");
+            "\\u009b31m\\u0085");
+  EXPECT_EQ(Printable("\xf3\xa0\x81\x81"), "\\U000e0041");
+  EXPECT_EQ(Printable("\xe2\x80\xa8\xe2\x80\xa9"), "\\u2028\\u2029");
   for (const char* const mark :
        {"\xe2\x80\x8e", "\xe2\x80\xae", "\xe2\x81\xa6", "\xd8\x9c", "\xef\xbb\xbf", "\xe2\x80\x8b"}) {
-    EXPECT_EQ(Printable(mark).substr(0, 2), "\\x") << mark;
+    EXPECT_EQ(Printable(mark).substr(0, 2), "\\u") << mark;
   }
 }
 
