@@ -1,7 +1,15 @@
-"""Fixtures of the security tests: accounts with few rights, and the servers of tests/conftest.py."""
+"""Fixtures of the security tests: accounts with few rights, a place for backups, and the servers of tests/conftest.py."""
+
+import pathlib
+import re
+import sys
 
 import pymysql
 import pytest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "backup"))
+
+from drill import Drill  # noqa: E402
 
 
 @pytest.fixture
@@ -19,3 +27,11 @@ def session_of():
     yield open_session
     for connection in opened:
         connection.close()
+
+
+@pytest.fixture
+def drill(request):
+    """A place for backups, removed when the test is over."""
+    made = Drill(re.sub(r"\W", "_", request.node.name)[:40])
+    yield made
+    made.remove()

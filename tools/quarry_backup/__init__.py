@@ -3,6 +3,7 @@
   cli.py      options and commands        session.py  the server: its lock, its snapshot, mariadb-backup
   backup.py   making a backup             restore.py  prepare, restore, verify
   files.py    copies, links, checksums    catalog.py  what a backup directory says of itself
+  trusted.py  opening what the server names           credentials.py  the server's password      words.py  messages
 
 A backup directory:
   backup.json         what is in it, with sizes and checksums; written last: without it the backup is not complete

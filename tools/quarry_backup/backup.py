@@ -11,17 +11,15 @@ import threading
 import time
 import uuid
 
-from quarry_backup import HOME_NAME, catalog, files
+from quarry_backup import HOME_NAME, catalog, files, trusted
 from quarry_backup.files import BackupError
 from quarry_backup.session import Session, check_passed_on, find_tool, run_mariadb_backup
+from quarry_backup.words import say
 
+MARKER_BYTES_MAX = 4096
 INCOMPLETE_TEXT = (
     b"This backup is being made, or was broken off. It cannot be restored. If no quarry-backup runs, remove this directory.\n"
 )
-
-
-def say(text):
-    print(f"quarry-backup: {text}", flush=True)
 
 
 class Progress:
@@ -100,7 +98,7 @@ class Backup:
     # --- the steps ----------------------------------------------------------------------------
     def run(self):
         files.require_empty(self.target, "the target directory")
-        session = Session(self.client, self.arguments.connection)
+        session = Session(self.client, self.arguments.connection, self.arguments.descriptors)
         try:
             session.require_engine()
             session.take_lock()
@@ -116,9 +114,10 @@ class Backup:
 
     def make(self, session):
         say("mariadb-backup copies rows and definitions")
-        run_mariadb_backup(self.program, self.mariadb_backup_arguments(), self.path(catalog.LOG))
+        run_mariadb_backup(self.program, self.mariadb_backup_arguments(), self.path(catalog.LOG), self.arguments.descriptors)
         session.check_lock()
         snapshot = session.snapshot()
+        self.owner = trusted.owner_of(os.path.join(session.variable("datadir"), HOME_NAME))
         small, segments = self.copy_quarry(snapshot, session)
         # All that was read lies within the time of the lock.
         session.check_lock()
@@ -150,7 +149,7 @@ class Backup:
             known = {tuple(entry["identity"]) for entry in self.base.files.values() if entry["identity"]}
             needed = 0
             for path in (os.path.join(store, name) for store in stores for name in files.walk_files(store)):
-                if os.path.exists(path) and tuple(files.identity(os.stat(path))) not in known:
+                if os.path.lexists(path) and tuple(files.identity(os.lstat(path))) not in known:
                     needed += files.allocated_bytes([path])
         else:
             others = [os.path.join(datadir, name) for name in os.listdir(datadir) if name != HOME_NAME]
@@ -164,8 +163,8 @@ class Backup:
         for name, _, _, contents in snapshot["file"]:
             small.append(self.write_small(f"home/{name}", bytes.fromhex(contents or "")))
         for _, marker, number, _ in snapshot["data path"]:
-            with open(marker, "rb") as stream:
-                small.append(self.write_small(f"paths/{number}/quarry/PATH", stream.read()))
+            with open(trusted.open_file(marker, self.owner), "rb") as stream:
+                small.append(self.write_small(f"paths/{number}/quarry/PATH", stream.read(MARKER_BYTES_MAX)))
         wanted = [
             (path, f"home/{name}" if number == 0 else f"paths/{number}/quarry/{name}")
             for name, path, number, _ in snapshot["segment"]
@@ -187,49 +186,53 @@ class Backup:
 
     def take_segment(self, path, name, progress):
         try:
-            path = self.where_it_is(path)
-            entry = self.link_unchanged(path, name) or self.copy_segment(path, name, progress)
+            source = self.open_segment(path)
+            try:
+                entry = self.link_unchanged(source, name) or self.copy_segment(source, name, progress)
+            finally:
+                os.close(source)
         except OSError as failure:
             raise BackupError(f"segment {path}: {failure.strerror}. The backup is not complete") from failure
         except BackupError as failure:
             raise BackupError(f"segment {path}: {failure}") from failure
         return entry
 
-    @staticmethod
-    def where_it_is(path):
+    def open_segment(self, path):
         """A store may have gone to the trash, or come back, since the server named the path."""
         for here, there in (("/stores/", "/trash/"), ("/trash/", "/stores/")):
-            if not os.path.exists(path) and here in path:
-                head, _, tail = path.rpartition(here)
-                if os.path.exists(f"{head}{there}{tail}"):
-                    return f"{head}{there}{tail}"
-        return path
+            head, found, tail = path.rpartition(here)
+            if found:
+                try:
+                    return trusted.open_file(path, self.owner)
+                except FileNotFoundError:
+                    return trusted.open_file(f"{head}{there}{tail}", self.owner)
+        return trusted.open_file(path, self.owner)
 
-    def link_unchanged(self, path, name):
+    def link_unchanged(self, source, name):
         """The base's file, when the source is still the very file, unchanged, that was copied to it."""
         known = self.base.files.get(name) if self.base else None
-        if known is None or known["identity"] is None or known["identity"] != files.identity(os.stat(path)):
+        if known is None or known["identity"] is None or known["identity"] != files.identity(os.fstat(source)):
             return None
-        source = self.base.path_of(name)
-        if not os.path.exists(source) or os.path.getsize(source) != known["size"]:
+        copied = self.base.path_of(name)
+        if not os.path.exists(copied) or os.path.getsize(copied) != known["size"]:
             return None
-        return self.link(source, name, known)
+        return self.link(copied, name, known)
 
     def link(self, source, name, known):
         linked = files.link_or_copy(source, self.path(catalog.QUARRY, name))
         self.linked_bytes += known["size"]
         return {**known, "linked": linked}
 
-    def copy_segment(self, path, name, progress):
+    def copy_segment(self, source, name, progress):
         target = self.path(catalog.QUARRY, name)
-        size_bytes, digest, identity = files.copy(path, target, progress)
+        size_bytes, digest, identity = files.copy_open(source, target, progress)
         known = self.base.files.get(name) if self.base else None
         if known is not None and (known["size"], known["sha256"]) == (size_bytes, digest):
             # Touched, and yet the same: one copy is enough, if the base's is what it should be.
-            source = self.base.path_of(name)
-            if files.checksum(source) == digest:
+            copied = self.base.path_of(name)
+            if files.checksum(copied) == digest:
                 os.unlink(target)
-                return self.link(source, name, {**known, "identity": identity})
+                return self.link(copied, name, {**known, "identity": identity})
         self.copied_bytes += size_bytes
         return {"name": name, "size": size_bytes, "sha256": digest, "identity": identity, "linked": False}
 

@@ -5,15 +5,16 @@ import os
 import signal
 import sys
 
+from quarry_backup import credentials
 from quarry_backup.backup import backup
 from quarry_backup.files import BackupError
 from quarry_backup.restore import Restore, prepare, verify
+from quarry_backup.words import shown
 
 CONNECTION = {
     "defaults-file": "read this option file only",
     "defaults-extra-file": "read this option file too",
     "user": "the server's user, with the rights that mariadb-backup needs",
-    "password": "better kept in an option file",
     "host": "",
     "port": "",
     "socket": "",
@@ -52,6 +53,14 @@ def _parser():
     made.add_argument("--incremental-basedir", metavar="DIRECTORY", help="only what changed since that backup")
     made.add_argument("--mariadb", metavar="PATH", help="the client program")
     _add_connection(made, CONNECTION)
+    made.add_argument(
+        "-p",
+        "--password",
+        nargs="?",
+        const=credentials.ASK,
+        metavar="",
+        help="ask for the password (an option file's and MYSQL_PWD are used without; on the command line it is refused)",
+    )
     _add_mariadb_backup(made)
     made = command("prepare", prepare, "makes a backup ready to be restored; adds incremental ones to it")
     made.add_argument("--incremental-dir", metavar="DIRECTORY", help="the incremental backup to be added")
@@ -85,13 +94,18 @@ def _threads(text):
 
 
 def _connection(arguments):
-    """As both programs want them: those of option files first."""
+    """(options, descriptors) as both programs want them: those of option files first."""
     options = ["--no-defaults"] if getattr(arguments, "no_defaults", False) else []
     for name in CONNECTION:
         value = getattr(arguments, name.replace("-", "_"), None)
         if value is not None:
             options.append(f"--{name}={value}")
-    return options
+    password = getattr(arguments, "password", None)
+    if password is None:
+        return options, ()
+    if password is not credentials.ASK:
+        raise BackupError(credentials.REFUSED)
+    return credentials.with_password(options, credentials.ask())
 
 
 def main(words=None):
@@ -102,17 +116,17 @@ def main(words=None):
         words = words[: words.index("--")]
     arguments = _parser().parse_args(words)
     arguments.passed_on = passed_on
-    arguments.connection = _connection(arguments)
     # As Ctrl-C: the session is closed in order. Also where SIGINT itself is ignored, as in a job in the background.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    os.umask(0o007)
+    os.umask(0o077)
     try:
+        arguments.connection, arguments.descriptors = _connection(arguments)
         arguments.function(arguments)
         return 0
     except BackupError as failure:
-        print(f"quarry-backup: ERROR: {failure}", file=sys.stderr)
+        print(shown(f"quarry-backup: ERROR: {failure}"), file=sys.stderr)
     except OSError as failure:
-        print(f"quarry-backup: ERROR: {failure.filename or ''}: {failure.strerror}", file=sys.stderr)
+        print(shown(f"quarry-backup: ERROR: {failure.filename or ''}: {failure.strerror}"), file=sys.stderr)
     except KeyboardInterrupt:
         print("quarry-backup: ERROR: interrupted: what was begun is not complete", file=sys.stderr)
     return 1

@@ -11,8 +11,9 @@ import time
 
 CHUNK_SIZE_BYTES = 1 << 20
 FICLONE = 0x40049409
-FILE_MODE = 0o660
-DIRECTORY_MODE = 0o770
+# As MariaDB makes its directories; a backup, and what is restored, are nobody else's.
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
 # A file whose last change is younger may change once more without a new time stamp (they are as coarse as 10 ms).
 SETTLED_NS = 2_000_000_000
 
@@ -126,25 +127,30 @@ def copy(source_path, target_path, progress=lambda count: None, clone=True):
     """
     source = os.open(source_path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        before = os.fstat(source)
-        target = os.open(target_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
-        try:
-            size_bytes = before.st_size
-            if clone and _clone(source, target):
-                size_bytes = os.fstat(target).st_size
-                digest = checksum(target_path, progress)
-            else:
-                digest = _copy_ranges(source, target, size_bytes, progress)
-            os.fsync(target)
-            # Whoever uses this machine's memory needs it for other things.
-            os.posix_fadvise(target, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(target)
-        after = os.fstat(source)
-        is_same = identity(before) == identity(after) and size_bytes == after.st_size and is_settled(after)
-        return size_bytes, digest, identity(after) if is_same else None
+        return copy_open(source, target_path, progress, clone)
     finally:
         os.close(source)
+
+
+def copy_open(source, target_path, progress=lambda count: None, clone=True):
+    """The same, of a descriptor."""
+    before = os.fstat(source)
+    target = os.open(target_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
+    try:
+        size_bytes = before.st_size
+        if clone and _clone(source, target):
+            size_bytes = os.fstat(target).st_size
+            digest = checksum(target_path, progress)
+        else:
+            digest = _copy_ranges(source, target, size_bytes, progress)
+        os.fsync(target)
+        # Whoever uses this machine's memory needs it for other things.
+        os.posix_fadvise(target, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(target)
+    after = os.fstat(source)
+    is_same = identity(before) == identity(after) and size_bytes == after.st_size and is_settled(after)
+    return size_bytes, digest, identity(after) if is_same else None
 
 
 def _clone(source, target):
@@ -180,13 +186,13 @@ def sync_tree(directory):
 
 
 def allocated_bytes(paths):
-    """What files occupy; a directory counts with all below it; what is gone counts nothing."""
+    """What files occupy; a directory counts with all below it; what is gone counts nothing, and what a link leads to neither."""
     total = 0
     for path in paths:
-        if os.path.isdir(path):
+        if os.path.isdir(path) and not os.path.islink(path):
             total += allocated_bytes(os.path.join(path, name) for name in walk_files(path))
-        elif os.path.exists(path):
-            total += os.stat(path).st_blocks * 512
+        elif os.path.lexists(path):
+            total += os.lstat(path).st_blocks * 512
     return total
 
 

@@ -9,9 +9,10 @@ import shutil
 import subprocess
 
 from quarry_backup import HOME_NAME, catalog, files
-from quarry_backup.backup import Progress, in_parallel, make_home, say
+from quarry_backup.backup import Progress, in_parallel, make_home
 from quarry_backup.files import BackupError
 from quarry_backup.session import check_passed_on, find_tool, run_mariadb_backup
+from quarry_backup.words import say
 
 UNFINISHED = ".restoring"
 
@@ -149,7 +150,7 @@ class Restore:
             if os.path.lexists(os.path.join(place, "quarry")):
                 raise BackupError(f"the data path {place} holds a 'quarry' already: remove it, or choose another place")
         if not self.arguments.skip_space_check:
-            files.require_space(self.datadir, files.allocated_bytes([self.directory]), "restoring")
+            files.require_space(self.datadir, files.allocated_bytes([os.path.realpath(self.directory)]), "restoring")
         with catalog.alone(self.directory):
             files.make_directories(self.datadir)
             say("mariadb-backup copies back")

@@ -15,6 +15,8 @@ import subprocess
 import tempfile
 import threading
 
+from quarry_backup import HOME_NAME
+from quarry_backup.credentials import refuse_password_in
 from quarry_backup.files import BackupError
 
 SESSION_TIMEOUT_S = 300
@@ -36,6 +38,7 @@ def find_tool(given, name):
 
 
 def check_passed_on(options):
+    refuse_password_in(options)
     for option in options:
         name = option.lstrip("-").partition("=")[0].replace("_", "-")
         if not option.startswith("--") or name in REFUSED_OPTIONS:
@@ -52,10 +55,10 @@ def _die_with_parent():
     _LIBC.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
-def run_mariadb_backup(program, arguments, log_path):
-    """Runs it; what it says goes to `log_path`. A failure shows its last lines."""
+def run_mariadb_backup(program, arguments, log_path, descriptors=()):
+    """Runs it, with `descriptors` open; what it says goes to `log_path`. A failure shows its last lines."""
     with open(log_path, "ab") as log:
-        log.write(("\n$ mariadb-backup " + " ".join(shown(arguments)) + "\n").encode())
+        log.write(("\n$ mariadb-backup " + " ".join(arguments) + "\n").encode())
         log.flush()
         done = subprocess.run(
             [program, *arguments],
@@ -63,16 +66,13 @@ def run_mariadb_backup(program, arguments, log_path):
             stdout=log,
             stderr=log,
             check=False,
+            pass_fds=descriptors,
             preexec_fn=_die_with_parent,
         )
     if done.returncode != 0:
         with open(log_path, encoding="utf-8", errors="replace") as stream:
             tail = "".join(stream.readlines()[-12:])
         raise BackupError(f"mariadb-backup ended with {done.returncode}; its last words (all of them: {log_path}):\n{tail}")
-
-
-def shown(arguments):
-    return ["--password=..." if argument.startswith("--password=") else argument for argument in arguments]
 
 
 def _unescape(cell):
@@ -89,7 +89,7 @@ def _unescape(cell):
 class Session:
     """One connection of the `mariadb` client."""
 
-    def __init__(self, program, connection_options):
+    def __init__(self, program, connection_options, descriptors=()):
         self._lock = threading.Lock()
         self._errors = tempfile.TemporaryFile()
         defaults = [option for option in connection_options if option.startswith(("--defaults", "--no-defaults"))]
@@ -100,6 +100,7 @@ class Session:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            pass_fds=descriptors,
             # Ctrl-C is for quarry-backup, which ends the session in order.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
         )
@@ -177,12 +178,23 @@ class Session:
         return self.query(f"SELECT @@GLOBAL.{name}")[0][0] or ""
 
     def require_engine(self):
-        state = self.query("SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'QUARRY_BACKUP'")
-        if state != [["ACTIVE"]]:
+        rows = self.query(
+            "SELECT plugin_name FROM information_schema.plugins "
+            "WHERE plugin_name IN ('QUARRY', 'QUARRY_BACKUP') AND plugin_status = 'ACTIVE'"
+        )
+        if len(rows) == 2:
+            return
+        home = os.path.join(self.variable("datadir"), HOME_NAME)
+        if os.path.lexists(home):
             raise BackupError(
-                "the engine QUARRY is not loaded in this server, or older than quarry-backup: a server without QUARRY "
-                "tables needs mariadb-backup alone"
+                f"this server HAS Quarry's data ({home}), and its engine QUARRY is not loaded, did not start, or is older than "
+                "quarry-backup. Load it first: the server's error log says why it is not there. Do not use mariadb-backup "
+                "alone: it would leave out every value"
             )
+        raise BackupError(
+            "the engine QUARRY is not loaded in this server, and there are no data of it: a server without QUARRY tables "
+            "needs mariadb-backup alone"
+        )
 
     def snapshot(self):
         """INFORMATION_SCHEMA.QUARRY_BACKUP: {kind: [(name, path, path number, contents), ...]}."""
