@@ -7,9 +7,13 @@ from html import escape
 from rich.table import Table
 from rich.text import Text
 
+from .shown import shown_lines
+
 
 def _plain(cell) -> str:
-    return escape(Text.from_markup(str(cell)).plain)
+    """A Text is taken as it is; a string may hold markup of ours. Other people's text belongs into a Text."""
+    text = cell.plain if isinstance(cell, Text) else Text.from_markup(str(cell)).plain
+    return escape(shown_lines(text))
 
 
 def _cell(tag: str, text: str, justify: str) -> str:

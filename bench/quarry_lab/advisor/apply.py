@@ -1,45 +1,89 @@
 """
-`--apply`: the one statement that writes to the user's server, in a session of its own, after a yes.
+`--apply`: the one part that writes to the user's server, in a session of its own, after a yes.
 
-Nothing else of the advisor opens a session that may write.
+First an empty copy of the table is made beside it and altered: that shows that the server takes the statement, and that nothing but the
+engine and Quarry's options differs afterwards. An account that may not make one goes by the comparison of definitions (definition.py) alone.
 """
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
 
 import pymysql
+from pymysql.constants import ER
 from rich.console import Console
 
+from .definition import essence
 from .errors import AdvisorError
-from .profile import Profile
-from .target import Address, connect, error_of
+from .profile import Profile, Table
+from .rules import Advice
+from .statements import alter_statement, runnable
+from .target import Address, connect, error_of, quoted, show_create
+from ..shown import plain, shown, shown_lines
+
+_NOT_ALLOWED = {ER.TABLEACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, ER.SPECIFIC_ACCESS_DENIED_ERROR}
 
 
-def apply(address: Address, profile: Profile, statement: str, is_confirmed: bool, messages: Console) -> None:
+def apply(address: Address, profile: Profile, advice: Advice, is_confirmed: bool, messages: Console) -> None:
     """Errors: AdvisorError, with nothing changed."""
-    name = f"{profile.table.schema}.{profile.table.name}"
+    table = profile.table
+    name = f"{table.schema}.{table.name}"
     if not profile.server.has_quarry:
         raise AdvisorError(f"not applied: {address} has no engine QUARRY. Load the plugin first (INSTALL SONAME 'ha_quarry')")
-    if profile.table.alter_is_refused:
-        raise AdvisorError(f"not applied to {name}: {profile.table.alter_is_refused}")
-    messages.print(f"about to run on {address}:\n{statement};", highlight=False, markup=False, soft_wrap=True)
+    if table.alter_is_refused:
+        raise AdvisorError(f"not applied to {name}: {table.alter_is_refused}")
+    statement = alter_statement(profile, advice)
+    messages.print(shown_lines(f"about to run on {address}:\n{runnable(statement)}"), soft_wrap=True)
     if not is_confirmed and not _confirmed(name):
         raise AdvisorError("not applied: it was not confirmed (--yes, or the table's name at the prompt)")
-    started = time.monotonic()
     connection = connect(address)
     try:
         with connection.cursor() as cursor:
+            messages.print(plain(prove(cursor, profile, advice)), soft_wrap=True)
+            started = time.monotonic()
+            _check_unchanged(cursor, table)
             cursor.execute(statement)
     except pymysql.MySQLError as error:
         raise AdvisorError(f"the server refused, and nothing changed: {error_of(error)[1]}") from None
     finally:
         connection.close()
-    messages.print(f"done in {time.monotonic() - started:.1f} s", highlight=False)
+    messages.print(f"done in {time.monotonic() - started:.1f} s")
+
+
+def prove(cursor: pymysql.cursors.Cursor, profile: Profile, advice: Advice) -> str:
+    """How it is known that the statement changes the engine and Quarry's options, and nothing else. Errors: AdvisorError, MySQLError."""
+    table = profile.table
+    copy = f"quarry_advisor_{secrets.token_hex(8)}"
+    named = f"{quoted(table.schema)}.{quoted(copy)}"
+    _check_unchanged(cursor, table)
+    try:
+        cursor.execute(f"CREATE TABLE {named} LIKE {quoted(table.schema)}.{quoted(table.name)}")
+    except pymysql.MySQLError as error:
+        if error_of(error)[0] not in _NOT_ALLOWED:
+            raise
+        return "this account may not make an empty copy to try it on: each column's definition was compared with information_schema instead"
+    try:
+        before = essence(show_create(cursor, table.schema, copy))
+        cursor.execute(alter_statement(profile, advice, copy))
+        after = essence(show_create(cursor, table.schema, copy))
+    except pymysql.MySQLError as error:
+        raise AdvisorError(f"tried on an empty copy, the server refused it, and nothing changed: {error_of(error)[1]}") from None
+    finally:
+        cursor.execute(f"DROP TABLE IF EXISTS {named}")
+    if before != after:
+        raise AdvisorError(f"not applied to {table.schema}.{table.name}: tried on an empty copy, it changed more than the engine and Quarry's options")
+    return "tried on an empty copy, which was dropped again: nothing but the engine and Quarry's options changes"
+
+
+def _check_unchanged(cursor: pymysql.cursors.Cursor, table: Table) -> None:
+    """AUTO_INCREMENT goes on meanwhile, which is part of the text."""
+    if essence(show_create(cursor, table.schema, table.name)) != essence(table.create_table):
+        raise AdvisorError(f"not applied: {table.schema}.{table.name} was altered since its sample was taken: ask again")
 
 
 def _confirmed(name: str) -> bool:
     if not sys.stdin.isatty():
         return False
-    return input(f"type {name} to confirm: ").strip() == name
+    return input(f"type {shown(name)} to confirm: ").strip() in (name, shown(name))

@@ -7,8 +7,7 @@ after the ALTER.
 
 from __future__ import annotations
 
-import re
-
+from .definition import Facts, column_definitions, doubt
 from .errors import AdvisorError
 from .profile import Column, KeyColumn, Partition, Table
 from .target import Target, quoted
@@ -41,8 +40,11 @@ def read_table(target: Target, schema: str, name: str, wanted: list[str]) -> Tab
                           f"FROM information_schema.COLUMNS {_ON_TABLE} ORDER BY ORDINAL_POSITION", (schema, name))
     keys = target.rows("SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE, NON_UNIQUE, NULLABLE "
                        f"FROM information_schema.STATISTICS {_ON_TABLE} ORDER BY INDEX_NAME, SEQ_IN_INDEX", (schema, name))
-    definitions = column_definitions(target.rows(f"SHOW CREATE TABLE {quoted(schema)}.{quoted(name)}")[0][1])
-    columns = value_columns(rows_of, keys, definitions)
+    create_table = target.show_create(schema, name)
+    definitions = column_definitions(create_table)
+    if list(definitions) != [row[0] for row in rows_of]:
+        raise AdvisorError(f"SHOW CREATE TABLE of {schema}.{name} does not list the columns that information_schema lists: was it altered just now? Ask again")
+    columns = value_columns(rows_of, keys, definitions, read_facts(target, schema, name))
     _check_columns(schema, name, columns, wanted)
     key_name, key = diving_key(rows_of, keys)
     others = [(column, data_type) for column, data_type, *_ in rows_of if column not in {c.name for c in columns}]
@@ -50,7 +52,7 @@ def read_table(target: Target, schema: str, name: str, wanted: list[str]) -> Tab
                  tuple(c for c in columns if not wanted or c.name in wanted), key, key_name, read_partitions(target, schema, name),
                  sum(FIXED_BYTES.get(data_type, 0) for _, data_type in others),
                  tuple(column for column, data_type in others if data_type not in FIXED_BYTES),
-                 kind == "SYSTEM VERSIONED", row_format or "", read_foreign_keys(target, schema, name))
+                 kind == "SYSTEM VERSIONED", row_format or "", read_foreign_keys(target, schema, name), create_table)
 
 
 def _check_columns(schema: str, name: str, columns: list[Column], wanted: list[str]) -> None:
@@ -66,24 +68,25 @@ def _check_columns(schema: str, name: str, columns: list[Column], wanted: list[s
         raise AdvisorError(f"Quarry would leave every large column of {schema}.{name} whole in InnoDB ({reasons})")
 
 
-def column_definitions(create_table: str) -> dict[str, str]:
-    """The definition of each column behind its name, from the lines of SHOW CREATE TABLE."""
-    found = {}
-    for line in create_table.splitlines():
-        match = re.match(r"  (`(?:[^`]|``)+`) (.*?),?$", line)
-        if match:
-            found[match[1][1:-1].replace("``", "`")] = match[2]
-    return found
+def read_facts(target: Target, schema: str, name: str) -> dict[str, Facts]:
+    """By column: what a definition is compared with before it is put into a statement."""
+    checks = dict(target.rows("SELECT CONSTRAINT_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS "
+                              "WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s AND LEVEL = 'Column'", (schema, name)))
+    rows = target.rows("SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE = 'YES', COLUMN_DEFAULT, CHARACTER_SET_NAME, COLLATION_NAME, EXTRA, COLUMN_COMMENT, "
+                       f"GENERATION_EXPRESSION FROM information_schema.COLUMNS {_ON_TABLE}", (schema, name))
+    return {column: Facts(kind, bool(nullable), default, character_set, collation, extra or "", comment or "", generated or None, checks.get(column))
+            for column, kind, nullable, default, character_set, collation, extra, comment, generated in rows}
 
 
-def value_columns(rows_of: list[tuple], keys: list[tuple], definitions: dict[str, str]) -> list[Column]:
+def value_columns(rows_of: list[tuple], keys: list[tuple], definitions: dict[str, str], facts: dict[str, Facts]) -> list[Column]:
     columns = []
     for name, data_type, column_type, _, extra in rows_of:
         if data_type in TYPE_BYTES_MAX or data_type in SPATIAL_TYPES:
             mine = [key for key in keys if key[1] == name]
             definition = definitions[name]
             columns.append(Column(name, data_type, definition, TYPE_BYTES_MAX.get(data_type, (1 << 32) - 1), "json_valid(" in definition.lower(),
-                                  _left_alone(name, data_type, column_type, extra, mine, rows_of, keys), max((key[2] or 0 for key in mine), default=0)))
+                                  _left_alone(name, data_type, column_type, extra, mine, rows_of, keys), max((key[2] or 0 for key in mine), default=0),
+                                  doubt(name, definition, facts[name])))
     return columns
 
 

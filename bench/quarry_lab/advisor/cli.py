@@ -7,6 +7,7 @@ import getpass
 import importlib
 import json
 import os
+import re
 import signal
 import sys
 from dataclasses import replace
@@ -25,11 +26,12 @@ from .profile import Profile
 from .report import Findings, document, print_report
 from .rules import advise
 from .sampler import Limits, Sampler
-from .statements import alter_statement
 from .target import Address, Target, error_of
 from .workload import read_workload
+from ..shown import SafeConsole, plain, shown
 
 PASSWORD_VARIABLE = "QUARRY_ADVISOR_PASSWORD"
+DEFAULT_SOCKET = "/run/mysqld/mysqld.sock"
 EXIT_REFUSED, EXIT_INTERRUPTED = 2, 130
 MIB = 1 << 20
 WIDTH_WITHOUT_TERMINAL = 150
@@ -46,7 +48,8 @@ def build_parser() -> argparse.ArgumentParser:
     where.add_argument("--port", type=int, default=3306)
     where.add_argument("--socket", help="connect through this socket")
     where.add_argument("--user", help="needs SELECT on the table")
-    where.add_argument("--password", nargs="?", const="", default=None, help=f"without a value: asked for; better, the variable {PASSWORD_VARIABLE}")
+    where.add_argument("--password", nargs="?", const="", default=None, metavar="",
+                       help=f"asked for; or in the variable {PASSWORD_VARIABLE}, or an option file. Never on the command line, which every account can read")
     where.add_argument("--defaults-file", type=Path, metavar="FILE", help="read user, password and the rest from its section [client]")
     where.add_argument("--ssl-ca", type=Path, metavar="FILE", help="encrypt the connection, and verify the server by this")
     load = parser.add_argument_group("limits of the load put on the server")
@@ -69,9 +72,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _table_name(text: str) -> tuple[str, str]:
+    """Names with dots stand in backticks, as in SQL."""
+    quoted = re.fullmatch(r"(`(?:[^`]|``)+`)\.(`(?:[^`]|``)+`)", text)
+    if quoted:
+        return quoted[1][1:-1].replace("``", "`"), quoted[2][1:-1].replace("``", "`")
     schema, separator, name = text.partition(".")
     if not separator or not schema or not name:
-        raise argparse.ArgumentTypeError(f"'{text}' is not DATABASE.TABLE")
+        raise argparse.ArgumentTypeError(f"'{shown(text)}' is not DATABASE.TABLE, nor `DATABASE`.`TABLE`")
     return schema, name
 
 
@@ -87,6 +94,9 @@ def _positive(text: str) -> int:
 
 def address_of(arguments: argparse.Namespace) -> Address:
     password = arguments.password
+    if password:
+        raise AdvisorError("a password on the command line can be read by every account of this machine, and is in the shell's history. Allowed: --password "
+                           f"without a value, which asks for it, the variable {PASSWORD_VARIABLE}, or --defaults-file")
     if password == "":
         password = getpass.getpass(f"Password for {arguments.user or 'this user'}: ")
     elif password is None:
@@ -94,7 +104,10 @@ def address_of(arguments: argparse.Namespace) -> Address:
     for path in (arguments.defaults_file, arguments.ssl_ca):
         if path and not path.is_file():
             raise AdvisorError(f"there is no file {path}")
-    return Address(arguments.host, arguments.port, arguments.socket, arguments.user, password, arguments.defaults_file, arguments.ssl_ca)
+    socket = arguments.socket
+    if socket is None and arguments.host == "localhost" and not arguments.defaults_file and os.path.exists(DEFAULT_SOCKET):
+        socket = DEFAULT_SOCKET  # as every client does: root logs in by it alone
+    return Address(arguments.host, arguments.port, socket, arguments.user, password, arguments.defaults_file, arguments.ssl_ca)
 
 
 def look(target: Target, arguments: argparse.Namespace, console: Console) -> Profile:
@@ -103,9 +116,9 @@ def look(target: Target, arguments: argparse.Namespace, console: Console) -> Pro
     workload = read_workload(target, schema, name)
     table = read_table(target, schema, name, arguments.column)
     limits = Limits(arguments.sample_rows, arguments.sample_megabytes * MIB, arguments.fetch_megabytes * MIB, arguments.sample_seconds, arguments.trial)
-    with console.status(f"sampling {schema}.{name}: at most {limits.rows:,} rows, {arguments.sample_megabytes} MiB of values, {limits.seconds} s"):
+    with console.status(plain(f"sampling {schema}.{name}: at most {limits.rows:,} rows, {arguments.sample_megabytes} MiB of values, {limits.seconds} s")):
         sample = Sampler(target, table, limits, arguments.seed).take()
-    with console.status("trying the codecs"):
+    with console.status(plain("trying the codecs")):
         compressed, rates = compression.measure(table, sample)
     return Profile(table, target.server(), workload, sample, compressed, rates)
 
@@ -128,7 +141,7 @@ def run(arguments: argparse.Namespace, console: Console, messages: Console) -> N
         text = json.dumps(document(findings), indent=2) + "\n"
         sys.stdout.write(text) if arguments.json == "-" else Path(arguments.json).write_text(text, encoding="utf-8")
     if arguments.apply:
-        apply(address, profile, alter_statement(profile, advice), arguments.yes, messages)
+        apply(address, profile, advice, arguments.yes, messages)
 
 
 def load_trial() -> ModuleType:
@@ -152,15 +165,15 @@ def main(arguments: list[str]) -> int:
     """0: done; 2: refused, with the reason; 130: interrupted."""
     parsed = build_parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
-    messages = Console(stderr=True, width=None if sys.stderr.isatty() else WIDTH_WITHOUT_TERMINAL)
+    console = SafeConsole(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+    messages = SafeConsole(stderr=True, width=None if sys.stderr.isatty() else WIDTH_WITHOUT_TERMINAL)
     try:
         run(parsed, console, messages)
     except AdvisorError as error:
-        messages.print(f"quarry-advisor: {error}", highlight=False, markup=False, soft_wrap=True)
+        messages.print(plain(f"quarry-advisor: {error}"), soft_wrap=True)
         return EXIT_REFUSED
     except pymysql.MySQLError as error:
-        messages.print(f"quarry-advisor: the server said: {error_of(error)[1]}", highlight=False, markup=False, soft_wrap=True)
+        messages.print(plain(f"quarry-advisor: the server said: {error_of(error)[1]}"), soft_wrap=True)
         return EXIT_REFUSED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

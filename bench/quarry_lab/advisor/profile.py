@@ -20,6 +20,7 @@ class Column:
     is_json: bool = False
     left_alone: str | None = None  # why Quarry leaves it whole in InnoDB; None: managed
     index_prefix_bytes: int = 0
+    doubt: str | None = None  # why the definition is not to be put into a statement
 
     @property
     def is_binary(self) -> bool:
@@ -56,6 +57,7 @@ class Table:
     system_versioned: bool = False
     row_format: str = ""
     foreign_keys: tuple[str, ...] = ()  # the table's own and those that refer to it, as "name of schema.table"
+    create_table: str = ""  # SHOW CREATE TABLE, as it was read
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)

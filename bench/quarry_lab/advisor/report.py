@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from . import constants as c
 from .estimate import Estimate
 from .profile import Profile
 from .rules import Advice, ColumnAdvice
-from .statements import alter_statement, batch_statements, varbinary_statement
+from .statements import alter_statement, batch_statements, runnable, varbinary_statement
+from ..shown import plain, shown_lines, strong
 from ..stats import human_bytes, human_count, percentile
 
 BAR_WIDTH = 40
@@ -90,16 +92,17 @@ def print_report(console: Console, findings: Findings) -> None:
 
 
 def _heading(console: Console, text: str) -> None:
-    console.print(f"\n[bold]{text}[/bold]", highlight=False)
+    console.print()
+    console.print(plain(text, "bold"))
 
 
-def _grid(console: Console, rows: list[tuple[str, str]]) -> None:
+def _grid(console: Console, rows: list[tuple[str, str | Text]]) -> None:
     grid = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column()
     for name, text in rows:
-        grid.add_row(name, text)
-    console.print(grid, highlight=False)
+        grid.add_row(name, plain(text) if isinstance(text, str) else text)
+    console.print(grid)
 
 
 def _print_head(console: Console, profile: Profile) -> None:
@@ -126,15 +129,14 @@ def _print_column(console: Console, findings: Findings, mine: ColumnAdvice) -> N
     _heading(console, f"Column {mine.column} ({'json' if column.is_json else column.type})")
     if sizes:
         _print_histogram(console, sizes, mine.inline_size)
-        console.print(f"[dim]half of the values have at most {percentile(sizes, 50):,} bytes, 99% {percentile(sizes, 99):,}, the longest {max(sizes):,}[/dim]",
-                      highlight=False)
+        console.print(plain(f"half of the values have at most {percentile(sizes, 50):,} bytes, 99% {percentile(sizes, 99):,}, the longest {max(sizes):,}", "dim"))
     varbinary = mine.varbinary
-    rows = [("INLINE_SIZE", f"[bold]{mine.inline_size}[/bold]  {mine.reasons['INLINE_SIZE']}"),
-            ("PART_SIZE", f"[bold]{mine.part_size}[/bold]  {mine.reasons['PART_SIZE']}"),
-            ("CODEC", f"[bold]{mine.codec}[/bold]  {mine.reasons['CODEC']}"),
-            ("VARBINARY", f"[bold]{'would do: ' + str(varbinary.definition) if varbinary.would_do else 'no'}[/bold]  {varbinary.reason}")]
+    rows: list[tuple[str, str | Text]] = [
+        ("INLINE_SIZE", strong(str(mine.inline_size), mine.reasons["INLINE_SIZE"])), ("PART_SIZE", strong(str(mine.part_size), mine.reasons["PART_SIZE"])),
+        ("CODEC", strong(mine.codec, mine.reasons["CODEC"])),
+        ("VARBINARY", strong("would do: " + str(varbinary.definition) if varbinary.would_do else "no", varbinary.reason))]
     if "PREFIX_SIZE" in mine.reasons:
-        rows.insert(1, ("PREFIX_SIZE", f"[bold]{mine.prefix_size}[/bold]  {mine.reasons['PREFIX_SIZE']}"))
+        rows.insert(1, ("PREFIX_SIZE", strong(str(mine.prefix_size), mine.reasons["PREFIX_SIZE"])))
     _grid(console, rows)
     _print_alternatives(console, findings, mine)
 
@@ -147,9 +149,9 @@ def _print_histogram(console: Console, sizes: list[int], inline_size: int) -> No
     most = max(count for *_, count in found)
     for low, high, count in found:
         label = "empty" if high == 0 else f"{human_bytes(low)} - {human_bytes(high + 1)}"
-        mark = "[green]in the row[/green]" if high <= inline_size else "[green]partly in the row[/green]" if low <= inline_size else ""
-        table.add_row(label, f"[cyan]{bar(count / most)}[/cyan]", f"{count / len(sizes):.1%}", mark)
-    console.print(table, highlight=False)
+        mark = "in the row" if high <= inline_size else "partly in the row" if low <= inline_size else ""
+        table.add_row(label, plain(bar(count / most), "cyan"), f"{count / len(sizes):.1%}", plain(mark, "green"))
+    console.print(table)
 
 
 def _print_alternatives(console: Console, findings: Findings, mine: ColumnAdvice) -> None:
@@ -159,7 +161,7 @@ def _print_alternatives(console: Console, findings: Findings, mine: ColumnAdvice
     for other in findings.estimate.alternatives[mine.column]:
         style = "bold" if other.inline_size == mine.inline_size else None
         table.add_row(str(other.inline_size), f"{other.share_in_row:.1%}", human_bytes(other.pages_bytes), human_bytes(other.segments_bytes), style=style)
-    console.print(table, highlight=False)
+    console.print(table)
 
 
 def _by_clients(figures: dict[int, float], form: str) -> str:
@@ -178,23 +180,22 @@ def _print_estimate(console: Console, findings: Findings) -> None:
     table.add_row(f"durable inserts, {clients} clients", "1", _by_clients(found.insert_ratio, ".2f"))
     table.add_row(f"hot reads, {c.READ_CLIENTS} clients", "1", f"{found.read_ratio:.2f}")
     table.add_row(f"90/10 mix, {c.MIX_CLIENTS} clients", "1", f"{found.mix_ratio:.2f}")
-    console.print(table, highlight=False)
+    console.print(table)
     rates = "; ".join(f"{codec} {human_bytes(into)}/s in, {human_bytes(out)}/s out" for codec, (into, out) in findings.profile.codec_rates.items())
-    console.print(f"[dim]From: {c.SOURCES['speeds and bytes written']}. Without --trial nothing was measured on Quarry. Dead values take up to "
-                  f"{c.SPACE_AMPLIFICATION_MAX - 1:.0%} more disk until GC comes. Codecs on one processor here: {rates or 'no value to try them on'}.[/dim]", highlight=False)
+    console.print(plain(f"From: {c.SOURCES['speeds and bytes written']}. Without --trial nothing was measured on Quarry. Dead values take up to "
+                        f"{c.SPACE_AMPLIFICATION_MAX - 1:.0%} more disk until GC comes. Codecs on one processor here: {rates or 'no value to try them on'}.", "dim"))
     _grid(console, [("batches", f"read {human_bytes(findings.advice.batches.read_bytes)}, write {human_bytes(findings.advice.batches.write_bytes)}: "
                                 f"{findings.advice.batches.reason}"),
-                    ("verdict", f"[bold]{findings.advice.verdict}[/bold]"),
+                    ("verdict", strong(findings.advice.verdict)),
                     *(("note", note) for note in findings.advice.notes)])
 
 
 def _print_statements(console: Console, findings: Findings) -> None:
     profile, advice = findings.profile, findings.advice
     _heading(console, "To do it (copies the table; writers wait meanwhile, and both copies need disk)")
-    console.print(alter_statement(profile, advice) + ";", highlight=False, markup=False, soft_wrap=True)
-    for statement in batch_statements(advice.batches):
-        console.print(statement + ";", highlight=False, markup=False)
+    for statement in (alter_statement(profile, advice), *batch_statements(advice.batches)):
+        console.print(shown_lines(runnable(statement)), soft_wrap=True)
     for mine in advice.columns:
         if mine.varbinary.would_do and mine.varbinary.definition:
-            console.print("[dim]or, without a BLOB:[/dim] ", end="")
-            console.print(varbinary_statement(profile.table, profile.table.column(mine.column), mine.varbinary.definition) + ";", highlight=False, markup=False, soft_wrap=True)
+            console.print(plain("or, without a BLOB:", "dim"))
+            console.print(shown_lines(runnable(varbinary_statement(profile.table, profile.table.column(mine.column), mine.varbinary.definition))), soft_wrap=True)

@@ -16,13 +16,18 @@ import pymysql
 from pymysql.constants import ER
 from pymysql.cursors import SSCursor
 
+from .definition import sql_name as quoted
 from .errors import AdvisorError
 from .profile import Server
 
 LOCK_WAIT_SECONDS = 5
 CONNECT_SECONDS = 10
 STATEMENT_TIMED_OUT = 1969  # ER_STATEMENT_TIMEOUT
-_ACCESS_ERRORS = {ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR}
+# Modes that change how a definition is written, or a statement read.
+_MODES_OF_TEXT = {"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE", "HIGH_NOT_PRECEDENCE", "REAL_AS_FLOAT", "IGNORE_BAD_TABLE_OPTIONS",
+                  "NO_FIELD_OPTIONS", "NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "ANSI", "DB2", "MAXDB", "MSSQL", "MYSQL323", "MYSQL40", "ORACLE", "POSTGRESQL",
+                  "NO_ENGINE_SUBSTITUTION"}
+_ACCESS_ERRORS = {ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698}  # the last: of an account that logs in by its socket alone
 _PRIVILEGE_ERRORS = {ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR}
 
 
@@ -56,14 +61,12 @@ class Address:
         return given
 
 
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def connect(address: Address) -> pymysql.Connection:
     try:
-        return pymysql.connect(**address.arguments(), charset="utf8mb4", autocommit=True, connect_timeout=CONNECT_SECONDS,
-                               program_name="quarry-advisor")
+        connection = pymysql.connect(**address.arguments(), charset="utf8mb4", autocommit=True, connect_timeout=CONNECT_SECONDS,
+                                     program_name="quarry-advisor")
+        _agree_on_quotes(connection)
+        return connection
     except pymysql.MySQLError as error:
         number, text = error_of(error)
         if number in _ACCESS_ERRORS:
@@ -71,6 +74,19 @@ def connect(address: Address) -> pymysql.Connection:
         raise AdvisorError(f"{address} cannot be reached: {text}. Needed: a running server (--host, --port or --socket)") from None
     except OSError as error:
         raise AdvisorError(f"{address}: {error}") from None
+
+
+def _agree_on_quotes(connection: pymysql.Connection) -> None:
+    """Definitions come, and statements are read, as definition.py understands them, whatever sql_mode the server has."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@sql_mode")
+        kept = [mode for mode in cursor.fetchone()[0].split(",") if mode and mode not in _MODES_OF_TEXT]
+        cursor.execute("SET SESSION sql_quote_show_create = 1, sql_mode = %s", (",".join([*kept, "NO_ENGINE_SUBSTITUTION"]),))
+
+
+def show_create(cursor: pymysql.cursors.Cursor, schema: str, table: str) -> str:
+    cursor.execute(f"SHOW CREATE TABLE {quoted(schema)}.{quoted(table)}")
+    return cursor.fetchone()[1]
 
 
 def error_of(error: pymysql.MySQLError) -> tuple[int, str]:
@@ -122,6 +138,10 @@ class Target:
     def value(self, sql: str, arguments: tuple = ()):
         rows = self.rows(sql, arguments)
         return rows[0][0] if rows else None
+
+    def show_create(self, schema: str, table: str) -> str:
+        with self.connection.cursor() as cursor:
+            return show_create(cursor, schema, table)
 
     def check_readable(self, schema: str, table: str) -> None:
         """That the table is there and this account may read all of it."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from . import constants as c
 from .errors import AdvisorError
@@ -31,6 +32,7 @@ from ..demo import workers
 from ..demo.workers import Client, Outcome, WorkerError
 from ..lab_server import DATABASE, ConfigurationError, LabServer
 from ..server import BUILD, MARIADB, PLUGIN, ServerError
+from ..shown import plain, shown
 from ..stats import Summary, human_bytes, human_count, paired_ratio, percentile, summarize
 
 SERVER = {"innodb_buffer_pool_size": "512M", "innodb_log_file_size": "512M"}
@@ -195,13 +197,13 @@ def run_trial(profile: Profile, advice: Advice, settings: Settings, messages: Co
     server = LabServer("trial", DIRECTORY / f"trial-{os.getpid()}", PLUGIN, False, {**SERVER, **batches})
     order = random.Random(settings.seed)
     try:
-        with messages.status("trial: starting a private server") as status:
+        with messages.status(plain("trial: starting a private server")) as status:
             server.start()
             trial = Trial(profile, rows, settings, server)
             with noise.Meter({server.pid}) as meter:
                 for round_number in range(1, settings.rounds + 1):
                     for contestant in order.sample(taking_part, len(taking_part)):
-                        status.update(f"trial: round {round_number} of {settings.rounds}, {contestant.label}")
+                        status.update(plain(f"trial: round {round_number} of {settings.rounds}, {contestant.label}"))
                         trial.run(contestant, round_number)
     except (ServerError, ConfigurationError, WorkerError, OSError) as error:
         raise AdvisorError(f"the trial failed: {error}") from None
@@ -223,17 +225,18 @@ def ratio(found: dict, contestant: str, figure: Callable[[dict], float]) -> Summ
     return paired_ratio(rounds(contestant), rounds("innodb"))
 
 
-def _cell(found: dict, contestant: str, figure: Callable[[dict], float], form: Callable[[float], str]) -> str:
+def _cell(found: dict, contestant: str, figure: Callable[[dict], float], form: Callable[[float], str]) -> Text:
     mine, compared = summary(found, contestant, figure), ratio(found, contestant, figure)
     if contestant == "innodb" or compared is None:
-        return form(mine.median)
-    return f"{form(mine.median)}  {compared.median:.2f}x [dim]({compared.low:.2f}-{compared.high:.2f})[/dim]"
+        return Text(form(mine.median))
+    return Text.assemble(f"{form(mine.median)}  {compared.median:.2f}x ", (f"({compared.low:.2f}-{compared.high:.2f})", "dim"))
 
 
 def print_trial(console: Console, found: dict) -> None:
     settings = found["settings"]
-    console.print(f"\n[bold]Trial: measured here[/bold], {found['rows']:,} rows of the sample ({human_bytes(found['value_bytes'])} of values), "
-                  f"{settings['clients']} clients, {settings['rounds']} rounds of {settings['seconds']} s; to InnoDB: median and range of the rounds", highlight=False)
+    console.print()
+    console.print(Text.assemble(("Trial: measured here", "bold"), f", {found['rows']:,} rows of the sample ({human_bytes(found['value_bytes'])} of values), "
+                                f"{settings['clients']} clients, {settings['rounds']} rounds of {settings['seconds']} s; to InnoDB: median and range of the rounds"))
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("")
     for contestant in found["contestants"]:
@@ -243,8 +246,9 @@ def print_trial(console: Console, found: dict) -> None:
     figures += [("disk", lambda point: point["disk_bytes"], human_bytes), ("buffer pool", lambda point: point["buffer_pool_bytes"], human_bytes)]
     for label, figure, form in figures:
         table.add_row(label, *(_cell(found, contestant["key"], figure, form) for contestant in found["contestants"]))
-    console.print(table, highlight=False)
+    console.print(table)
     used = found["processors"]
     if used["noisy"]:
-        console.print(f"[yellow]The machine was not idle[/yellow]: others used {used['other_cpus']:.2f} processors ({', '.join(used['top_others']) or 'many'}), "
-                      f"{used['steal_cpus']:.2f} were stolen. Take the figures for a look.", highlight=False)
+        others = shown(", ".join(used["top_others"])) or "many"
+        console.print(Text.assemble(("The machine was not idle", "yellow"), f": others used {used['other_cpus']:.2f} processors ({others}), "
+                                    f"{used['steal_cpus']:.2f} were stolen. Take the figures for a look."))

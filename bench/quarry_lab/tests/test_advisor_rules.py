@@ -2,12 +2,15 @@
 
 import random
 import re
+from dataclasses import replace
 
 import pytest
 
 from quarry_lab.advisor import constants as c
 from quarry_lab.advisor import compression, places, rules, sizes
-from quarry_lab.advisor.catalog import column_definitions, diving_key, value_columns
+from quarry_lab.advisor.catalog import diving_key, value_columns
+from quarry_lab.advisor.definition import Facts, column_definitions, doubt, essence
+from quarry_lab.advisor.errors import AdvisorError
 from quarry_lab.advisor.estimate import estimate
 from quarry_lab.advisor.profile import Column, Partition, Profile, Row, Sample, Server, Table, Workload
 from quarry_lab.advisor.report import bar, octaves
@@ -249,12 +252,49 @@ def test_columns_that_quarry_leaves_alone_are_known():
                ("p", "point", "point", None, ""), ("z", "blob", "blob /*M!100301 COMPRESSED*/", None, "")]
     keys = [("PRIMARY", "id", None, "BTREE", 0, ""), ("k", "a", 20, "BTREE", 1, "YES"), ("ft", "f", None, "FULLTEXT", 1, "YES"),
             ("uq", "u", None, "HASH", 0, "YES"), ("gk", "g", None, "BTREE", 1, "YES")]
-    found = {x.name: x for x in value_columns(columns, keys, {name: "x" for name, *_ in columns})}
+    found = {x.name: x for x in value_columns(columns, keys, {name: "x" for name, *_ in columns}, dict.fromkeys((name for name, *_ in columns), facts("x")))}
     assert found["a"].left_alone is None and found["a"].index_prefix_bytes == 20
     for name, reason in (("f", "FULLTEXT"), ("u", "UNIQUE"), ("b", "VIRTUAL column g"), ("t", "TINY"), ("p", "spatial"), ("z", "COMPRESSED")):
         assert reason in found[name].left_alone
     assert diving_key(columns, keys)[0] == "PRIMARY"
     assert diving_key(columns, keys[1:]) == ("", ())  # neither a prefix, nor NULLs, nor a hash can be dived into
+
+
+def facts(column_type="longtext", **given):
+    settings = {"nullable": True, "default": "NULL", "character_set": "utf8mb4", "collation": "utf8mb4_general_ci", "extra": "", "comment": "", "generated": None,
+                "check": None}
+    return Facts(column_type, **(settings | given))
+
+
+@pytest.mark.parametrize("definition, known", [
+    ("longtext DEFAULT NULL", {}), ("longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL", {"nullable": False, "default": None}),
+    ("longtext DEFAULT 'it''s' COMMENT 'a, b -- c' `CODEC`='zstd' `PREFIX_SIZE`=3", {"default": "'it\\'s'", "comment": "a, b -- c"}),
+    ("longtext DEFAULT NULL CHECK (json_valid(`v`))", {}), ("longtext DEFAULT NULL CHECK (octet_length(`v`) > 3)", {"check": "octet_length(`v`) > 3"}),
+    ("longtext GENERATED ALWAYS AS (concat(`a`,'x')) STORED", {"generated": "concat(`a`,'x')"}), ("longtext DEFAULT concat('a',1)", {"default": "concat('a',1)"})])
+def test_a_definition_that_is_what_information_schema_says_is_relied_upon(definition, known):
+    assert doubt("v", definition, facts(**known)) is None
+
+
+@pytest.mark.parametrize("definition, known, reason", [
+    ("longtext NOT NULL, RENAME TO b.t", {"nullable": False}, "nothing that quarry-advisor knows"), ("longtext COMMENT 'x'", {"comment": "y"}, "is not its comment"),
+    ("longtext", {"comment": "y"}, "COMMENT is missing"), ("longblob", {}, "its type is not 'longtext'"), ("longtext NOT NULL", {}, "though it may be NULL"),
+    ("longtext COLLATE latin1_bin", {}, "is not its collation"), ("longtext DEFAULT 'a'", {"default": "'b'"}, "is not its default"),
+    ("longtext CHECK (1)", {"check": "`v` > 1"}, "is not its CHECK"), ("longtext CHECK (f(`v`))", {}, "is not its CHECK"), ("longtext `a`=b c", {}, "'c' is nothing"),
+    ("longtext -- x", {}, "where no such thing is known"), ("longtext ; DROP", {}, "where no such thing is known"), ("longtext CHECK (", {}, "leaves a parenthesis open")])
+def test_any_other_definition_makes_no_statement(definition, known, reason):
+    assert reason in doubt("v", definition, facts(**known))
+    profile = make_profile(columns={"v": [10]}, definitions={"v": definition})
+    with pytest.raises(AdvisorError, match="by hand"):
+        varbinary_statement(profile.table, replace(profile.table.columns[0], doubt="Write it by hand"), "VARBINARY(10)")
+
+
+def test_the_essence_leaves_out_the_engine_and_quarrys_options_alone():
+    table = "CREATE TABLE `{0}` (\n  `v` longtext{1} COMMENT 'ENGINE=InnoDB' CHECK (1),\n  KEY `k` (`v`(9))\n) ENGINE={2} DEFAULT CHARSET=utf8mb4{3}\n PARTITION BY HASH (1)\n(PARTITION `p` ENGINE = {2})"
+    plain = table.format("a", "", "InnoDB AUTO_INCREMENT=7", "")
+    assert essence(plain) == essence(table.format("b", " `CODEC`='zstd'", "QUARRY", " `INLINE_SIZE`=7"))
+    for other in (plain.replace("longtext", "text"), plain.replace("'ENGINE", "'"), plain.replace("utf8mb4", "latin1"), plain.replace("`k`", "`l`"), plain.replace("(1)", "(2)"),
+                  table.format("a", "", "InnoDB", " `OTHER`=7")):
+        assert essence(other) != essence(plain)
 
 
 def test_definitions_come_from_show_create_table():
