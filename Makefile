@@ -56,7 +56,7 @@ twin: plugin ## random SQL on QUARRY and on an InnoDB twin: make twin ARGS="--mi
 	@build/venv/bin/python tests/twin/run.py $(ARGS)
 
 demo: build ## load real files into InnoDB and Quarry side by side, compare, kill -9, draw build/report/index.html
-	@$(LAB) demo
+	@$(LAB) demo $(ARGS)
 
 server: plugin ## start a private server with ENGINE=QUARRY in build/server
 	@scripts/server start
@@ -101,7 +101,8 @@ hooks: ## checks before each commit of this clone: layers, style, documents, the
 ci: ## what continuous integration runs
 	@.ci/run
 
-install: setup ## build the engine for the MariaDB server installed on this machine and load it there; the tools too
+install: ## build the engine for the MariaDB server installed on this machine and put it there; the tools too
+	@scripts/setup --for-install
 	@scripts/install
 
 uninstall: ## take it away again: refused while a QUARRY table or an undecided commit needs the engine

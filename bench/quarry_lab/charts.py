@@ -13,7 +13,9 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
+from . import matplotlib_home  # noqa: F401  (before matplotlib)
+
+import matplotlib  # noqa: E402  isort: skip
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)

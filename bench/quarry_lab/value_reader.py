@@ -8,13 +8,13 @@ but themselves; one for the NDB API, with the same loop.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import clients
 from .clients import SOURCES
+from .connector import CONFIG, connector_flags
 from .links import LOOPBACK
 from .payload import Payload
 from .program import ProgramError, RunningProgram
@@ -46,7 +46,7 @@ def sources() -> list[Path]:
 
 
 def needs() -> list[str]:
-    missing = clients.needs() + ([] if shutil.which("mariadb_config") else ["mariadb_config (scripts/setup installs it)"])
+    missing = clients.needs() + ([] if CONFIG.exists() else [f"{CONFIG} (scripts/setup gets it)"])
     if not embedded_library():
         missing.append(f"libmariadbd.so.19 under {MARIADB} (scripts/fetch-mariadb gets it)")
     return missing
@@ -70,7 +70,7 @@ class _Build:
 
 
 def _client_flags() -> list[str]:
-    return [word for what in ("--cflags", "--libs") for word in _Run(["mariadb_config", what]).wait(clients.COMPILE_SECONDS_MAX).split()]
+    return [word for what in ("--cflags", "--libs") for word in connector_flags(what)]
 
 
 def server_headers() -> list[str]:

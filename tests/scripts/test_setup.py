@@ -1,6 +1,6 @@
 """scripts/setup asks apt first: what is installed and in use is never upgraded, stopped or removed for our packages.
 
-apt-get, apt-cache and dpkg-query are stubs: the first prints a recorded simulation, and notes a real run.
+apt-get and dpkg-query are stubs: the first prints a recorded simulation, and notes a real run.
 """
 
 import os
@@ -27,11 +27,6 @@ Inst libc6-dev [2.36-9+deb12u9] (2.36-9+deb12u13 Debian:12.15/oldstable [amd64])
 Inst libc6:amd64 [2.36-9+deb12u9] (2.36-9+deb12u13 Debian:12.15/oldstable [amd64])
 """
 
-MADISON = """\
-libmariadb-dev | 1:10.11.19-0+deb12u1 | http://security.debian.org/debian-security bookworm-security/main amd64 Packages
-libmariadb-dev | 1:10.11.18-0+deb12u1 | http://deb.debian.org/debian bookworm/main amd64 Packages
-"""
-
 APT_GET = """#!/bin/sh
 echo "$@" >>{calls}
 case " $* " in *" -s "*) cat {simulation} ;; esac
@@ -39,16 +34,11 @@ exit 0
 """
 DPKG_QUERY = """#!/bin/sh
 [ "$1" != -L ] || exec cat "{files}/$2"
-[ "$4" != libmariadb3 ] || exec cat "{files}/version of libmariadb3"
 /usr/bin/dpkg-query "$@" | grep -v "$(cat "{files}/missing")"
 """
 SYSTEMCTL = """#!/bin/sh
 case $* in "is-active --quiet "*active.service*) exit 0 ;; esac
 exit 3
-"""
-APT_CACHE = """#!/bin/sh
-cat <<'TEXT'
-{madison}TEXT
 """
 
 
@@ -67,23 +57,21 @@ class Machine:
         programs = directory / "bin"
         programs.mkdir()
         (self.listings / "missing").write_text("^$")
-        stubs = {"apt-get": APT_GET, "dpkg-query": DPKG_QUERY, "apt-cache": APT_CACHE, "systemctl": SYSTEMCTL}
+        stubs = {"apt-get": APT_GET, "dpkg-query": DPKG_QUERY, "systemctl": SYSTEMCTL}
         for name, text in stubs.items():
             path = programs / name
-            path.write_text(
-                text.format(calls=self.calls, simulation=self.simulation, files=self.listings, madison=MADISON)
-            )
+            path.write_text(text.format(calls=self.calls, simulation=self.simulation, files=self.listings))
             path.chmod(0o755)
         self.path = f"{programs}:{os.environ['PATH']}"
 
     def files(self, package, *paths):
         (self.listings / package).write_text("".join(f"{path}\n" for path in paths))
 
-    def setup(self, simulation):
+    def setup(self, simulation, options=("--with", WANTED), repository=REPOSITORY):
         self.simulation.write_text(simulation)
         return subprocess.run(
-            ["scripts/setup", "--with", WANTED],
-            cwd=REPOSITORY,
+            ["scripts/setup", *options],
+            cwd=repository,
             env={**os.environ, "PATH": self.path},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -112,20 +100,32 @@ def test_an_installed_server_is_not_upgraded(machine):
     assert "nothing was installed" in done.stderr and "--only-upgrade" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "there, asked",
-    [
-        ("installed 1:10.11.18-0+deb12u1", "libmariadb-dev=1:10.11.18-0+deb12u1"),
-        ("installed 1:10.11.14-0+deb12u2", "libmariadb-dev"),  # no mirror has it any more
-        ("config-files 1:10.11.18-0+deb12u1", "libmariadb-dev"),
-    ],
-)
-def test_the_client_library_is_asked_for_in_the_version_that_is_there(machine, there, asked):
-    (machine.listings / "missing").write_text(" libmariadb-dev$")
-    (machine.listings / "version of libmariadb3").write_text(there)
-    assert machine.setup(NEW).returncode == 0
+def listed(section=None):
+    """Names of scripts/packages.txt."""
+    found, here = [], None
+    for line in (REPOSITORY / "scripts" / "packages.txt").read_text(encoding="utf-8").splitlines():
+        word = line.split("#")[0].strip()
+        if word.startswith("["):
+            here = word.strip("[]")
+        elif word and section in (None, here):
+            found.append(word)
+    return found
+
+
+def test_no_server_and_no_client_library_is_ever_asked_for():
+    """libmariadb-dev wants a libmariadb3 of its version, and that the server's: they are unpacked under build/ instead."""
+    of_mariadb = [name for name in listed() if name.startswith(("mariadb", "libmariadb", "mysql", "libmysql", "default-mysql", "galera"))]
+    assert of_mariadb == ["libmariadb-java"] and len(listed()) > 40  # a jar, which depends on neither
+
+
+def test_install_asks_for_a_compiler_and_headers_alone(machine):
+    (machine.listings / "missing").write_text(".")  # a machine that has nothing
+    done = machine.setup(NEW, options=["--for-install"])
+    assert done.returncode == 0 and "build/venv" not in done.stdout, done
     (line,) = machine.installed()
-    assert asked in line.split()
+    asked = set(line.split("--no-remove ")[1].split())
+    assert asked == set(listed("install")) and {"g++", "cmake"} < asked
+    assert not [name for name in asked if name.startswith(("openjdk", "maven", "clang", "linux-perf", "sysbench"))]
 
 
 def test_nothing_is_removed(machine):
@@ -162,3 +162,55 @@ def test_plain_libraries_are_upgraded_and_named(machine):
     done = machine.setup(NEW + LIBRARIES)
     assert done.returncode == 0 and len(machine.installed()) == 1, done
     assert "setup: apt-get upgrades, for new packages need them newer: libc6 libc6-dev\n" in done.stdout
+
+
+# --- what pip may install ---
+
+
+def blocks():
+    """{module: [lines]} of requirements.txt."""
+    found = {}
+    for line in (REPOSITORY / "requirements.txt").read_text(encoding="utf-8").splitlines():
+        if "==" in line:
+            name = line.split("==")[0].lower()
+            found[name] = []
+        if line and not line.startswith("#"):
+            found[name].append(line)
+    return found
+
+
+def test_every_module_has_checksums_and_is_the_version_that_is_pinned():
+    pinned = [line for line in (REPOSITORY / "requirements.in").read_text(encoding="utf-8").splitlines() if "==" in line]
+    wanted = {line.split("==")[0].lower().replace("_", "-"): line.split("==")[1] for line in pinned}
+    locked = {name: lines[0].split("==")[1].split()[0] for name, lines in blocks().items()}
+    assert locked == wanted and len(locked) > 25
+    for lines in blocks().values():
+        assert len(lines) > 1 and all(line.strip().startswith("--hash=sha256:") for line in lines[1:]), lines
+
+
+def test_a_file_with_another_checksum_is_not_installed(machine, tmp_path):
+    """A tree whose requirements.txt knows mdurl by another checksum than the index's file has."""
+    tree = tmp_path / "tree"
+    (tree / "scripts").mkdir(parents=True)
+    for path in (REPOSITORY / "scripts").iterdir():
+        if path.is_file():
+            (tree / "scripts" / path.name).symlink_to(path)
+    # setup finds its tree by its own place.
+    for name in ("setup", "requirements"):
+        (tree / "scripts" / name).unlink()
+        (tree / "scripts" / name).write_bytes((REPOSITORY / "scripts" / name).read_bytes())
+        (tree / "scripts" / name).chmod(0o755)
+    wrong = [f"mdurl{blocks()['mdurl'][0].removeprefix('mdurl')}", f"    --hash=sha256:{'0' * 64}"]
+    (tree / "requirements.txt").write_text("\n".join([*wrong, *blocks()["mariadb"]]) + "\n")
+    done = machine.setup(NEW, options=[], repository=tree)
+    assert done.returncode == 1 and "DO NOT MATCH THE HASHES" in done.stderr, done
+    assert not (tree / "build" / "venv" / "quarry-key").exists()
+    assert list((tree / "build" / "venv").rglob("mdurl*")) == []
+
+
+def test_every_pip_of_the_scripts_compares_checksums():
+    lines = []
+    for path in (REPOSITORY / "scripts").iterdir():
+        text = path.read_text(encoding="utf-8").replace("\\\n", " ") if path.is_file() else ""
+        lines += [line for line in text.splitlines() if "-m pip" in line and " install" in line]
+    assert len(lines) >= 2 and all("--require-hashes" in line and "--no-deps" in line for line in lines), lines

@@ -1,0 +1,7 @@
+"""Imported before matplotlib: keeps its cache under build/, out of the user's own directories."""
+
+import os
+
+from .server import BUILD
+
+os.environ.setdefault("MPLCONFIGDIR", str(BUILD / "matplotlib"))
