@@ -18,6 +18,7 @@ from .server import BUILD, REPOSITORY
 # bench/java: the constants of Database
 URL_VARIABLE, USER_VARIABLE, PASSWORD_VARIABLE = "QUARRY_LAB_JDBC_URL", "QUARRY_LAB_JDBC_USER", "QUARRY_LAB_JDBC_PASSWORD"
 USER = "lab"
+IVY = Path("/usr/share/java/ivy.jar")  # scripts/build-java downloads with it
 # JMH refuses to run beside another JMH of the machine; the lab sees to that itself, and notes who else used the processors.
 _JVM_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC", "-Djmh.ignoreLock=true")
 
@@ -31,7 +32,8 @@ class RunningJava(RunningProgram):
 
 
 def missing_tools() -> list[str]:
-    return [f"{what} (scripts/setup installs it)" for tool, what in (("javac", "a Java Development Kit"), ("mvn", "Maven")) if not shutil.which(tool)]
+    wanted = (("a Java Development Kit", shutil.which("javac")), ("Ivy", IVY.exists()))
+    return [f"{what} (scripts/setup installs it)" for what, is_there in wanted if not is_there]
 
 
 def build() -> None:
