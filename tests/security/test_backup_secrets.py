@@ -2,6 +2,7 @@
 
 import os
 import pty
+import pwd
 import select
 import signal
 import stat
@@ -141,3 +142,24 @@ def test_files_are_nobody_elses(guarded, drill):
         assert modes(drill.path(name)) <= nobodys, name
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files are given to another account")
+def test_restored_files_are_the_owners_that_was_named(guarded, drill):
+    drill.backup(guarded, "full")
+    drill.prepare("full")
+    datadir = f"--datadir={drill.path('datadir')}"
+    said = drill.run("restore", "--no-defaults", f"--target-dir={drill.path('full')}", datadir, "--owner=no-such-user", fails=True)
+    assert "there is no such user" in said and not drill.path("datadir").exists()
+    drill.run("restore", "--no-defaults", f"--target-dir={drill.path('full')}", datadir, "--owner=nobody")
+    owners = {os.lstat(os.path.join(parent, name)).st_uid for parent, _, names in os.walk(drill.path("datadir")) for name in (*names, ".")}
+    assert owners == {pwd.getpwnam("nobody").pw_uid}
+
+
+
+
+def test_a_server_without_the_engine_and_with_its_data_gets_no_advice_to_leave_them_out(own_server, drill):
+    server = own_server("unloaded")
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("UNINSTALL PLUGIN QUARRY_BACKUP")
+    said = drill.backup(server, "no", fails=True)
+    assert "this server HAS Quarry's data" in said and "Do not use mariadb-backup alone" in said and not drill.path("no").exists()

@@ -68,6 +68,7 @@ def _parser():
     made = command("restore", lambda arguments: Restore(arguments).run(), "copies a prepared backup back")
     made.add_argument("--datadir", required=True, metavar="DIRECTORY", help="the data directory, new or empty")
     made.add_argument("--quarry-data-paths", metavar="P1;P2", help="where segments of data paths go, in their order")
+    made.add_argument("--owner", metavar="USER[:GROUP]", help="whose the restored files shall be, e.g. mysql (as root)")
     _add_connection(made, ["defaults-file", "defaults-extra-file"])
     _add_mariadb_backup(made)
     made = command("verify", verify, "checks every file of a backup against its checksum")

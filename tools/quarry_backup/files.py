@@ -227,6 +227,13 @@ def require_empty(path, what):
         raise BackupError(f"{what} {path} is there already and not empty: choose another, or remove it first")
 
 
+def change_owner(directory, user, group):
+    """Of the directory and all below it; a link itself, not what it leads to."""
+    for parent, folders, names in os.walk(directory):
+        for path in (parent, *(os.path.join(parent, name) for name in (*folders, *names))):
+            os.chown(path, user, group, follow_symlinks=False)
+
+
 def remove_tree(path):
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)

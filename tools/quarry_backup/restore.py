@@ -4,7 +4,9 @@ Invariants: prepare leaves a directory that restore accepts, or one that it refu
 a restored data directory has #quarry.d, and a data path its quarry directory, only when everything in it is there.
 """
 
+import grp
 import os
+import pwd
 import shutil
 import subprocess
 
@@ -113,6 +115,19 @@ def _save_state(directory, state, applied, step, source):
 # --- restore --------------------------------------------------------------------------------------
 
 
+def _owner(text):
+    """(user id, group id) of USER[:GROUP]; without a group the user's own."""
+    user, _, group = text.partition(":")
+    try:
+        entry = pwd.getpwnam(user)
+        found = entry.pw_uid, grp.getgrnam(group).gr_gid if group else entry.pw_gid
+    except KeyError as failure:
+        raise BackupError(f"--owner={text}: there is no such user or group here") from failure
+    if os.geteuid() not in (0, found[0]):
+        raise BackupError(f"--owner={text}: only root may give files to another account")
+    return found
+
+
 class Restore:
     def __init__(self, arguments):
         check_passed_on(arguments.passed_on)
@@ -129,6 +144,7 @@ class Restore:
                 f"{self.directory}: its prepare was broken off. Run prepare once more; should it refuse, use another backup"
             )
         self.places = self.place_data_paths()
+        self.owner = _owner(self.arguments.owner) if self.arguments.owner else None
 
     def place_data_paths(self):
         """{path number: directory} of where the segments of each data path go."""
@@ -163,6 +179,9 @@ class Restore:
                 os.path.join(self.directory, catalog.LOG),
             )
             self.copy_segments()
+        if self.owner:
+            for root in (self.datadir, *(os.path.join(place, "quarry") for place in self.places.values())):
+                files.change_owner(root, *self.owner)
         self.tell()
 
     def target_of(self, name):
@@ -208,7 +227,8 @@ class Restore:
         say(f"restored into {self.datadir}")
         if self.places:
             say("start the server with quarry_data_paths='" + ";".join(self.places.values()) + "'")
-        say("the files belong to this user: chown -R mysql: them if the server runs as mysql")
+        if not self.owner:
+            say("the files belong to this user: chown -R mysql: them if the server runs as mysql (or restore with --owner=mysql)")
         position = catalog.binlog_position(self.directory)
         if position:
             say(f"for point-in-time recovery, replay the binlog from: {position}")
