@@ -32,7 +32,7 @@ def rebuild(cluster: Cluster, name: str) -> None:
         raise ClusterError(f"{primary.name}, the primary of {member.node.shard}, is down")
     target = cluster.directory / f"rebuild-{name}"
     shutil.rmtree(target, ignore_errors=True)
-    connection = [f"--socket={primary.server.socket}", "--user=root", "--no-defaults", f"--mariadb={tool('mariadb')}"]
+    connection = [f"--socket={primary.server.socket}", f"--user={primary.server.account}", "--no-defaults", f"--mariadb={tool('mariadb')}"]
     quarry_backup("backup", target, *connection)
     quarry_backup("prepare", target)
     if member.alive():

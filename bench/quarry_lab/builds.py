@@ -21,6 +21,7 @@ import pymysql
 from rich.console import Console
 from rich.table import Table
 
+from . import private
 from .lab_server import DATABASE, ConfigurationError, LabServer, parse_mycnf
 from .server import BUILD, PLUGIN, ServerError
 from .stats import paired_ratio, summarize
@@ -56,7 +57,7 @@ class Client:
 
     def __init__(self, contestant: Contestant, seed: int):
         self.contestant, self.rng = contestant, random.Random(seed)
-        self.connection = pymysql.connect(unix_socket=contestant.server.socket, user="root", database=DATABASE, autocommit=True, charset="latin1")
+        self.connection = pymysql.connect(unix_socket=contestant.server.socket, user=private.account(), database=DATABASE, autocommit=True, charset="latin1")
         self.cursor = self.connection.cursor()
         self.cursor.execute("SET NAMES binary")
         thread = self.one("SELECT TID FROM information_schema.processlist WHERE ID = CONNECTION_ID()")

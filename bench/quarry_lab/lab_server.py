@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pymysql
 
-from . import device, processors
+from . import device, private, processors
 from .connected import ConnectedServer
 from .request import LabError
 from .server import PrivateServer
@@ -93,13 +93,14 @@ class LabServer(ConnectedServer):
     """One server of a run. Externally synchronised. `key` is the name that variants refer to ('main', 'baseline')."""
 
     def __init__(self, key: str, directory: Path, plugin: Path | None, rocksdb: bool, extra: dict[str, str], paths: tuple[Path, ...] = (),
-                 cgroup: Path | None = None, environment: dict[str, str] | None = None, plugins: tuple[str, ...] = (), only_on: frozenset[int] | None = None):
+                 cgroup: Path | None = None, environment: dict[str, str] | None = None, plugins: tuple[str, ...] = (), only_on: frozenset[int] | None = None,
+                 secrets: dict[str, str] | None = None):
         """
-        paths: directories that `extra` names, made empty for each start and removed in the end. cgroup, environment: PrivateServer's.
+        paths: directories that `extra` names, made empty for each start and removed in the end. cgroup, environment, secrets: PrivateServer's.
         plugins: more of the server's own to load, e.g. handlersocket. only_on: the processors that it may use.
         """
         self.paths, self.cgroup, self.environment = paths, cgroup, environment or {}
-        self.plugins, self.only_on = plugins, only_on
+        self.plugins, self.only_on, self.secrets = plugins, only_on, secrets
         self.key, self.directory, self.plugin, self.rocksdb, self.extra = key, Path(directory), plugin, rocksdb, extra
         self.server: PrivateServer | None = None
         self.datasets: dict[tuple[str, int, str], str] = {}  # (variant, size, setting) -> what is loaded; forgotten with the data directory
@@ -124,12 +125,13 @@ class LabServer(ConnectedServer):
 
     def _start(self) -> None:
         self.server = PrivateServer(self.directory, options=self.options(), plugin=self.plugin, rocksdb=self.rocksdb,
-                                    cgroup=self.cgroup, environment=self.environment)
+                                    cgroup=self.cgroup, environment=self.environment, secrets=self.secrets,
+                                    drop=self.paths)
         if self.server.adopt():
             self.server.kill()
         self._remove_data()
         for path in self.paths:
-            path.mkdir(parents=True)
+            private.make_directory(path)
         self._start_process()
         self.datasets = {}
         self._io_device = device.device_of(self.directory)
@@ -145,7 +147,7 @@ class LabServer(ConnectedServer):
             processors.place(self.pid, self.only_on)
 
     def _connect(self) -> None:
-        self._connection = pymysql.connect(unix_socket=self.socket, user="root", autocommit=True, charset="utf8mb4", read_timeout=900, write_timeout=900)
+        self._connection = pymysql.connect(unix_socket=self.socket, user=private.account(), autocommit=True, charset="utf8mb4", read_timeout=900, write_timeout=900)
 
     def restart_cold(self) -> None:
         """Stopped cleanly and started on the same data, with nothing of it in memory: no cache of the server's, no page cache."""
@@ -182,7 +184,7 @@ class LabServer(ConnectedServer):
         return self.server.pid
 
     def another_connection(self) -> pymysql.Connection:
-        return pymysql.connect(unix_socket=self.socket, user="root", autocommit=True, read_timeout=60)
+        return pymysql.connect(unix_socket=self.socket, user=private.account(), autocommit=True, read_timeout=60)
 
     @property
     def process_ids(self) -> set[int]:
@@ -196,7 +198,7 @@ class LabServer(ConnectedServer):
     @property
     def login(self) -> dict:
         """How a client gets in, as sysbench.Load has it."""
-        return {"socket": self.socket, "user": "root", "password": ""}
+        return {"socket": self.socket, "user": private.account(), "password": ""}
 
     # --- its configuration ---
     def verify_pinned(self) -> dict[str, str]:

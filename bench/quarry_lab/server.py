@@ -1,11 +1,12 @@
 """Private MariaDB servers: each made in a directory of its own, started, stopped, killed, asked.
 
-No system service is touched. A server listens on a unix socket only (options can add a port), reads no option file, runs
-as whoever starts it (root: as root, unless `user` says otherwise) and loads Quarry from the plugin that was built here.
-Standard library only.
+No system service is touched. A server listens on a unix socket only (options can add a port of the loopback interface), reads
+no option file, runs as whoever starts it (root: as root, unless `user` says otherwise), lets in nobody else (private.py) and
+loads Quarry from the plugin that was built here. Standard library only.
 
-Directory layout: data/ (the data directory)  tmp/  plugins/ (links to the unpacked server's plugins and to ours)
-                  mysqld.sock  error.log  server.pid (pid that we started)
+Directory layout, mode 0700: data/ (the data directory)  tmp/  files/ (all that SQL reads and writes outside of it)
+                             plugins/ (links to the unpacked server's plugins and to ours)
+                             mysqld.sock  error.log  server.pid (pid that we started)  secrets.cnf (options)
 
 Invariants: a process is signalled only after /proc says that it is our mariadbd with our data directory;
 a server started here ends with this Python process, unless start(detach=True) was asked for.
@@ -26,6 +27,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.append(str(REPOSITORY / "tools"))
 from quarry_backup import HOME_NAME  # noqa: E402
+
+from . import private  # noqa: E402
 
 BUILD = REPOSITORY / "build"
 MARIADB = Path(os.environ.get("QUARRY_MARIADB_SERVER", BUILD / "mariadb" / "server"))
@@ -70,10 +73,23 @@ class PrivateServer:
     user      account that a server started by root runs under (default root)
     cgroup    a cgroup directory, made by the caller: the server enters it before it allocates anything
     environment  additions to the process's environment, e.g. {"LD_PRELOAD": ...} for a sanitizer's run-time
+    secrets   options, {name: value}, that no command line may show: they stand in a file that only the owner can read
+    drop      root's server gives up root's rights, where its user id can reach the programs; further directories of its own
     """
 
-    def __init__(self, directory, options=(), plugin=PLUGIN, rocksdb=False, user=None, cgroup=None, environment=None,
-                 force=True):
+    def __init__(
+        self,
+        directory,
+        options=(),
+        plugin=PLUGIN,
+        rocksdb=False,
+        user=None,
+        cgroup=None,
+        environment=None,
+        secrets=None,
+        drop=None,
+        force=True,
+    ):
         self.directory = Path(os.path.abspath(directory))
         self.options = [str(option) for option in options]
         self.plugin = Path(os.path.abspath(plugin)) if plugin else None
@@ -82,10 +98,15 @@ class PrivateServer:
         self.user = user
         self.cgroup = Path(cgroup) if cgroup else None
         self.environment = dict(environment or {})
+        self.secrets = dict(secrets or {})
+        self.drop = drop if os.geteuid() == 0 and not user else None
+        self.runs_as = None  # the user id that a server of root's drops to
         self.datadir = self.directory / "data"
+        self.files = self.directory / "files"
         self.error_log = self.directory / "error.log"
         self.plugin_dir = self.directory / "plugins"
         self.pid_file = self.directory / "server.pid"
+        self.secrets_file = self.directory / "secrets.cnf"
         self.socket = self.directory / "mysqld.sock"
         self.process = None  # subprocess.Popen, while a server that this object started runs
         self._adopted_pid = None
@@ -99,12 +120,17 @@ class PrivateServer:
             raise ServerError(f"the server in {self.directory} is already running (pid {self.pid})")
         self._check_binaries()
         self._clean_stale()
-        self.directory.mkdir(parents=True, exist_ok=True)
-        (self.directory / "tmp").mkdir(exist_ok=True)
+        private.make_directory(self.directory)
+        for name in ("tmp", "files"):
+            (self.directory / name).mkdir(exist_ok=True)
         self._link_plugins()
         self.socket = self._usable_socket()
         self._install()
+        if self.secrets:
+            lines = [f"{name} = {value}" for name, value in self.secrets.items()]
+            private.write_secret(self.secrets_file, "\n".join(["[mariadbd]", *lines, ""]))
         self.socket.unlink(missing_ok=True)
+        self._drop()
         self._log_start = self.error_log.stat().st_size if self.error_log.exists() else 0
         with open(self.error_log, "ab") as log:
             # A session of its own: Ctrl-C in the terminal reaches the caller, who then stops the server cleanly.
@@ -186,7 +212,7 @@ class PrivateServer:
             tool("mariadb-admin"),
             "--no-defaults",
             f"--socket={self.socket}",
-            "--user=root",
+            f"--user={self.account}",
             "--connect-timeout=5",
             "ping",
         ]
@@ -207,8 +233,16 @@ class PrivateServer:
             time.sleep(0.02)
 
     # --- asking -------------------------------------------------------------------------------------------------------
+    @property
+    def account(self):
+        """Root's account of SQL: whoever runs this, through the socket, without a password."""
+        try:
+            return private.account()
+        except private.NoName as error:
+            raise ServerError(str(error)) from error
+
     def client_command(self, *arguments):
-        return [tool("mariadb"), "--no-defaults", f"--socket={self.socket}", "--user=root", *arguments]
+        return [tool("mariadb"), "--no-defaults", f"--socket={self.socket}", f"--user={self.account}", *arguments]
 
     def sql(self, text, database=None, headers=False, binary=False):
         """Output of the mariadb client in batch form (tab-separated, values escaped) for the statements in `text`
@@ -267,7 +301,7 @@ class PrivateServer:
         usr = MARIADB / "usr"
         command = [
             str(usr / "sbin" / "mariadbd"),
-            "--no-defaults",
+            f"--defaults-file={self.secrets_file}" if self.secrets else "--no-defaults",
             f"--basedir={usr}",
             f"--lc-messages-dir={usr}/share/mysql",
             f"--datadir={self.datadir}",
@@ -278,10 +312,11 @@ class PrivateServer:
             f"--plugin-dir={self.plugin_dir}",
             "--plugin-maturity=unknown",
             "--skip-name-resolve",
+            f"--secure-file-priv={self.files}",
         ]
-        if not any(option.replace("_", "-").startswith("--port=") for option in self.options):
-            command.append("--skip-networking")
-        if os.geteuid() == 0:
+        has_port = any(option.replace("_", "-").startswith("--port=") for option in self.options)
+        command.append("--bind-address=127.0.0.1" if has_port else "--skip-networking")
+        if os.geteuid() == 0 and self.runs_as is None:
             command.append(f"--user={self.user or 'root'}")
         if self.plugin:
             command.append("--plugin-load-add=ha_quarry.so")
@@ -291,10 +326,26 @@ class PrivateServer:
         if self.rocksdb:
             command.append("--plugin-load-add=ha_rocksdb.so")
         command += self.options
+        if self.runs_as is not None:
+            command = [*private.become(self.runs_as), *command]
         if self.cgroup:
             # The shell enters the cgroup and becomes the server, so that every page is charged there from the first on.
             command = ["/bin/sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(self.cgroup), *command]
         return command
+
+    def _drop(self):
+        """Hands the server's files to the user id that it will run as; it stays root where that can't reach the programs."""
+        if self.drop is None:
+            return
+        number = private.unprivileged_id(self.directory)
+        owned = [self.directory, *self.drop]
+        # Not through links: they lead to what is not the server's own.
+        subprocess.run(["chown", "-hR", f"{number}:{number}", *owned], check=True)
+        needed = [MARIADB / "usr" / "sbin" / "mariadbd", MARIADB / "usr" / "share" / "mysql", self.plugin, *owned]
+        hidden = private.unreachable(number, [path for path in needed if path])
+        self.runs_as = number if hidden is None else None
+        if hidden:
+            print(f"the server in {self.directory} runs as root: user id {number} cannot read {hidden}", file=sys.stderr)
 
     def _check_binaries(self):
         if not (MARIADB / "usr" / "sbin" / "mariadbd").exists():
@@ -342,7 +393,7 @@ class PrivateServer:
         if (self.datadir / "mysql").is_dir():
             return
         chosen = sorted(o for o in self.options if o.split("=")[0].replace("_", "-") in INSTALL_OPTIONS)
-        template = data_directory_template(chosen)
+        template = data_directory_template(chosen, self.account)
         shutil.rmtree(self.datadir, ignore_errors=True)
         fresh = self.directory / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
@@ -432,14 +483,14 @@ def tool(name):
     return str(MARIADB / "usr" / "bin" / name)
 
 
-def data_directory_template(install_options):
-    """A freshly installed data directory that can be copied: build/datadir-templates/<key>."""
+def data_directory_template(install_options, account):
+    """A freshly installed data directory that can be copied, root's account being `account`: build/datadir-templates/<key>."""
     stat = (MARIADB / "usr" / "sbin" / "mariadbd").stat()
-    key = hashlib.sha256(repr((install_options, stat.st_size, stat.st_mtime_ns)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((install_options, account, stat.st_size, stat.st_mtime_ns)).encode()).hexdigest()[:16]
     template = BUILD / "datadir-templates" / key
     if template.is_dir():
         return template
-    template.parent.mkdir(parents=True, exist_ok=True)
+    private.make_directory(template.parent)
     with tempfile.TemporaryDirectory(dir=template.parent, prefix="new-") as scratch:
         # A small redo log: it is copied for every server, and each server resizes it to its own setting when it starts.
         command = [
@@ -448,7 +499,8 @@ def data_directory_template(install_options):
             f"--basedir={MARIADB}/usr",
             f"--datadir={scratch}/data",
             f"--tmpdir={scratch}",  # of its own: a server that starts removes the temporary tables that it finds
-            "--auth-root-authentication-method=normal",
+            "--auth-root-authentication-method=socket",
+            f"--auth-root-socket-user={account}",
             "--skip-test-db",
             "--skip-name-resolve",
             "--force",
@@ -493,12 +545,15 @@ def holds_former_home(directory):
 
 def set_former_aside(directory):
     """Such a directory's contents go to a new one beside it, which is returned; None: it is no such. No server may run."""
+    return set_aside(directory) if holds_former_home(directory) else None
+
+
+def set_aside(directory):
+    """A directory's contents go to a new one beside it, which is returned. No server may run in it."""
     directory = Path(directory)
-    if not holds_former_home(directory):
-        return None
     names = (directory.with_name(f"{directory.name}.former-{number}") for number in range(1, 1000))
     aside = next(path for path in names if not path.exists())
-    aside.mkdir()
+    private.make_directory(aside)
     for entry in directory.iterdir():
         if entry.name != "lock":  # a cluster's: whoever calls holds it
             entry.rename(aside / entry.name)

@@ -62,7 +62,7 @@ class Drill:
 
     @staticmethod
     def connection(server):
-        return ["--no-defaults", f"--socket={server.socket}", "--user=root"]
+        return ["--no-defaults", f"--socket={server.socket}", f"--user={server.account}"]
 
     def backup(self, server, name, base=None, more=(), fails=False):
         incremental = [f"--incremental-basedir={self.path(base)}"] if base else []
@@ -72,7 +72,7 @@ class Drill:
 
     @staticmethod
     def client(server):
-        return f"'{tool('mariadb')}' --no-defaults --socket='{server.socket}' --user=root"
+        return f"'{tool('mariadb')}' --no-defaults --socket='{server.socket}' --user={server.account}"
 
     def wrapper(self, script):
         """A program to be run for mariadb-backup; `$real "$@"` in `script` is mariadb-backup itself."""
@@ -151,7 +151,7 @@ def replay(source_files, start, target, *stop):
         stdout=subprocess.PIPE,
     )
     load = subprocess.run(
-        [tool("mariadb"), "--no-defaults", f"--socket={target.socket}", "--user=root", "--binary-mode"]
+        [tool("mariadb"), "--no-defaults", f"--socket={target.socket}", f"--user={target.account}", "--binary-mode"]
         + ["--max-allowed-packet=1G"],
         stdin=dump.stdout,
         capture_output=True,

@@ -246,7 +246,7 @@ def test_mariadb_backup_alone_is_found_out(own_server, drill):
     target = drill.path("alone")
     program = [tool("mariadb-backup"), "--no-defaults"]
     for arguments in (
-        ["--backup", f"--target-dir={target}", f"--socket={server.socket}", "--user=root"],
+        ["--backup", f"--target-dir={target}", f"--socket={server.socket}", f"--user={server.account}"],
         ["--prepare", f"--target-dir={target}"],
     ):
         subprocess.run([*program, *arguments], check=True, capture_output=True)

@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
   if (count == 0) fail("standard input", "no values");
 
   mysql_optionsv(connection, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet_bytes_max);
-  if (mysql_real_connect(connection, NULL, "root", NULL, NULL, 0, argv[1], 0) == NULL) {
+  if (mysql_real_connect(connection, NULL, NULL, NULL, NULL, 0, argv[1], 0) == NULL) {
     fail("mysql_real_connect", mysql_error(connection));
   }
   snprintf(text, sizeof text, "INSERT INTO %s VALUES (?, ?)", argv[2]);

@@ -11,7 +11,7 @@ SERVER_SIDE_CURSOR = {"cursor_type": mariadb.constants.CURSOR.READ_ONLY, "prefet
 
 @pytest.fixture
 def connection(client_server):
-    connection = mariadb.connect(unix_socket=client_server.socket, user="root", autocommit=True)
+    connection = mariadb.connect(unix_socket=client_server.socket, user=client_server.account, autocommit=True)
     yield connection
     connection.close()
 

@@ -50,7 +50,7 @@ class Page(Base):
 def engine(client_server, request):
     client_server.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
     client_server.query(f"CREATE DATABASE {SCHEMA}")
-    engine = create_engine(f"mariadb+{request.param}://root@/{SCHEMA}?unix_socket={client_server.socket}")
+    engine = create_engine(f"mariadb+{request.param}://{client_server.account}@/{SCHEMA}?unix_socket={client_server.socket}")
     Base.metadata.create_all(engine)
     for name in ("documents", "pages"):
         status = client_server.query(f"SHOW TABLE STATUS FROM {SCHEMA} LIKE '{name}'")

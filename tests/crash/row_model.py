@@ -40,7 +40,7 @@ class Client(threading.Thread):
     def execute(self, cursor, text, arguments):
         text = text.replace("{e}", ENGINE)
         if "{file}" in text:
-            file = self.server.directory / f"load-{self.thread}.txt"  # clients may load at the same time
+            file = self.server.files / f"load-{self.thread}.txt"  # clients may load at the same time
             file.write_text(arguments, encoding="ascii")
             text, arguments = text.replace("{file}", str(file)), ()
         cursor.execute(text, arguments or None)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 
 import pymysql
+from quarry_lab.private import make_directory
 from quarry_lab.server import HOME_NAME, PrivateServer
 from quarry_lab.server import tool as tool_path
 
@@ -41,14 +42,15 @@ NO_BACKGROUND = ("--quarry-gc=OFF", "--quarry-scrub-rate=0")
 
 
 class Server:
-    """One private server, with the tests' usual options and whatever `options` and `environment` add."""
+    """One private server, with the tests' usual options and whatever `options`, `environment` and `secrets` add."""
 
-    def __init__(self, name, options=(), environment=None):
-        self.name, self.environment = name, environment
+    def __init__(self, name, options=(), environment=None, secrets=None):
+        self.name, self.environment, self.secrets = name, environment, secrets
+        make_directory(SCRATCH)  # other servers' data paths, logs and backups stand in it too
         self.directory = SCRATCH / name
         if self.directory.exists():
             shutil.rmtree(self.directory)
-        self.directory.mkdir(parents=True)
+        self.directory.mkdir()
         self.options = list(options)
         self._new_private_server()
 
@@ -56,7 +58,11 @@ class Server:
         # The control run, InnoDB against InnoDB, needs no plugin.
         plugin = {} if ENGINE.upper() == "QUARRY" else {"plugin": None}
         self.private = PrivateServer(
-            self.directory, options=BASE_OPTIONS + self.options, environment=self.environment, **plugin
+            self.directory,
+            options=BASE_OPTIONS + self.options,
+            environment=self.environment,
+            secrets=self.secrets,
+            **plugin,
         )
 
     # --- life ---------------------------------------------------------------------------------
@@ -97,6 +103,11 @@ class Server:
         assert self.alive(), f"{self.name} died:\n{self.error_log()[-6000:]}"
 
     @property
+    def account(self):
+        """Root's account of SQL."""
+        return self.private.account
+
+    @property
     def pid(self):
         return self.private.pid
 
@@ -116,6 +127,11 @@ class Server:
         return self.private.datadir
 
     @property
+    def files(self):
+        """The directory in which SQL reads and writes files."""
+        return self.private.files
+
+    @property
     def socket(self):
         return str(self.private.socket)
 
@@ -127,7 +143,7 @@ class Server:
         settings.setdefault("autocommit", True)
         settings.setdefault("ssl_disabled", True)  # a context for each connection costs more than most tests' statements
         return pymysql.connect(
-            unix_socket=self.socket, user="root", database=database, charset="utf8mb4", local_infile=True, **settings
+            unix_socket=self.socket, user=self.account, database=database, charset="utf8mb4", local_infile=True, **settings
         )
 
     def query(self, sql, args=None, database=None):
@@ -145,7 +161,7 @@ class Server:
 
     def client_tool(self, tool, *arguments, stdin=None):
         """Runs one of MariaDB's own client programs against this server; returns its standard output."""
-        command = [tool_path(tool), "--no-defaults", f"--socket={self.socket}", "--user=root", *arguments]
+        command = [tool_path(tool), "--no-defaults", f"--socket={self.socket}", f"--user={self.account}", *arguments]
         done = subprocess.run(command, stdin=stdin, capture_output=True, check=False)
         if done.returncode != 0:
             raise AssertionError(f"{tool} exited {done.returncode}: {done.stderr.decode(errors='replace')}")

@@ -146,7 +146,8 @@ def test_whole_table_statements_fail_without_a_word_too_many(forged):
 
 
 def test_a_dump_goes_on_with_force(forged):
-    command = [tool("mariadb-dump"), "--no-defaults", f"--socket={forged.socket}", "--user=root", "--hex-blob", "app"]
+    account = [f"--socket={forged.socket}", f"--user={forged.account}"]
+    command = [tool("mariadb-dump"), "--no-defaults", *account, "--hex-blob", "app"]
     plain = subprocess.run(command, capture_output=True, check=False)
     said = re.sub(r"Error \d+|at row: \d+", "", plain.stderr.decode())
     assert plain.returncode != 0 and TELLING.search(said) is None, said

@@ -326,7 +326,7 @@ def test_a_cursor_of_a_procedure(table):
 def test_a_cursor_of_the_protocol(table):
     """A server-side cursor, fetched from while its rows are deleted and passes are made."""
     mariadb = pytest.importorskip("mariadb", reason="MariaDB's connector for Python is not installed")
-    connection = mariadb.connect(unix_socket=table.server.socket, user="root", database="d", autocommit=True)
+    connection = mariadb.connect(unix_socket=table.server.socket, user=table.server.account, database="d", autocommit=True)
     with contextlib.closing(connection):
         cursor = connection.cursor(cursor_type=mariadb.constants.CURSOR.READ_ONLY, prefetch_size=1, buffered=False)
         cursor.execute("SELECT id, b FROM t ORDER BY id", ())

@@ -322,15 +322,15 @@ def test_dumps(twin):
     look(twin)
 
 
-def test_files(twin, tmp_path):
+def test_files(twin):
     """LOAD DATA, INTO OUTFILE, LOAD_FILE."""
     fill(twin)
     for number, raw in enumerate(OWN.values()):
-        single = tmp_path / f"own{number}"
+        single = twin.server.files / f"own{number}"
         single.write_bytes(raw)
         single.chmod(0o644)
         twin.run(f"INSERT INTO t VALUES ({70 + number}, 0, LOAD_FILE('{single}'))")
-    outside = twin.server.directory / "tmp" / "out.txt"
+    outside = twin.server.files / "out.txt"
     for schema in twin.engines:
         outside.unlink(missing_ok=True)
         twin.server.query(f"SELECT * FROM {schema}.t INTO OUTFILE '{outside}' CHARACTER SET binary")

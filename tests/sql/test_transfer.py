@@ -1,7 +1,5 @@
 """Values on their way in and out: dump, restore, LOAD DATA, INTO OUTFILE, character sets, checksums."""
 
-import pathlib
-
 from harness.server import ENGINE
 from harness.values import payload, text
 
@@ -49,7 +47,7 @@ def test_dump_tab_and_import(twin):
     twin.run(TABLE)
     fill(twin)
     server, schema = twin.server, twin.under_test
-    directory = pathlib.Path(server.directory) / "tab"
+    directory = server.files / "tab"
     directory.mkdir(exist_ok=True)
     server.client_tool("mariadb-dump", f"--tab={directory}", "--default-character-set=binary", schema, "t")
     server.query(f"TRUNCATE TABLE {schema}.t")
@@ -60,7 +58,7 @@ def test_dump_tab_and_import(twin):
 def test_load_data_and_into_outfile(twin):
     twin.run(TABLE)
     fill(twin)
-    directory = pathlib.Path(twin.server.directory)
+    directory = twin.server.files
     for schema in (twin.under_test, twin.twin):
         path = directory / f"{schema}.csv"
         path.unlink(missing_ok=True)
@@ -89,7 +87,7 @@ def test_into_dumpfile_and_load_file(twin):
     twin.run("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB) ENGINE={e}")
     value = payload("dumpfile", 3_000_000)
     twin.run("INSERT INTO t VALUES (1, %s)", (value,))
-    path = pathlib.Path(twin.server.directory) / "one.bin"
+    path = twin.server.files / "one.bin"
     path.unlink(missing_ok=True)
     twin.server.query(f"SELECT b INTO DUMPFILE '{path}' FROM {twin.under_test}.t")
     assert path.read_bytes() == value

@@ -56,7 +56,7 @@ def main():
     rounds = searches = misses = 0
     end = time.monotonic() + arguments.minutes * 60
     try:
-        cursor = pymysql.connect(unix_socket=str(server.socket), user="root", autocommit=True).cursor()
+        cursor = pymysql.connect(unix_socket=str(server.socket), user=server.account, autocommit=True).cursor()
         cursor.execute("CREATE DATABASE f")
         cursor.execute("USE f")
         words = random.Random(1)

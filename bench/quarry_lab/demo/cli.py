@@ -114,8 +114,8 @@ class Demo:
         plugin = PLUGIN if self.quarry else None
         pool = min(BUFFER_POOL_BYTES, device.memory_info()["MemTotal"] // 4 >> 20 << 20)
         self.server = LabServer("demo", WORK / "server", plugin, False, {"innodb_buffer_pool_size": pool})
-        self.crash_server = PrivateServer(WORK / "crash", self.server.options(), plugin=plugin)
-        self.overwrite_server = PrivateServer(WORK / "overwrite", self.server.options(), plugin=plugin)
+        self.crash_server = PrivateServer(WORK / "crash", self.server.options(), plugin=plugin, drop=())
+        self.overwrite_server = PrivateServer(WORK / "overwrite", self.server.options(), plugin=plugin, drop=())
         self.result: dict = {}
 
     def run(self) -> int:

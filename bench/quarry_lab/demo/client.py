@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import mariadb
 
+from .. import private
+
 _SERVER_GOES_DOWN = (1053, 1927)  # ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED
 _CLIENT_ERRORS = (range(2000, 3000), range(5000, 6000))  # CR_*: raised by the client library, not by the server
 
 
 def connect(socket: str, database: str = "") -> mariadb.Connection:
     """Autocommit on. Errors: mariadb.Error."""
-    connection = mariadb.connect(unix_socket=socket, user="root", database=database, autocommit=True)
+    connection = mariadb.connect(unix_socket=socket, user=private.account(), database=database, autocommit=True)
     with connection.cursor() as cursor:
         # The connector refuses the character set 'binary' when the server tells it of the change, so the server is
         # asked not to.

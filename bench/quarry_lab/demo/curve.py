@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from .. import sysbench, variants
+from .. import private, sysbench, variants
 from ..lab_server import LabServer
 from ..payload import Payload
 from .screen import Screen
@@ -78,7 +78,7 @@ class Curve:
             operation="mix",
             socket=self.server.socket,
             database=_schema(key, size_bytes),
-            user="root",
+            user=private.account(),
             password="",
             value_bytes=size_bytes,
             threads=threads,

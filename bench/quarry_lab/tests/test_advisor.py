@@ -10,6 +10,7 @@ import pymysql
 import pytest
 from rich.console import Console
 
+from quarry_lab import private
 from quarry_lab.advisor import cli, trial
 from quarry_lab.advisor.catalog import read_table
 from quarry_lab.advisor.errors import AdvisorError
@@ -29,7 +30,7 @@ def server(tmp_path_factory):
     options = ["--performance-schema=ON", "--general-log=ON", f"--general-log-file={directory}/general.log", "--innodb-buffer-pool-size=64M",
                "--max-allowed-packet=64M"]
     with PrivateServer(directory, options=options) as running:
-        connection = pymysql.connect(unix_socket=str(running.socket), user="root", charset="utf8mb4")
+        connection = pymysql.connect(unix_socket=str(running.socket), user=private.account(), charset="utf8mb4")
         with connection.cursor() as cursor:
             fill(cursor)
         connection.close()
@@ -70,15 +71,15 @@ def fill(cursor) -> None:
     cursor.execute("ANALYZE TABLE app.keyed, app.keyless, app.parted, app.huge, app.documents, app.files")
 
 
-def advise(server, capsys, *arguments, user="root") -> tuple[int, dict | None, str]:
+def advise(server, capsys, *arguments, user: str | None = None) -> tuple[int, dict | None, str]:
     """Exit status, the document, and what it said on standard error."""
-    status = cli.main([*arguments, "--socket", str(server.socket), "--user", user, "--json", "-"])
+    status = cli.main([*arguments, "--socket", str(server.socket), "--user", user or private.account(), "--json", "-"])
     out, err = capsys.readouterr()
     return status, json.loads(out) if out else None, err
 
 
 def sample(server, table: str, **limits):
-    with Target(Address(socket=str(server.socket), user="root"), 30) as target:
+    with Target(Address(socket=str(server.socket), user=private.account()), 30) as target:
         shape = read_table(target, "app", table, [])
         return Sampler(target, shape, Limits(**limits), 1).take()
 
@@ -134,7 +135,7 @@ def test_a_quarry_table_gets_other_options_and_is_written_anew(server, capsys):
 
 
 def test_tables_for_people(server, capsys):
-    assert cli.main(["app.files", "--socket", str(server.socket), "--user", "root"]) == 0
+    assert cli.main(["app.files", "--socket", str(server.socket), "--user", private.account()]) == 0
     out = capsys.readouterr().out
     for text in ("Column data (longblob)", "█", "INLINE_SIZE", "What it would give (estimate)", "README.md, 'Measured'", "ALTER TABLE `app`.`files`"):
         assert text in out
@@ -213,7 +214,7 @@ def test_the_servers_log_holds_no_writing_statement(server, capsys):
 
 
 def test_its_session_may_not_write(server):
-    with Target(Address(socket=str(server.socket), user="root"), 30) as target:
+    with Target(Address(socket=str(server.socket), user=private.account()), 30) as target:
         with pytest.raises(pymysql.MySQLError, match="READ ONLY"):
             target.rows("INSERT INTO app.plain VALUES (2, 'y')")
         target.renew()
@@ -271,7 +272,7 @@ def test_apply_refuses_what_the_server_would(server, capsys):
     status, found, err = advise(server, capsys, "app.versioned", "--apply", "--yes")
     assert status == 2 and "no system-versioned table" in err and any("4120" in note for note in found["notes"])
     with pytest.raises(pymysql.MySQLError, match="4120"):
-        connection = pymysql.connect(unix_socket=str(server.socket), user="root")
+        connection = pymysql.connect(unix_socket=str(server.socket), user=private.account())
         connection.cursor().execute(found["statements"]["alter"])
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from quarry_lab import session
+from quarry_lab import private, session
 from quarry_lab.server import PrivateServer, ServerError, SqlError, data_directory_template, describe_exit, unescape
 
 
@@ -38,7 +38,7 @@ def test_an_installation_leaves_the_temporary_tables_of_others_alone(tmp_path, m
     other.touch()
     monkeypatch.setenv("TMPDIR", str(common))
     monkeypatch.setattr("quarry_lab.server.BUILD", tmp_path / "build")
-    data_directory_template([])
+    data_directory_template([], private.account())
     assert other.exists()
 
 
