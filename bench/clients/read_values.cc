@@ -6,8 +6,8 @@
 //
 // PATH: text (SQL text), prepared (binary protocol), handler (HANDLER ... READ), handlersocket (its line protocol),
 // connect (a new connection for each SQL text). CONNECTION: --host H --port P --user U, or --socket S --user U, with
-// the password of the environment's QUARRY_READER_PASSWORD; built with QUARRY_EMBEDDED the server is in this process,
-// and everything behind `--` goes to it.
+// the password (of HandlerSocket, its secret) of the environment's QUARRY_READER_PASSWORD; built with QUARRY_EMBEDDED
+// the server is in this process, and everything behind `--` goes to it.
 //
 // Every value's length is checked: an answer that is not the whole value ends the program with exit code 1, as any
 // error does. One thread per connection; nothing is shared while measuring but the clock.
@@ -167,6 +167,9 @@ class HandlerSocketPath : public Path {
     inet_pton(AF_INET, options.host.c_str(), &address.sin_addr);
     if (socket_ < 0 || ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
       Fail("HandlerSocket's port " + std::to_string(options.port), std::strerror(errno));
+    }
+    if (const char* secret = std::getenv("QUARRY_READER_PASSWORD"); secret != nullptr) {
+      Request(std::string("A\t1\t") + secret + "\n");
     }
     Request("P\t1\t" + options.database + "\t" + options.table + "\tPRIMARY\tdata\n");
   }

@@ -53,7 +53,7 @@ public final class Values {
         values.add(new Value(lines.nextInt(), lines.nextLong()));
       }
     }
-    try (Connection connection = DriverManager.getConnection(arguments[0])) {
+    try (Connection connection = DriverManager.getConnection(arguments[0] + "&password=" + System.getenv("QUARRY_TEST_PASSWORD"))) {
       Values client = new Values(connection, arguments);
       client.store(values);
       client.fetchAll(values);

@@ -28,9 +28,10 @@ def decode(token):
 
 
 class HandlerSocket:
-    def __init__(self, port, timeout_s=120):
+    def __init__(self, port, secret, timeout_s=120):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
         self.columns = {}  # by the number of the opened index
+        self.request("A", 1, secret)
 
     def close(self):
         self.socket.close()

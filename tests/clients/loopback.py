@@ -1,6 +1,9 @@
 """How clients without unix sockets reach a test's server."""
 
-USER, PASSWORD = "client", "client"
+from quarry_lab.private import new_secret
+
+USER, PASSWORD = "client", new_secret()
+PASSWORD_VARIABLE = "QUARRY_TEST_PASSWORD"  # Values.java
 
 
 def port_of(server):

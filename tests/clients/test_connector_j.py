@@ -2,12 +2,13 @@
 ranges, batches; with parameters in the text of the statement and with prepared statements of the server."""
 
 import pathlib
+import os
 import shutil
 import subprocess
 
 import pytest
 from harness.server import SCRATCH
-from loopback import PASSWORD, USER, port_of
+from loopback import PASSWORD, PASSWORD_VARIABLE, USER, port_of
 from payloads import check_files, check_in_server
 
 SOURCE = pathlib.Path(__file__).with_name("Values.java")
@@ -33,12 +34,13 @@ def java():
 
 def run(java, server, table, values, output, mode, prepared):
     url = (
-        f"jdbc:mariadb://127.0.0.1:{port_of(server)}/clients?user={USER}&password={PASSWORD}"
+        f"jdbc:mariadb://127.0.0.1:{port_of(server)}/clients?user={USER}"
         f"&useServerPrepStmts={'true' if prepared else 'false'}"
     )
     done = subprocess.run(
         [*java, url, table, str(values[0].path.parent), str(output), mode],
         input="".join(value.line() for value in values),
+        env={**os.environ, PASSWORD_VARIABLE: PASSWORD},
         capture_output=True,
         text=True,
         check=False,

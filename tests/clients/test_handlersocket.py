@@ -9,6 +9,7 @@ from handlersocket import HandlerSocket, HandlerSocketError
 from harness.server import ENGINE, Server
 from payloads import SMALL_SIZES_BYTES, check_fetched, check_in_server, sha256
 from quarry_cluster.plan import free_ports
+from quarry_lab.private import new_secret
 from quarry_lab.server import MARIADB
 
 
@@ -17,12 +18,13 @@ class Doors:
 
     def __init__(self, server, read_port, write_port):
         self.server, self.read_port, self.write_port = server, read_port, write_port
+        self.reading, self.writing = server.secrets.values()
 
     def reader(self):
-        return HandlerSocket(self.read_port)
+        return HandlerSocket(self.read_port, self.reading)
 
     def writer(self):
-        return HandlerSocket(self.write_port)
+        return HandlerSocket(self.write_port, self.writing)
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +41,7 @@ def doors():
             f"--handlersocket-port-wr={write_port}",
             "--handlersocket-threads=2",
         ],
+        secrets={"handlersocket_plain_secret": new_secret(), "handlersocket_plain_secret_wr": new_secret()},
     ).start()
     server.query("CREATE DATABASE clients")
     yield Doors(server, read_port, write_port)

@@ -17,7 +17,7 @@ from functools import partial
 from rich import box
 from rich.table import Table
 
-from .. import charts, device, noise, stats, target, value_reader
+from .. import charts, device, noise, private, stats, target, value_reader
 from ..cells import CellKey, Cells, client_cpus, p95_ms, server_cpus, throughput
 from ..lab_server import PINNED, LabServer, file_sha256
 from ..links import LOOPBACK
@@ -226,10 +226,12 @@ class ReaderBench(Bench):
         self.tables: list[Variant] = list({WAYS[key].table: WAYS[key].variant for key in request.variants}.values())
         self.has_embedded = any(WAYS[key].embedded for key in request.variants)
         plugin = request.plugin if any(v.needs_plugin and v.server != TARGET for v in self.tables) else None
+        self.password, self.secret = private.new_secret(), private.new_secret()
         network = {"port": self.port, "bind_address": "127.0.0.1", "handlersocket_address": "127.0.0.1", "handlersocket_port": self.read_port,
                    "handlersocket_port_wr": write_port, "handlersocket_threads": 16,
                    **(value_cache(request) if plugin else {})}
-        self.server = LabServer("main", DATA / "main", plugin, False, {**network, **request.mycnf}, plugins=("handlersocket",))
+        self.server = LabServer("main", DATA / "main", plugin, False, {**network, **request.mycnf}, plugins=("handlersocket",),
+                                secrets={"handlersocket_plain_secret": self.secret, "handlersocket_plain_secret_wr": private.new_secret()})
         self.servers: dict[str, LabServer | TargetServer] = {"main": self.server}
         if request.target:
             self.servers[TARGET] = TargetServer(TARGET, target.over_tcp(request.target), request.target)
@@ -237,7 +239,7 @@ class ReaderBench(Bench):
     def start(self) -> None:
         for server in self.servers.values():
             server.start()
-        self.server.execute(f"CREATE USER {USER}@'127.0.0.1'")
+        self.server.execute(f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{self.password}'")
         self.server.execute(f"GRANT ALL ON *.* TO {USER}@'127.0.0.1'")
 
     def close(self) -> None:
@@ -252,7 +254,7 @@ class ReaderBench(Bench):
         server = self.servers[table.server]
         if isinstance(server, TargetServer):
             return {name: value for name, value in server.login.items() if name != "socket"}
-        return {"port": self.port, "user": USER}
+        return {"port": self.port, "user": USER, "password": self.password}
 
     def _rows(self, size_bytes: int) -> int:
         return max(64, min(200_000, self.settings.dataset_bytes // size_bytes))
@@ -303,7 +305,7 @@ class ReaderBench(Bench):
         else:
             reading = self._reading(point.size_bytes, table, **changes, **self._login(table))
             if way.path == "handlersocket":
-                reading = replace(reading, port=self.read_port)
+                reading = replace(reading, port=self.read_port, password=self.secret)
             if way.path == value_reader.NDB_API_PATH:
                 reading = replace(reading, host=LOOPBACK, port=target.NDB_MANAGEMENT_PORT)
         own_pids = set().union(*(server.process_ids for server in self.servers.values()))

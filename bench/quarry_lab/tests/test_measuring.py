@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import clients, device, ordered_commits, session, sysbench, target, value_reader
+from quarry_lab import clients, device, ordered_commits, private, session, sysbench, target, value_reader
 from quarry_lab.experiments import e4, table_experiment
 from quarry_lab.experiments.core import Core
 from quarry_lab.lab_server import ConfigurationError, LabServer
@@ -85,7 +85,7 @@ THREADS = 3
 
 
 def load(server, operation, **changes):
-    return sysbench.Load(**{"operation": operation, "socket": server.socket, "database": "lab", "user": "root", "password": "", "value_bytes": 5000,
+    return sysbench.Load(**{"operation": operation, **server.login, "database": "lab", "value_bytes": 5000,
                             "threads": THREADS, "rows": 100, "tables": 2, "warmup_seconds": 1, "seconds": 1, **changes})
 
 
@@ -245,7 +245,7 @@ def test_a_target_is_measured_and_left_as_it_was(server, tmp_path: Path, monkeyp
     monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
     for module in (session, table_experiment):
         monkeypatch.setattr(module, "DATA", tmp_path / "data")
-    address = Address(socket=server.socket)
+    address = Address(socket=server.socket, user=private.account())
     schemas = server.rows("SHOW DATABASES")
     assert target.needs(address) == [] and server.rows("SHOW DATABASES") == schemas
     settings = Settings(seconds=1, warmup_seconds=1, dataset_bytes=1 << 20, disk_reserve_bytes=0)
@@ -287,7 +287,7 @@ def test_the_ways_to_a_value_are_measured_on_a_target_too(tmp_path: Path, monkey
 
 
 def test_a_target_on_a_socket_alone_is_refused_where_tcp_is_needed(server):
-    (said,) = target.needs_over_tcp(Address(socket=server.socket))
+    (said,) = target.needs_over_tcp(Address(socket=server.socket, user=private.account()))
     assert "listen on TCP" in said and server.socket in said
 
 
@@ -296,7 +296,7 @@ def test_a_target_is_refused_for_its_rights_and_for_schemas_in_the_way(server):
     (said,) = target.needs(Address(socket=server.socket, user="reader"))
     assert "CREATE" in said and "reader" in said and "denied" in said
     server.execute("CREATE DATABASE quarry_lab_mine")
-    (said,) = target.needs(Address(socket=server.socket))
+    (said,) = target.needs(Address(socket=server.socket, user=private.account()))
     assert "drop quarry_lab_mine" in said
     server.execute("DROP DATABASE quarry_lab_mine")
 
@@ -305,18 +305,24 @@ def test_a_target_is_refused_for_its_rights_and_for_schemas_in_the_way(server):
 def test_every_way_reads_whole_values(tmp_path: Path):
     """HandlerSocket, HANDLER, text, prepared, compressed, a connection per request, and the server inside the client."""
     port, read_port, write_port = free_ports(3)
+    secret = private.new_secret()
     network = {"port": port, "bind_address": "127.0.0.1", "handlersocket_address": "127.0.0.1", "handlersocket_port": read_port,
                "handlersocket_port_wr": write_port}
-    lab = LabServer("main", tmp_path / "main", None, False, {**SMALL, **network}, plugins=("handlersocket",)).start()
+    lab = LabServer("main", tmp_path / "main", None, False, {**SMALL, **network}, plugins=("handlersocket",),
+                    secrets={"handlersocket_plain_secret": secret, "handlersocket_plain_secret_wr": private.new_secret()}).start()
     try:
-        lab.execute("CREATE USER lab@'127.0.0.1'")
+        lab.execute(f"CREATE USER lab@'127.0.0.1' IDENTIFIED BY '{secret}'")
         lab.execute("GRANT ALL ON *.* TO lab@'127.0.0.1'")
         lab.execute("CREATE TABLE lab.t (id INT PRIMARY KEY, data LONGBLOB)")
-        reading = value_reader.Reading("lab", "t", 5000, 40, user="lab", threads=2, warmup_seconds=0, seconds=1)
+        reading = value_reader.Reading("lab", "t", 5000, 40, user="lab", password=secret, threads=2, warmup_seconds=0, seconds=1)
         with Payload("random", 1 << 20) as payload:
-            value_reader.fill(replace(reading, socket=lab.socket, user="root"), payload)
+            value_reader.fill(replace(reading, **lab.login), payload)
         ((rows, different, shortest, longest),) = lab.rows("SELECT COUNT(*), COUNT(DISTINCT MD5(data)), MIN(LENGTH(data)), MAX(LENGTH(data)) FROM lab.t")
         assert (int(rows), int(different), int(shortest), int(longest)) == (40, 40, 5000, 5000)
+        with pytest.raises(value_reader.ReaderError, match="denied"):
+            value_reader.measure(replace(reading, port=port, password=""))
+        with pytest.raises(value_reader.ReaderError, match="HandlerSocket"):
+            value_reader.measure(replace(reading, path="handlersocket", port=read_port, password="another"))
         for path in ("text", "prepared", "handler", "handlersocket", "connect"):
             found = value_reader.measure(replace(reading, path=path, port=read_port if path == "handlersocket" else port))
             assert found["events"] > 0 and found["latency_p95_ms"] >= 0 and found["interval_seconds"] >= 1, path
@@ -329,7 +335,7 @@ def test_every_way_reads_whole_values(tmp_path: Path):
     data = tmp_path / "embedded"
     (data / "mysql").mkdir(parents=True)
     options = ("--no-defaults", f"--datadir={data}", f"--lc-messages-dir={MARIADB / 'usr' / 'share' / 'mysql'}", "--innodb-buffer-pool-size=64M")
-    inside = replace(reading, user="root", server_options=options)
+    inside = replace(reading, password="", server_options=options)
     with Payload("random", 1 << 20) as payload:
         value_reader.fill(replace(inside, first="CREATE TABLE t (id INT PRIMARY KEY, data LONGBLOB)"), payload)
     assert value_reader.measure(inside)["events"] > 0
