@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -105,7 +106,7 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
     where = [f"--mysql-socket={load.socket}"] if load.socket else [f"--mysql-host={load.host}", f"--mysql-port={load.port}"]
     return [
         "sysbench", *where,
-        f"--mysql-db={load.database}", f"--mysql-user={load.user}", f"--mysql-password={load.password}",
+        f"--mysql-db={load.database}", f"--mysql-user={load.user}",
         # An ignored error would be retried silently; every error must show.
         "--mysql-ignore-errors=none",
         f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95",
@@ -121,12 +122,18 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
 
 
 class RunningLoad(RunningProgram):
-    """A started sysbench."""
+    """A started sysbench. The password stands in a file without a name, which no other account can open, and in no command line."""
 
     error = SysbenchError
 
-    def __init__(self, command: list[str], payload: Payload):
-        super().__init__(command, pass_fds=[payload.fd])
+    def __init__(self, command: list[str], payload: Payload, password: str):
+        options = os.memfd_create("quarry-sysbench-options")
+        try:
+            os.write(options, f"mysql-password={password}\n".encode())
+            command = [command[0], f"--config-file=/proc/self/fd/{options}", *command[1:]]
+            super().__init__(command, pass_fds=[payload.fd, options])
+        finally:
+            os.close(options)
 
 
 def reports_of(output: str) -> list[dict]:
@@ -156,7 +163,7 @@ def run(load: Load, payload: Payload) -> LoadResult:
     if load.warmup_seconds:
         command.insert(1, f"--report-checkpoints={load.warmup_seconds}")
     cpu_before = children_cpu_seconds()
-    running = RunningLoad([*command, "run"], payload)
+    running = RunningLoad([*command, "run"], payload, load.password)
     # A last event may wait for a stalled flush; beyond this something hangs.
     output = running.wait(load.warmup_seconds + load.seconds + 120)
     reports = reports_of(output)
@@ -183,7 +190,7 @@ def run_in_turns(load: Load, payload: Payload) -> list[float]:
     # The counted turns begin with a whole round of them, up to two after the warm-up.
     seconds = load.warmup_seconds + load.seconds + 3 * load.turn_ms * load.tables // 1000 + 1
     command[1:1] = [f"--time={seconds}", "--events=0"]
-    return events_by_turn(RunningLoad([*command, "run"], payload).wait(seconds + 120), load)
+    return events_by_turn(RunningLoad([*command, "run"], payload, load.password).wait(seconds + 120), load)
 
 
 @contextmanager
@@ -191,7 +198,7 @@ def updating(load: Load, payload: Payload) -> Iterator[None]:
     """Meanwhile one client updates the same rows without a pause. An error of it is raised at the end."""
     command = _command(replace(load, operation="update", threads=1), payload, OPERATIONS["update"])
     command[1:1] = ["--time=0", "--events=0"]
-    running = RunningLoad([*command, "run"], payload)
+    running = RunningLoad([*command, "run"], payload, load.password)
     try:
         yield
         if running.process.poll() is not None:
@@ -204,5 +211,5 @@ def updating(load: Load, payload: Payload) -> Iterator[None]:
 def fill(load: Load, payload: Payload) -> float:
     """Fills the tables with rows 1..load.rows; seconds taken. Errors: SysbenchError."""
     started = time.monotonic()
-    RunningLoad([*_command(load, payload, "blob_read.lua"), "prepare"], payload).wait(1800)
+    RunningLoad([*_command(load, payload, "blob_read.lua"), "prepare"], payload, load.password).wait(1800)
     return time.monotonic() - started
