@@ -8,13 +8,16 @@ what was asked for stands beside what it gives.
 
 from __future__ import annotations
 
+import http.client
 import json
+import socket
 import subprocess
 import sys
+import tempfile
 import time
-import urllib.request
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from .link_probe import ProbeServer
 from .namespaces import ClientNamespace, NamespaceError, usable_queue
@@ -124,13 +127,27 @@ class Network:
         return {self._proxy.pid} if self._proxy else set()
 
 
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP through a unix socket."""
+
+    def __init__(self, path: Path):
+        super().__init__("localhost", timeout=10)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
 class Toxiproxy:
-    """One proxy process. Use as a context manager."""
+    """One proxy process, told what to do through a socket in a directory that nobody else can enter. Use as a context manager."""
 
     def __init__(self) -> None:
         _build()
-        (self._api_port,) = free_ports(1)
-        self._running = RunningProgram([str(PROGRAM), "-host", LOOPBACK, "-port", str(self._api_port)], {"LOG_LEVEL": "error"})
+        self._directory = tempfile.TemporaryDirectory(prefix="quarry-links-")  # mode 0700
+        self.socket = Path(self._directory.name) / "api.sock"
+        self._running = RunningProgram([str(PROGRAM), str(self.socket)])
 
     def __enter__(self) -> Toxiproxy:
         deadline = time.monotonic() + _START_SECONDS_MAX
@@ -140,12 +157,13 @@ class Toxiproxy:
                 return self
             except OSError:
                 if self._running.process.poll() is not None or time.monotonic() > deadline:
-                    self._running.stop()
+                    self.__exit__()
                     raise LinkError("toxiproxy did not start") from None
                 time.sleep(0.05)
 
     def __exit__(self, *_exc) -> None:
         self._running.stop()
+        self._directory.cleanup()
 
     @property
     def pid(self) -> int:
@@ -163,11 +181,16 @@ class Toxiproxy:
         return int(made["listen"].rsplit(":", 1)[1])
 
     def _call(self, method: str, path: str, body: dict | None = None) -> str:
-        data = json.dumps(body).encode() if body is not None else None
-        url = f"http://{LOOPBACK}:{self._api_port}{path}"
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.read().decode()
+        connection = _UnixConnection(self.socket)
+        try:
+            connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status >= 300:
+            raise LinkError(f"toxiproxy refused {method} {path}: {text.strip()}")
+        return text
 
 
 def _build() -> None:

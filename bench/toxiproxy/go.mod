@@ -3,7 +3,10 @@ module quarry/toxiproxy
 
 go 1.19
 
-require github.com/Shopify/toxiproxy/v2 v2.8.0
+require (
+	github.com/Shopify/toxiproxy/v2 v2.8.0
+	github.com/rs/zerolog v1.31.0
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -18,7 +21,6 @@ require (
 	github.com/prometheus/common v0.44.0 // indirect
 	github.com/prometheus/procfs v0.11.1 // indirect
 	github.com/rs/xid v1.5.0 // indirect
-	github.com/rs/zerolog v1.31.0 // indirect
 	golang.org/x/sys v0.13.0 // indirect
 	google.golang.org/protobuf v1.31.0 // indirect
 	gopkg.in/tomb.v1 v1.0.0-20141024135613-dd632973f1e7 // indirect
