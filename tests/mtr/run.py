@@ -255,6 +255,7 @@ def main():
         sys.exit(f"mtr: {missing[0]} is missing: run 'make plugin'")
     arguments.work = arguments.work.resolve()
     arguments.work.mkdir(parents=True, exist_ok=True)
+    arguments.work.chmod(0o700)
     lock = open(arguments.work / ".lock", "w", encoding="ascii")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,6 +8,7 @@ mtr runs in a session of its own and is stopped by SIGINT to it; its servers end
 Thread-safety: externally synchronised; one MtrRun at a time, for all share one vardir.
 """
 
+import functools
 import json
 import os
 import re
@@ -129,6 +130,19 @@ class Parser:
             self._on_verdict(key, verdict, lines)
 
 
+@functools.lru_cache
+def private_network():
+    """What runs a command in a network of its own: the servers of MariaDB's tests let in root without a password at 127.0.0.1."""
+    lead = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+    try:
+        if subprocess.run([*lead, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
+            return lead
+    except FileNotFoundError:
+        pass
+    print("mtr: this user cannot make a network namespace: meanwhile every account of this machine can log in to mtr's servers")
+    return ()
+
+
 class MtrRun:
     """One invocation of mtr: some tests of one suite under one engine.
 
@@ -208,7 +222,7 @@ class MtrRun:
             command = self.command(suite, tests)
             log.write(" ".join(command) + "\n")
             process = subprocess.Popen(
-                ["nice", *command],
+                ["nice", *private_network(), *command],
                 cwd=self.tests_tree,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
