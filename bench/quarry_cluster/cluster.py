@@ -1,7 +1,7 @@
 """A whole cluster: started on top of whatever is there, stopped, its killed nodes started again.
 
-Directory layout: cluster.json (the plan)  shards.json (who is primary: keeper.py)  haproxy.cfg  keeper.log  <node>/ (one
-PrivateServer each)  bin/ (Galera: the rsync of state transfers)
+Directory layout, mode 0700: cluster.json (the plan)  shards.json (who is primary: keeper.py)  haproxy.cfg  keeper.log
+<node>/ (one PrivateServer each)  tls/ (tls.py)  client.cnf (how to get in)  bin/ (Galera: the rsync of state transfers)
 Invariants: a process is signalled only after /proc says that it is this cluster's.
 Thread-safety: externally synchronised; `members` may be asked from any thread.
 """
@@ -21,13 +21,15 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pymysql
-from quarry_lab.server import BUILD, PLUGIN, holds_former_home, set_former_aside
+from quarry_lab.private import make_directory, write_secret
+from quarry_lab.server import BUILD, PLUGIN, holds_former_home, set_aside
 
 from .galera import recovered_position, transfer_path, why_no_galera
-from .haproxy import CHECK_USER, HAPROXY, HAProxy
+from .haproxy import HAPROXY, HAProxy
 from .keeper import REPLICATION_USER, ShardState, StateFile, is_running, is_waited_for, run
 from .nodes import Member
-from .plan import ClusterError, Plan, make_plan, read_plan, recorded_pid, write_plan
+from .plan import ClusterError, Node, Plan, make_plan, read_plan, recorded_pid, write_plan
+from .tls import Certificates
 
 DIRECTORY = BUILD / "cluster"
 SQL_USER = "quarry"  # of clients, and of fronts on the shards
@@ -47,27 +49,35 @@ class Cluster:
         plan = read_plan(directory)
         if plan is None:
             raise ClusterError(f"no cluster in {directory}: run 'make cluster'")
-        self.directory, self.plan = directory, plan
+        self.directory, self.plan = make_directory(directory), plan
+        self.tls = Certificates(directory)
         self.members = {node.name: Member(plan, node, directory, plugin) for node in plan.nodes}
         self.proxy = HAProxy(plan, directory)
         self.keeper_pid_file = directory / "keeper.pid"
 
     @staticmethod
     def make(
-        directory: Path, kind: str, shards: int | None = None, fronts: int | None = None, plugin: Path | None = PLUGIN
+        directory: Path,
+        kind: str,
+        shards: int | None = None,
+        fronts: int | None = None,
+        plugin: Path | None = PLUGIN,
+        tls: bool = True,
     ) -> "Cluster":
-        """The cluster that is there, if it is of this kind, else a new plan. One of a build from before the first release is
-        stopped and set aside."""
+        """The cluster that is there, if it is of this kind, else a new plan. One of a build from before the first release, or
+        of one that let in other accounts of the machine, is stopped and set aside. `tls`: between the nodes of a new one."""
         plan = read_plan(directory)
-        if plan is not None and holds_former_home(directory):
+        if plan is not None and (holds_former_home(directory) or not plan.closed):
+            why = "from before the first release" if plan.closed else "whose servers let in every account of this machine"
             Cluster(directory, plugin).stop()
-            print(f"{directory} was of a build from before the first release: it is {set_former_aside(directory)} now")
+            print(f"{directory} was of a build {why}: it is {set_aside(directory)} now, this one begins anew")
             plan = None
         if plan is None:
             reason = why_no_galera() if kind == "galera" else None
             if reason:
                 raise ClusterError(reason)
-            write_plan(directory, make_plan(kind, shards, **({"fronts": fronts} if fronts else {})))
+            make_directory(directory)
+            write_plan(directory, make_plan(kind, shards, tls=tls, **({"fronts": fronts} if fronts else {})))
         elif plan.kind != kind:
             raise ClusterError(
                 f"{directory} holds a cluster of KIND={plan.kind}: 'make cluster-stop', then remove {directory}"
@@ -98,6 +108,8 @@ class Cluster:
     # --- starting ---------------------------------------------------------------------------------
     def start(self) -> None:
         """Whatever does not run is started; returns when the cluster serves."""
+        self.tls.make(["127.0.0.1", *(route.host for route in self.plan.routes.values())])
+        write_secret(self.directory / "client.cnf", self._client_options())
         if self.plan.kind == "galera":
             self._start_galera()
             return
@@ -110,6 +122,19 @@ class Cluster:
         self.wait_in_sync()
         for front in self.role("front"):
             self._introduce_shards(front)
+
+    def _client_options(self) -> str:
+        entry = self.role("galera" if self.plan.kind == "galera" else "front")[0].node
+        lines = ["host = 127.0.0.1", f"port = {entry.port}", f"user = {SQL_USER}", f"password = {self.plan.password}"]
+        lines += [f"ssl_ca = {self.tls.authority}", "ssl_verify_server_cert"] if self.plan.tls else []
+        return "\n".join(["[client]", *lines, ""])
+
+    def login(self, node: Node) -> dict[str, Any]:
+        """PyMySQL's arguments for a client of the cluster at a node: a data node asks for the nodes' certificate."""
+        where = {"host": "127.0.0.1", "port": node.port, "user": SQL_USER, "password": self.plan.password}
+        if node.role == "data" and self.plan.tls:
+            return {**where, **self.tls.client()}
+        return {**where, "ssl_disabled": True}
 
     def start_node(self, name: str) -> None:
         """Starts one server that is down; one that was killed recovers, and joins again when the keeper sees it."""
@@ -255,18 +280,19 @@ def mark_safe_to_bootstrap(path: Path) -> None:
 
 
 def accounts(member: Member) -> None:
-    """Of clients, fronts, HAProxy and replicas. Made on each data node by itself: its binlog begins empty."""
-    password = member.plan.password
+    """Of clients, fronts and replicas. Made on each data node by itself: its binlog begins empty. A data node lets in whoever
+    has the password and the nodes' certificate."""
+    plan = member.plan
+    certified = "REQUIRE X509" if plan.tls and member.node.role == "data" else ""
     statements = [
-        f"CREATE USER {SQL_USER}@'127.0.0.1' IDENTIFIED BY '{password}'",
+        f"CREATE USER {SQL_USER}@'127.0.0.1' IDENTIFIED BY '{plan.password}' {certified}",
         f"GRANT {RIGHTS} ON *.* TO {SQL_USER}@'127.0.0.1'",
     ]
     if member.node.role == "data":
         statements = [
             "SET sql_log_bin = 0",
             *statements,
-            f"CREATE USER {CHECK_USER}@'127.0.0.1'",
-            f"CREATE USER {REPLICATION_USER}@'127.0.0.1' IDENTIFIED BY '{password}'",
+            f"CREATE USER {REPLICATION_USER}@'127.0.0.1' IDENTIFIED BY '{plan.replication_password}' {certified}",
             f"GRANT REPLICATION SLAVE ON *.* TO {REPLICATION_USER}@'127.0.0.1'",
         ]
     run(member, *statements)
@@ -306,7 +332,7 @@ def passing_cluster(
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """One command at a time changes a cluster."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     with open(directory / "lock", "w", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -36,6 +36,7 @@ CHARSET = re.compile(r"DEFAULT CHARSET=\w+(?: COLLATE=\w+)?")
 SHARDING = re.compile(r"ENGINE=SPIDER.*\bPARTITION BY ((?:HASH|KEY) \(`[^`]+`\))", re.DOTALL)
 # The table's own name is not an alteration's to change: fronts find it on the shards by it.
 RENAMING = re.compile(r"(?:^|,)\s*RENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)", re.IGNORECASE)
+TLS_FILES = {"ssl_ca": "ca.pem", "ssl_cert": "node.pem", "ssl_key": "node.key"}
 APPLY_TIMEOUT_S = 30
 ALTER_TIMEOUT_S = 24 * 3600  # a replica copies a large table as long as its primary did
 REHEARSAL = "quarry_cluster_rehearsal"  # the name of an altered table's empty copy, beside it
@@ -339,6 +340,10 @@ class ShardedTables:
         charset = CHARSET.search(options)
         shards = ", ".join(f"""PARTITION {shard} COMMENT 'srv "{shard}"'""" for shard in self.cluster.plan.routes)
         comment = f'wrapper "mysql", database "{name.database}", table "{name.table}"'
+        if self.cluster.plan.tls:
+            # Seen from a front's data directory, so that the definition stays true wherever the cluster's directory is.
+            comment += "".join(f', {key} "../../tls/{file}"' for key, file in TLS_FILES.items())
+            comment += ', ssl_verify_server_cert "1"'
         return (
             f"{name} ({COLUMN_OPTION.sub('', columns)}\n) ENGINE=SPIDER {charset[0] if charset else ''} COMMENT='{comment}' "
             f"PARTITION BY {sharding} ({shards})"

@@ -1,4 +1,9 @@
-"""Galera nodes: their options, what a killed one does before it joins again, and the rsync that state transfers call."""
+"""Galera nodes: their options, what a killed one does before it joins again, and the rsync that state transfers call.
+
+Group and incremental transfers are TLS, and each side shows its certificate. A whole state transfer is an rsync daemon of the
+node that joins: it asks for a secret, which stands in files that only the owner reads. It is not encrypted, for the server's
+script would need stunnel; it stays on the loopback interface.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +15,27 @@ import stat
 import subprocess
 from pathlib import Path
 
+from quarry_lab.private import new_secret, write_secret
 from quarry_lab.server import MARIADB, PrivateServer
 
 from .plan import ClusterError, Node, Plan
+from .tls import Certificates
 
 PROVIDER = MARIADB / "usr" / "lib" / "galera" / "libgalera_smm.so"
 RECOVER_TIMEOUT_S = 180
-# The state transfer scripts call rsync by its name and find this first. A daemon that root starts would give up root's
-# rights and could not write the joining node's files.
+RSYNC_USER = "transfer"
+# The state transfer scripts call rsync by its name and find this first. A daemon lets in who knows the secret. One that root
+# starts would give up root's rights and could not write the joining node's files. {call}: what a client does.
 RSYNC = """#!/bin/bash
 for argument; do
-  if [ "$argument" = --daemon ] && [ "$(id -u)" = 0 ]; then
-    exec {rsync} --dparam=uid=0 --dparam=gid=0 "$@"
+  if [ "$argument" = --daemon ]; then
+    [ "$(id -u)" = 0 ] && set -- --dparam=uid=0 --dparam=gid=0 "$@"
+    exec {rsync} --dparam='auth users={user}' --dparam='secrets file'={users} "$@"
   fi
 done
-exec {rsync} "$@"
+export USER={user} LOGNAME={user}
+case "$*" in *rsync://*) set -- --password-file={password} "$@" ;; esac
+{call}
 """
 
 
@@ -40,13 +51,21 @@ def why_no_galera() -> str | None:
     return None
 
 
-def wsrep_options(name: str, cluster: str, address: str, ports: tuple[int, ...], gcache: str) -> list[str]:
-    """`ports`: those for SQL, for the group, for incremental and for whole state transfers."""
-    sql, group, incremental, transfer = ports
-    provider = (
+def provider_options(group: int, incremental: int, gcache: str, certificates: Certificates) -> str:
+    """`group`, `incremental`: ports."""
+    return (
         f"base_host=127.0.0.1;base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
         f"ist.recv_addr=127.0.0.1:{incremental};gcache.size={gcache};repl.causal_read_timeout=PT60S"
+        f"{certificates.provider_options()}"
     )
+
+
+def wsrep_options(
+    name: str, cluster: str, address: str, ports: tuple[int, ...], gcache: str, certificates: Certificates
+) -> list[str]:
+    """`ports`: those for SQL, for the group, for incremental and for whole state transfers."""
+    sql, group, incremental, transfer = ports
+    provider = provider_options(group, incremental, gcache, certificates)
     return [
         "--binlog-format=ROW",
         "--innodb-autoinc-lock-mode=2",
@@ -66,16 +85,23 @@ def wsrep_options(name: str, cluster: str, address: str, ports: tuple[int, ...],
 
 def galera_options(plan: Plan, node: Node, directory: Path) -> list[str]:
     address = "gcomm://" + ",".join(f"127.0.0.1:{peer.extra_ports[0]}" for peer in plan.role("galera"))
-    cluster = f"quarry-{plan.password[:8]}"
-    return wsrep_options(node.name, cluster, address, (node.port, *node.extra_ports), gcache="256M")
+    cluster = f"quarry-{plan.role('galera')[0].extra_ports[0]}"
+    ports = (node.port, *node.extra_ports)
+    return wsrep_options(node.name, cluster, address, ports, "256M", Certificates(directory))
 
 
-def transfer_path(directory: Path) -> str:
-    """A PATH on which state transfers find what they call; writes the rsync above."""
-    script = directory / "bin" / "rsync"
+def transfer_path(directory: Path, call: str = 'exec {rsync} "$@"') -> str:
+    """A PATH on which state transfers find what they call; writes the rsync above, and its secret."""
+    script, users, password = directory / "bin" / "rsync", directory / "bin" / "users", directory / "bin" / "password"
     script.parent.mkdir(parents=True, exist_ok=True)
-    script.write_text(RSYNC.format(rsync=shlex.quote(str(shutil.which("rsync")))), encoding="utf-8")
-    script.chmod(script.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    if not password.exists():
+        secret = new_secret()
+        write_secret(users, f"{RSYNC_USER}:{secret}\n")
+        write_secret(password, f"{secret}\n")
+    rsync = shlex.quote(str(shutil.which("rsync")))
+    names = {"user": RSYNC_USER, "users": shlex.quote(str(users)), "password": shlex.quote(str(password))}
+    script.write_text(RSYNC.format(rsync=rsync, call=call.format(rsync=rsync), **names), encoding="utf-8")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return f"{script.parent}:{MARIADB / 'usr' / 'bin'}:{os.environ['PATH']}"
 
 

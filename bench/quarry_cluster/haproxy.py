@@ -1,8 +1,8 @@
 """HAProxy in front of the shards: one port for each shard, behind it the shard's two servers, of which one is routed to.
 
-HAProxy decides when a primary is gone (its MySQL check), cuts the sessions of one that is, and obeys the keeper, through
-its admin socket, in which server it routes to. In its configuration every server is disabled: nothing is routed to before
-the keeper has said so.
+HAProxy obeys the keeper, through its admin socket, in which server it routes to and which it takes for gone (watch.py): it cuts
+the sessions of one that is. It checks nothing itself, for that would take an account without a password. In its configuration
+every server is disabled: nothing is routed to before the keeper has said so.
 Thread-safety: every call opens a connection of its own; start and stop are externally synchronised.
 """
 
@@ -21,9 +21,6 @@ from quarry_lab.server import MARIADB
 from .plan import ClusterError, Plan, recorded_pid
 
 HAPROXY = MARIADB / "usr" / "sbin" / "haproxy"
-CHECK_USER = "haproxy"
-CHECK_INTERVAL_MS = 500
-CHECK_FAILURES = 2
 READY_TIMEOUT_S = 10
 
 CONFIGURATION = """global
@@ -34,7 +31,6 @@ CONFIGURATION = """global
 defaults
     mode tcp
     timeout connect 2s
-    timeout check 2s
     timeout client 1h
     timeout server 1h
     retries 0
@@ -42,9 +38,8 @@ defaults
 LISTEN = """
 listen {shard}
     bind {host}:{port}
-    option mysql-check user {user} post-41
     option contstats
-    default-server check inter {interval_ms}ms fall {failures} rise 1 on-marked-down shutdown-sessions disabled
+    default-server on-marked-down shutdown-sessions disabled
 """
 
 
@@ -96,7 +91,7 @@ class HAProxy:
 
     # --- the admin socket -----------------------------------------------------------------------
     def states(self, shard: str) -> dict[str, str]:
-        """What HAProxy thinks of each server of a shard: UP, DOWN, MAINT, perhaps with a count of checks behind it."""
+        """What HAProxy thinks of each server of a shard: 'no check' (it is up), DOWN, MAINT."""
         return {row["svname"]: row["status"] for row in self._statistics(shard)}
 
     def bytes_of(self, shard: str) -> tuple[int, int]:
@@ -120,6 +115,10 @@ class HAProxy:
         self._ask(f"set server {shard}/{server} state maint")
         self._ask(f"shutdown sessions server {shard}/{server}")
 
+    def mark(self, shard: str, server: str, is_up: bool) -> None:
+        """What the keeper has found out; the sessions of one that is down end."""
+        self._ask(f"set server {shard}/{server} health {'up' if is_up else 'down'}")
+
     def _ask(self, command: str) -> str:
         # Through the directory's descriptor: the path of a socket may have 107 bytes only.
         descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -142,9 +141,6 @@ class HAProxy:
                 shard=shard,
                 host=route.host,
                 port=route.port,
-                user=CHECK_USER,
-                interval_ms=CHECK_INTERVAL_MS,
-                failures=CHECK_FAILURES,
             )
             for node in self.plan.shard(shard):
                 text += f"    server {node.name} 127.0.0.1:{node.port}\n"

@@ -57,13 +57,9 @@ def through_route(cluster: Cluster, shard: str, database: str = DATABASE) -> pym
     """A client's own connection to a shard's primary."""
     route = cluster.plan.routes[shard]
     return pymysql.connect(
-        host=route.host,
-        port=route.port,
-        user=SQL_USER,
-        password=cluster.plan.password,
+        **{**cluster.login(cluster.primary(shard).node), "host": route.host, "port": route.port},
         database=database,
         autocommit=True,
-        ssl_disabled=True,
         read_timeout=READ_TIMEOUT_S,
         write_timeout=READ_TIMEOUT_S,
     )

@@ -1,6 +1,6 @@
 """Keeps each shard's primary writable and its replica fit to take over: the one place where a promotion is decided.
 
-HAProxy finds out that a primary is gone; MariaDB's semi-synchronous replication (AFTER_SYNC) has put every acknowledged
+The keeper finds out that a primary is gone (watch.py) and HAProxy cuts its sessions; MariaDB's semi-synchronous replication (AFTER_SYNC) has put every acknowledged
 transaction on the replica; the keeper connects the two. What it knows of a shard is written down, durably, before it acts:
 who is primary, and whether the replica is in sync.
 
@@ -29,6 +29,8 @@ import pymysql
 from .haproxy import HAProxy
 from .nodes import Member
 from .plan import Plan, write_durably
+from .tls import Certificates
+from .watch import Watch
 
 STEP_S = 0.25
 RESOLVE_EVERY_S = 2
@@ -195,6 +197,11 @@ class ShardKeeper(threading.Thread):
         return status
 
     def follow(self, primary: Member, replica: Member) -> None:
+        tls = Certificates(self.states.path.parent)
+        encrypted = (
+            f", master_ssl = 1, master_ssl_ca = '{tls.authority}', master_ssl_cert = '{tls.certificate}', "
+            f"master_ssl_key = '{tls.key}', master_ssl_verify_server_cert = 1"
+        )
         run(
             replica,
             "SET GLOBAL read_only = ON",
@@ -202,8 +209,8 @@ class ShardKeeper(threading.Thread):
             "SET GLOBAL rpl_semi_sync_slave_enabled = ON",
             "STOP SLAVE",
             f"CHANGE MASTER TO master_host = '127.0.0.1', master_port = {primary.node.port}, "
-            f"master_user = '{REPLICATION_USER}', master_password = '{primary.plan.password}', "
-            "master_connect_retry = 1, master_demote_to_slave = 1",
+            f"master_user = '{REPLICATION_USER}', master_password = '{primary.plan.replication_password}', "
+            f"master_connect_retry = 1, master_demote_to_slave = 1{encrypted if primary.plan.tls else ''}",
             "START SLAVE",
         )
         self.tell(f"{replica.name} follows {primary.name}")
@@ -283,9 +290,11 @@ def keep(plan: Plan, directory: Path, stop: threading.Event, resolve: Callable[[
         ShardKeeper(shard, [Member(plan, node, directory) for node in plan.shard(shard)], proxy, states, say)
         for shard in plan.routes
     ]
+    watches = [Watch(shard, Member(plan, node, directory), proxy) for shard in plan.routes for node in plan.shard(shard)]
     say(f"keeping {len(keepers)} shards")
-    for keeper in keepers:
-        keeper.start()
+    threads = [*keepers, *watches]
+    for thread in threads:
+        thread.start()
     while not stop.wait(RESOLVE_EVERY_S):
         if proxy.pid() is None:
             say("HAProxy is gone: starting it again")
@@ -295,7 +304,7 @@ def keep(plan: Plan, directory: Path, stop: threading.Event, resolve: Callable[[
                 say(line)
         except (pymysql.err.Error, OSError):
             continue  # a node is down: later
-    for keeper in keepers:
-        keeper.stop.set()
-    for keeper in keepers:
-        keeper.join()
+    for thread in threads:
+        thread.stop.set()
+    for thread in threads:
+        thread.join()

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
+from quarry_lab import private
 from quarry_lab.server import PLUGIN, PrivateServer
 
 from .galera import galera_options
 from .plan import Node, Plan
+from .tls import Certificates
 
 SMALL = [
     "--innodb-log-file-size=32M",
@@ -88,6 +90,8 @@ class Member:
             options += REPLICATION
         if node.role == "galera":
             options += galera_options(plan, node, directory)
+        if plan.tls:
+            options += Certificates(directory).server_options()
         self.options = options
         self.server = PrivateServer(directory / node.name, options, plugin=plugin)
         self.server.adopt()
@@ -105,7 +109,7 @@ class Member:
         settings = {"autocommit": True, "read_timeout": READ_TIMEOUT_S, "write_timeout": READ_TIMEOUT_S, **settings}
         return pymysql.connect(
             unix_socket=str(self.server.socket),
-            user="root",
+            user=private.account(),
             database=database,
             charset="utf8mb4",
             ssl_disabled=True,  # a TLS context for each connection would cost more than most statements

@@ -10,10 +10,12 @@ import dataclasses
 import json
 import os
 import random
-import secrets
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from quarry_lab.private import new_secret
 
 KINDS = {"spider": 2, "4": 4, "galera": 0}  # what KIND= may be, and how many shards that is
 FRONTS = 2
@@ -54,7 +56,10 @@ class Plan:
     kind: str
     nodes: tuple[Node, ...]
     routes: dict[str, Route]
-    password: str
+    password: str  # of clients, and of fronts on the shards
+    replication_password: str = ""
+    tls: bool = False  # between the nodes
+    closed: bool = False  # made by a build whose clusters let nobody else in
 
     def node(self, name: str) -> Node:
         for node in self.nodes:
@@ -89,23 +94,24 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
-def make_plan(kind: str, shards: int | None = None, fronts: int = FRONTS) -> Plan:
+def make_plan(kind: str, shards: int | None = None, fronts: int = FRONTS, tls: bool = True) -> Plan:
     if kind not in KINDS:
         raise ClusterError(f"KIND={kind} is none of {', '.join(KINDS)}")
+    secret: dict[str, Any] = {"password": new_secret(), "replication_password": new_secret(), "tls": tls, "closed": True}
     if kind == "galera":
         ports = free_ports(4 * GALERA_NODES)
         nodes = [
             Node(f"g{i + 1}", "galera", ports[4 * i], i + 1, extra_ports=tuple(ports[4 * i + 1 : 4 * i + 4]))
             for i in range(GALERA_NODES)
         ]
-        return Plan(kind, tuple(nodes), {}, secrets.token_hex(12))
+        return Plan(kind, tuple(nodes), {}, **secret)
     names = [f"s{i + 1}" for i in range(shards or KINDS[kind])]
     ports = iter(free_ports(fronts + 3 * len(names)))
     nodes = [Node(f"f{i + 1}", "front", next(ports), i + 1) for i in range(fronts)]
     for i, shard in enumerate(names):
         nodes += [Node(shard + copy, "data", next(ports), 11 + 10 * i + n, shard) for n, copy in enumerate("ab")]
     routes = {shard: Route(f"127.0.0.{10 + i}", next(ports)) for i, shard in enumerate(names)}
-    return Plan(kind, tuple(nodes), routes, secrets.token_hex(12))
+    return Plan(kind, tuple(nodes), routes, **secret)
 
 
 def read_plan(directory: Path) -> Plan | None:

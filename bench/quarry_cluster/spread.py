@@ -24,9 +24,10 @@ from quarry_lab.stats import percentile, summarize
 from rich.console import Console
 from rich.table import Table
 
-from .cluster import SQL_USER, Cluster, passing_cluster
+from .cluster import Cluster, passing_cluster
 from .ddl import ShardedTables
 from .ledger import DEFINITION, VALUE_BYTES, Connect, Load
+from .plan import Node
 
 DATABASE = "spread"
 SHARDS = (1, 2, 4)
@@ -83,19 +84,10 @@ def ways(cluster: Cluster, fronts: int) -> Sequence[Connect]:
     """Through so many fronts; 0: straight at the only shard's primary."""
     members = cluster.role("front")[:fronts] if fronts else cluster.primaries()
 
-    def way(port: int) -> Connect:
-        return lambda: pymysql.connect(
-            host="127.0.0.1",
-            port=port,
-            user=SQL_USER,
-            password=cluster.plan.password,
-            database=DATABASE,
-            autocommit=True,
-            ssl_disabled=True,
-            read_timeout=60,
-        )
+    def way(node: Node) -> Connect:
+        return lambda: pymysql.connect(**cluster.login(node), database=DATABASE, autocommit=True, read_timeout=60)
 
-    return [way(member.node.port) for member in members]
+    return [way(member.node) for member in members]
 
 
 def measure(cluster: Cluster, fronts: int, mode: str, first: int) -> dict[str, Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pymysql
+from quarry_lab.server import tool
 from rich.console import Console
 from rich.table import Table
 
 from .cluster import SQL_USER, Cluster
 from .keeper import QUICK
 from .nodes import Member
+from .plan import Plan
 
 
 def show(cluster: Cluster, console: Console) -> bool:
@@ -62,13 +66,27 @@ def ask(member: Member, sql: str) -> str:
         return ""
 
 
+def doors(plan: Plan) -> list[str]:
+    """Who cannot get in, and what is left open."""
+    found = ["closed     to other accounts: directory of mode 0700; root of SQL is whoever runs this (unix_socket); loopback interface only"]
+    if plan.kind == "galera":
+        found.append("closed     group and incremental transfers: TLS, for who has the nodes' certificate")
+        found.append("open       whole state transfers: rsync with a secret, not encrypted, on the loopback interface alone")
+    elif plan.tls:
+        found.append("closed     replication, and Spider to its shards: TLS, for who has the nodes' certificate and the password")
+    if os.geteuid() == 0:
+        found.append("open       the servers run as root: what root of SQL may do, root does")
+    return [*found, "open       clients' ports, to who has the password; TLS if they ask for it"]
+
+
 def connections(cluster: Cluster) -> list[str]:
     plan = cluster.plan
     entries = [member.node for member in cluster.role("galera" if plan.kind == "galera" else "front")]
     ports = ", ".join(str(node.port) for node in entries)
     lines = [
-        f"clients    127.0.0.1, ports {ports}, user {SQL_USER}, password {plan.password}",
-        f"shell      mariadb -h 127.0.0.1 -P {entries[0].port} -u {SQL_USER} -p{plan.password}",
+        f"clients    127.0.0.1, ports {ports}, user {SQL_USER}; the password stands in {cluster.directory}/client.cnf",
+        f"shell      {tool('mariadb')} --defaults-file={cluster.directory}/client.cnf",
+        *doors(plan),
         "stop       make cluster-stop",
     ]
     if plan.routes:

@@ -16,6 +16,7 @@ from quarry_cluster.ledger import TABLE as LEDGER
 from quarry_cluster.plan import ClusterError
 from quarry_cluster.rebuild import rebuild
 
+from harness.outside import look
 from harness.scale_out import DATABASE
 from harness.waiting import wait_for
 
@@ -325,3 +326,31 @@ def wait_for_writes(load, more):
     target = load.acknowledged() + more
     wait_for(lambda: f"writes: {load.errors()}", lambda: load.wrong() or load.acknowledged() >= target, LIMIT_S)
     assert not load.wrong(), load.wrong()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can look as another account")
+def test_nobody_else_of_this_machine_gets_in(cluster):
+    one = cluster.cluster
+    secrets = [one.plan.password, one.plan.replication_password]
+    servers = [member.server for member in one.members.values()]
+    tried = look([one.directory, *(server.directory for server in servers)], servers, secrets, sockets_min=len(servers))
+    assert tried["doors"] == len(servers) + len(one.plan.routes), tried  # HAProxy and the keeper have no other
+
+
+def test_nodes_talk_tls_to_each_other(cluster):
+    """Replication and Spider: the shards let in nobody who has the password and not the nodes' certificate."""
+    one = cluster.cluster
+    front = one.role("front")[0]
+    for shard in one.plan.routes:
+        primary, replica = one.pair(shard)
+        status = replica.slave_status()
+        assert status["Master_SSL_Allowed"] == "Yes" and status["Master_SSL_Verify_Server_Cert"] == "Yes", status
+        before = int(primary.status("ssl_accepts")["ssl_accepts"])
+        front.query(f"SELECT COUNT(*) FROM {LEDGER}", database=DATABASE)
+        assert int(primary.status("ssl_accepts")["ssl_accepts"]) > before
+        login = {**one.login(primary.node), "connect_timeout": 2}
+        pymysql.connect(**login).close()
+        for without in ({"ssl_disabled": True}, {"ssl_ca": login["ssl_ca"]}):
+            kept = {name: value for name, value in login.items() if not name.startswith("ssl")}
+            with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+                pymysql.connect(**kept, **without)

@@ -5,6 +5,7 @@ three, and no node was voted out for being inconsistent. The tests run in the or
 """
 
 import math
+import os
 import re
 import shutil
 import threading
@@ -14,6 +15,7 @@ import pymysql
 import pytest
 
 from harness.cluster import GaleraLoad, run_commits
+from harness.outside import look
 from harness.trace import RING, WRITES, Trace
 from harness.values import payload
 from harness.waiting import WAIT_S, wait_for
@@ -532,3 +534,12 @@ def test_disallow_local_gtid_refuses_changes(cluster):
     finally:
         node.query("SET GLOBAL wsrep_mode = DEFAULT")
     agree(cluster)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can look as another account")
+def test_nobody_else_of_this_machine_gets_in(cluster):
+    """The group and incremental transfers are TLS, which asks for a certificate."""
+    secret = (cluster.directory / "bin" / "password").read_text().strip()
+    servers = [node.private for node in cluster.nodes]
+    tried = look([server.directory for server in servers], servers, [secret])
+    assert tried["doors"] >= 2 * len(servers), tried

@@ -1,15 +1,18 @@
 """Settings under which a state transfer would leave values behind: refused, or warned of, at start. One node alone."""
 
 import pytest
-from quarry_cluster.galera import PROVIDER, why_no_galera
+from quarry_cluster.galera import PROVIDER, provider_options, why_no_galera
 from quarry_cluster.plan import free_ports
+from quarry_cluster.tls import Certificates
 from quarry_lab.server import HOME_NAME
+
+from harness.waiting import wait_for
 
 pytestmark = pytest.mark.quarry_only
 
 
 @pytest.fixture
-def node(own_server):
+def node(own_server, tmp_path_factory):
     """Starts a cluster of one node with options."""
     reason = why_no_galera()
     if reason:
@@ -17,11 +20,10 @@ def node(own_server):
 
     def make(*options):
         sql, group, incremental = free_ports(3)
-        provider = (
-            f"base_host=127.0.0.1;base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};"
-            f"ist.recv_addr=127.0.0.1:{incremental};gcache.size=8M"
-        )
-        return own_server(
+        certificates = Certificates(tmp_path_factory.mktemp("certificates"))
+        certificates.make(["127.0.0.1"])
+        provider = provider_options(group, incremental, "8M", certificates)
+        made = own_server(
             "galera-options",
             f"--port={sql}",
             "--bind-address=127.0.0.1",
@@ -35,6 +37,9 @@ def node(own_server):
             "--wsrep-new-cluster",
             *options,
         )
+        # A node answers before it has joined its own group.
+        wait_for("the node to be ready", lambda: made.status("wsrep_ready")["wsrep_ready"] == "ON")
+        return made
 
     return make
 

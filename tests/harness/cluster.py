@@ -10,12 +10,13 @@ import re
 import shlex
 import shutil
 import signal
-import stat
 
 import pymysql
-from quarry_cluster.galera import recovered_position, wsrep_options
+from quarry_cluster.galera import recovered_position, transfer_path, wsrep_options
 from quarry_cluster.plan import free_ports
-from quarry_lab.server import HOME_NAME, MARIADB, ServerError
+from quarry_cluster.tls import Certificates
+from quarry_lab.private import new_secret
+from quarry_lab.server import HOME_NAME, ServerError
 
 from harness.server import SCRATCH, Server
 from harness.values import SEED
@@ -52,12 +53,13 @@ def slave_status(replica):
 
 def follow(primary, port, replicas):
     """The replicas begin to apply what the primary logs."""
-    primary.query("CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r'")
+    password = new_secret()
+    primary.query(f"CREATE USER r@'127.0.0.1' IDENTIFIED BY '{password}'")
     primary.query("GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'")
     for replica in replicas:
         replica.query(
             f"CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='r', "
-            "master_password='r', master_use_gtid=slave_pos, master_connect_retry=1"
+            f"master_password='{password}', master_use_gtid=slave_pos, master_connect_retry=1"
         )
         replica.query("START SLAVE")
 
@@ -214,16 +216,8 @@ class PairLoad(Load):
 
 
 # --- a Galera cluster -----------------------------------------------------------------------------------------------
-# The state transfer scripts call rsync by its name, and find this first. A daemon that root starts would give up root's
-# rights and could not write the joining node's files. A client call is recorded, and slowed down, when a test asks.
-RSYNC = """#!/bin/bash
-control={control}
-for argument; do
-  if [ "$argument" = --daemon ]; then
-    [ "$(id -u)" = 0 ] && set -- --dparam=uid=0 --dparam=gid=0 "$@"
-    exec {rsync} "$@"
-  fi
-done
+# What the rsync of state transfers does as a client: it is recorded, and slowed down, when a test asks.
+CALL = """control={control}
 case "$*" in *rsync_sst_complete*) exec {rsync} "$@" ;; esac
 [ -e "$control/watched" ] || exec {rsync} "$@"
 snapshot() {{
@@ -248,17 +242,13 @@ class Galera:
         shutil.rmtree(self.directory, ignore_errors=True)
         self.control = self.directory / "control"
         self.control.mkdir(parents=True)
-        self._write_rsync()
+        self.certificates = Certificates(self.directory)
+        self.certificates.make(["127.0.0.1"])
+        self.path = transfer_path(self.directory, CALL.replace("{control}", shlex.quote(str(self.control))))
         ports = free_ports(4 * size)
         self.ports = [ports[4 * i : 4 * i + 4] for i in range(size)]
         self.address = "gcomm://" + ",".join(f"127.0.0.1:{group}" for _, group, _, _ in self.ports)
         self.nodes = [self._node(i, f"{name}-{i}", options) for i in range(size)]
-
-    def _write_rsync(self):
-        script = self.directory / "bin" / "rsync"
-        script.parent.mkdir()
-        script.write_text(RSYNC.format(control=shlex.quote(str(self.control)), rsync=shutil.which("rsync")))
-        script.chmod(script.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
     def _node(self, i, name, options):
         options = [
@@ -266,7 +256,14 @@ class Galera:
             "--bind-address=127.0.0.1",
             "--innodb-buffer-pool-size=128M",
             "--innodb-log-file-size=96M",
-            *wsrep_options(name, f"{name.rsplit('-', 1)[0]}-{os.getpid()}", self.address, self.ports[i], gcache="1G"),
+            *wsrep_options(
+                name,
+                f"{name.rsplit('-', 1)[0]}-{os.getpid()}",
+                self.address,
+                self.ports[i],
+                gcache="1G",
+                certificates=self.certificates,
+            ),
             *options,
         ]
         return Server(name, options)
@@ -275,8 +272,7 @@ class Galera:
     def start(self, i, *extra):
         """Starts node `i` with `extra` options for this start alone, and waits until it is Synced."""
         node = self.nodes[i]
-        path = f"{self.directory / 'bin'}:{MARIADB / 'usr' / 'bin'}:{os.environ['PATH']}"
-        node.private.environment["PATH"] = path
+        node.private.environment["PATH"] = self.path
         try:
             self._join(node, extra)
         except (ServerError, AssertionError) as failure:

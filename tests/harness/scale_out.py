@@ -7,7 +7,7 @@ import hashlib
 import shutil
 
 import pymysql
-from quarry_cluster.cluster import SQL_USER, Cluster
+from quarry_cluster.cluster import Cluster
 from quarry_cluster.ddl import ShardedTables
 from quarry_cluster.ledger import DEFINITION, TABLE, Load
 
@@ -45,22 +45,18 @@ class ScaleOut:
     def connects(self, database=DATABASE):
         """A way in through each entry."""
 
-        def way(port):
+        def way(node):
             return lambda: pymysql.connect(
-                host="127.0.0.1",
-                port=port,
-                user=SQL_USER,
-                password=self.cluster.plan.password,
+                **self.cluster.login(node),
                 database=database,
                 autocommit=True,
-                ssl_disabled=True,
                 charset="utf8mb4",
                 connect_timeout=2,
                 read_timeout=CLIENT_TIMEOUT_S,
                 write_timeout=CLIENT_TIMEOUT_S,
             )
 
-        return [way(member.node.port) for member in self.entries()]
+        return [way(member.node) for member in self.entries()]
 
     def load(self, clients):
         """New clients, with rows of their own, that are remembered for check()."""

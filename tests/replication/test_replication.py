@@ -5,9 +5,12 @@ told, then every row of the replica against the primary's by CHECKSUM TABLE and 
 (quarry_replica_write_batch_bytes is seen in tests/sql/test_knobs.py.)
 """
 
+import os
+
 import pymysql
 import pytest
 
+from harness.outside import look
 from harness.values import payload
 from harness.waiting import wait_for
 from harness.workload import SCALE, compare, digests
@@ -450,3 +453,9 @@ def test_primary_killed(pair, load):
     one.check()
     one.run(8 * SCALE)
     one.check()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can look as another account")
+def test_nobody_else_of_this_machine_gets_in(pair):
+    servers = [pair.primary, pair.replica]
+    look([server.directory for server in servers], [server.private for server in servers])

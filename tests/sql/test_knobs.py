@@ -14,6 +14,7 @@ import pytest
 from quarry_cluster.plan import free_ports
 from quarry_lab.server import HOME_NAME
 
+from harness.cluster import follow
 from harness.segments import all_extents
 from harness.server import NO_BACKGROUND, Server
 from harness.trace import READS, RING, WRITES, Trace, thread_of
@@ -254,13 +255,7 @@ def replicated(own_server):
         f"--port={port}",
     )
     replica = own_server("replica", "--server-id=2", "--quarry-zeroed-pool-bytes=0", "--skip-slave-start")
-    primary.query("CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r'")
-    primary.query("GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'")
-    replica.query(
-        f"CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='r', master_password='r', "
-        f"master_use_gtid=slave_pos"
-    )
-    replica.query("START SLAVE")
+    follow(primary, port, [replica])
     return primary, replica
 
 
