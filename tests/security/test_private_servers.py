@@ -12,7 +12,7 @@ from quarry_lab.lab_server import LabServer
 from quarry_lab.private import account, new_secret, unprivileged_id, unreachable
 from quarry_lab.server import BUILD, MARIADB, PLUGIN, REPOSITORY, PrivateServer
 
-from harness.outside import GUESSES, as_nobody, is_open, look
+from harness.outside import GUESSES, NOBODY, as_nobody, is_open, look
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can look as another account")
 
@@ -132,6 +132,22 @@ def test_root_of_sql_is_whoever_runs_the_server_and_nobody_else(tmp_path):
             if directory.is_relative_to(tmp_path.parents[1]):
                 directory.chmod(0o755)
         assert as_nobody(lambda: outcome_of(server, [*GUESSES, account()])) == 0
+
+
+def test_who_is_not_root_starts_servers_of_its_own(reachable, monkeypatch):
+    """Its own name is SQL's root there, and the machine's root no other than before."""
+    os.chown(reachable, NOBODY, NOBODY)
+    monkeypatch.setattr("quarry_lab.server.BUILD", reachable / "build")
+
+    def start():
+        server = PrivateServer(reachable / "server", plugin=None).start()
+        try:
+            return int(server.value("SELECT CURRENT_USER()") != f"{account()}@localhost")
+        finally:
+            server.stop()
+
+    assert as_nobody(start) == 0
+    assert os.stat(reachable / "server").st_mode & 0o777 == 0o700
 
 
 def outcome_of(server, users):
