@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pymysql
-from quarry_lab.private import make_directory, write_secret
-from quarry_lab.server import BUILD, PLUGIN, holds_former_home, set_aside
+from quarry_lab.private import make_directory, unprivileged_id, unreachable, write_secret
+from quarry_lab.server import BUILD, MARIADB, PLUGIN, holds_former_home, set_aside
 
 from .galera import recovered_position, transfer_path, why_no_galera
 from .haproxy import HAPROXY, HAProxy
@@ -111,6 +111,9 @@ class Cluster:
         self.tls.make(["127.0.0.1", *(route.host for route in self.plan.routes.values())])
         write_secret(self.directory / "client.cnf", self._client_options())
         if self.plan.kind == "galera":
+            transfer_path(self.directory)  # writes what belongs to the nodes
+        self._hand_over()
+        if self.plan.kind == "galera":
             self._start_galera()
             return
         if not HAPROXY.exists():
@@ -122,6 +125,19 @@ class Cluster:
         self.wait_in_sync()
         for front in self.role("front"):
             self._introduce_shards(front)
+
+    def _hand_over(self) -> None:
+        """Root's servers run as a user id of their own, which the directory and what they share belong to; as root where that
+        can't reach the tree: then all of it is root's, for rsync takes no secret from a file of somebody else's."""
+        if os.geteuid() != 0:
+            return
+        number = unprivileged_id(self.directory)
+        os.chown(self.directory, number, number)
+        if unreachable(number, [MARIADB / "usr" / "sbin" / "mariadbd", self.directory]):
+            number = 0
+            os.chown(self.directory, number, number)
+        shared = [path for path in (self.directory / "tls", self.directory / "bin") if path.exists()]
+        subprocess.run(["chown", "-hR", f"{number}:{number}", *shared], check=True)
 
     def _client_options(self) -> str:
         entry = self.role("galera" if self.plan.kind == "galera" else "front")[0].node

@@ -16,6 +16,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from quarry_lab.private import unprivileged_id
 from quarry_lab.server import MARIADB
 
 from .plan import ClusterError, Plan, recorded_pid
@@ -23,7 +24,7 @@ from .plan import ClusterError, Plan, recorded_pid
 HAPROXY = MARIADB / "usr" / "sbin" / "haproxy"
 READY_TIMEOUT_S = 10
 
-CONFIGURATION = """global
+CONFIGURATION = """global{identity}
     stats socket unix@haproxy.sock mode 600 level admin
     nbthread 1
     maxconn 4096
@@ -135,7 +136,8 @@ class HAProxy:
         return answer.decode()
 
     def _text(self) -> str:
-        text = CONFIGURATION
+        number = unprivileged_id(self.directory)
+        text = CONFIGURATION.format(identity=f"\n    uid {number}\n    gid {number}" if os.geteuid() == 0 else "")
         for shard, route in self.plan.routes.items():
             text += LISTEN.format(
                 shard=shard,

@@ -93,7 +93,9 @@ class Member:
         if plan.tls:
             options += Certificates(directory).server_options()
         self.options = options
-        self.server = PrivateServer(directory / node.name, options, plugin=plugin)
+        self.server = PrivateServer(
+            directory / node.name, options, plugin=plugin, drop=(), drop_to=private.unprivileged_id(directory)
+        )
         self.server.adopt()
 
     def start(self, *extra: str, detach: bool = True) -> None:

@@ -12,7 +12,6 @@ from rich.table import Table
 from .cluster import SQL_USER, Cluster
 from .keeper import QUICK
 from .nodes import Member
-from .plan import Plan
 
 
 def show(cluster: Cluster, console: Console) -> bool:
@@ -66,16 +65,17 @@ def ask(member: Member, sql: str) -> str:
         return ""
 
 
-def doors(plan: Plan) -> list[str]:
+def doors(cluster: Cluster) -> list[str]:
     """Who cannot get in, and what is left open."""
+    plan = cluster.plan
     found = ["closed     to other accounts: directory of mode 0700; root of SQL is whoever runs this (unix_socket); loopback interface only"]
     if plan.kind == "galera":
         found.append("closed     group and incremental transfers: TLS, for who has the nodes' certificate")
         found.append("open       whole state transfers: rsync with a secret, not encrypted, on the loopback interface alone")
     elif plan.tls:
         found.append("closed     replication, and Spider to its shards: TLS, for who has the nodes' certificate and the password")
-    if os.geteuid() == 0:
-        found.append("open       the servers run as root: what root of SQL may do, root does")
+    if any(member.alive() and os.stat(f"/proc/{member.server.pid}").st_uid == 0 for member in cluster.members.values()):
+        found.append("open       the servers run as root, for no other account can reach the tree: what root of SQL may do, root does")
     return [*found, "open       clients' ports, to who has the password; TLS if they ask for it"]
 
 
@@ -86,7 +86,7 @@ def connections(cluster: Cluster) -> list[str]:
     lines = [
         f"clients    127.0.0.1, ports {ports}, user {SQL_USER}; the password stands in {cluster.directory}/client.cnf",
         f"shell      {tool('mariadb')} --defaults-file={cluster.directory}/client.cnf",
-        *doors(plan),
+        *doors(cluster),
         "stop       make cluster-stop",
     ]
     if plan.routes:

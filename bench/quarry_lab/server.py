@@ -75,6 +75,7 @@ class PrivateServer:
     environment  additions to the process's environment, e.g. {"LD_PRELOAD": ...} for a sanitizer's run-time
     secrets   options, {name: value}, that no command line may show: they stand in a file that only the owner can read
     drop      root's server gives up root's rights, where its user id can reach the programs; further directories of its own
+    drop_to   that user id, where several servers share one
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class PrivateServer:
         environment=None,
         secrets=None,
         drop=None,
+        drop_to=None,
         force=True,
     ):
         self.directory = Path(os.path.abspath(directory))
@@ -100,6 +102,7 @@ class PrivateServer:
         self.environment = dict(environment or {})
         self.secrets = dict(secrets or {})
         self.drop = drop if os.geteuid() == 0 and not user else None
+        self.drop_to = drop_to
         self.runs_as = None  # the user id that a server of root's drops to
         self.datadir = self.directory / "data"
         self.files = self.directory / "files"
@@ -337,7 +340,7 @@ class PrivateServer:
         """Hands the server's files to the user id that it will run as; it stays root where that can't reach the programs."""
         if self.drop is None:
             return
-        number = private.unprivileged_id(self.directory)
+        number = self.drop_to or private.unprivileged_id(self.directory)
         owned = [self.directory, *self.drop]
         # Not through links: they lead to what is not the server's own.
         subprocess.run(["chown", "-hR", f"{number}:{number}", *owned], check=True)

@@ -12,7 +12,7 @@ from quarry_lab.lab_server import LabServer
 from quarry_lab.private import account, new_secret, unprivileged_id, unreachable
 from quarry_lab.server import BUILD, MARIADB, PLUGIN, REPOSITORY, PrivateServer
 
-from harness.outside import GUESSES, NOBODY, as_nobody, is_open, look
+from harness.outside import GUESSES, NOBODY, as_nobody, is_open, look, user_ids
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can look as another account")
 
@@ -30,12 +30,6 @@ def test_a_server_of_make_server(tmp_path):
         assert "no password" not in done.stdout and "mode 0700" in done.stdout, done.stdout
     finally:
         subprocess.run([*command, "stop"], capture_output=True, check=True)
-
-
-def user_ids(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        (line,) = (line for line in status if line.startswith("Uid:"))
-    return {int(number) for number in line.split()[1:]}
 
 
 @pytest.fixture
