@@ -28,7 +28,7 @@ from .galera import recovered_position, transfer_path, why_no_galera
 from .haproxy import HAPROXY, HAProxy
 from .keeper import REPLICATION_USER, ShardState, StateFile, is_running, is_waited_for, run
 from .nodes import Member
-from .plan import ClusterError, Node, Plan, make_plan, read_plan, recorded_pid, write_plan
+from .plan import ClusterError, Node, make_plan, read_plan, recorded_pid, write_plan
 from .tls import Certificates
 
 DIRECTORY = BUILD / "cluster"

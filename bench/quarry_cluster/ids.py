@@ -18,7 +18,7 @@ from quarry_lab.server import BUILD
 from rich.console import Console
 from rich.table import Table
 
-from .cluster import SQL_USER, Cluster, passing_cluster
+from .cluster import Cluster, passing_cluster
 from .ddl import ShardedTables
 from .keeper import run
 from .nodes import FRONTS_MAX, READ_TIMEOUT_S, Member
