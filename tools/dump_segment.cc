@@ -12,8 +12,8 @@
 #include "format/extent.h"
 #include "format/segment_header.h"
 #include "format/segment_map.h"
-#include "quarry/printable.h"
 #include "quarry/options.h"
+#include "quarry/printable.h"
 
 namespace quarry::dump {
 

@@ -21,8 +21,6 @@ from .tls import Certificates
 SMALL = [
     "--innodb-log-file-size=32M",
     "--innodb-log-buffer-size=4M",
-    "--loose-quarry-cache-size=64M",
-    "--loose-quarry-recent-cache-bytes=16M",
     "--key-buffer-size=1M",
     "--aria-pagecache-buffer-size=4M",
     "--performance-schema=OFF",
