@@ -108,7 +108,7 @@ BUGS = [
         "src/store/store_files.cc",
         "  if (status.ok()) status = env->SyncDirectory(directory);\n",
         "",
-        ["durable-reads-back"],
+        ["durable-reads-back", "stats-match-files"],
     ),
     Bug(
         "the trash is emptied before the drop is flushed",
