@@ -81,8 +81,10 @@ TEST_F(WaitsTest, CommitsGoOnHoweverLongMaintenanceIsPaused) {
   EXPECT_EQ(directory_->GetCounters().zero_bytes_written, before.zero_bytes_written) << "nothing of its own accord";
   EXPECT_EQ(env_.CountOf(CallKind::kTruncate), 0U);
   directory_->ResumeMaintenance();
-  for (uint64_t i = 1000; i < 1200; ++i) locators.push_back(Commit(20000, i));
-  directory_->DrainMaintenance();
+  for (uint64_t i = 1000; i < 1200; ++i) {
+    locators.push_back(Commit(20000, i));
+    directory_->DrainMaintenance();
+  }
   EXPECT_GT(directory_->GetCounters().zero_bytes_written, before.zero_bytes_written);
   ExpectReadable(locators, 20000);
 }
