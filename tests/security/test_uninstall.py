@@ -86,6 +86,7 @@ def test_the_file_that_is_shipped_loads_the_engine_with_force(installed):
         (installed.configuration.parent / f"drive{number}").mkdir()
     text = text.replace("#quarry_", "quarry_").replace("/srv/", f"{installed.configuration.parent}/")
     installed.file.write_text(text.replace("/quarry;", ";").replace('/quarry"', '"'))
+    server.private.options = [option for option in server.private.options if "quarry-cache-size" not in option]
     server.start()
     assert server.query("SELECT @@quarry_cache_size, @@quarry_data_paths LIKE '%drive1;%drive2'") == ((1 << 30, 1),)
 
