@@ -313,15 +313,21 @@ def run(command, **options):
 
 
 def copy_tree():
+    """What differs is written, and so is newer than what was compiled of it; a second run compiles little."""
+    wanted = set()
     for name in COPIED:
-        source, target = REPOSITORY / name, COPY / name
+        place = REPOSITORY / name
+        wanted |= {path for path in (place.rglob("*") if place.is_dir() else [place]) if path.is_file()}
+    for name in COPIED:
+        for target in (COPY / name).rglob("*"):
+            if target.is_file() and REPOSITORY / target.relative_to(COPY) not in wanted:
+                target.unlink()
+    for source in wanted:
+        target = COPY / source.relative_to(REPOSITORY)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(source, target)
-        else:
-            shutil.copy2(source, target)
-    # Times are kept, so that a second run compiles little; but a run that was ended has left its bug in what it compiled.
+        if not target.is_file() or target.read_bytes() != source.read_bytes():
+            shutil.copyfile(source, target)
+    # A run that was ended has left its bug in what it compiled.
     for bug in BUGS:
         for file, _, _ in bug.edits():
             (COPY / file).touch()
