@@ -100,6 +100,9 @@ int DdlRecoveryDone(handlerton*) {
     if (!DecidePreparedCommits()) RefuseToStartUndecided();
     SettleRebindsAtStart();
   }
+  // A server that only runs the statements of mariadb-install-db, or of a package's script, ends without PreShutdown: a
+  // session of a thread of ours would be in InnoDB's way then.
+  if (opt_bootstrap != 0) return 0;
   StartHousekeeping();
   StartGc();
   StartScrub();
