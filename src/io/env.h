@@ -145,6 +145,8 @@ class Env {
   /// Of the process, now.
   [[nodiscard]] virtual SystemMemory GetMemory() { return {}; }
   [[nodiscard]] virtual uint64_t NowMicros() = 0;
+  /// For spans of time: nobody sets this clock.
+  [[nodiscard]] virtual uint64_t MonotonicMicros() { return NowMicros(); }
   /// Bytes that nobody can guess, from the system's generator. (In tests: the same ones in each run.)
   [[nodiscard]] virtual Status FillRandom(std::span<uint8_t> out) = 0;
 };

@@ -178,6 +178,12 @@ class PosixEnv : public Env {
 
   SystemMemory GetMemory() override { return ReadSystemMemory(); }
 
+  uint64_t MonotonicMicros() override {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
+  }
+
   uint64_t NowMicros() override {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());

@@ -1,6 +1,7 @@
 #include "io/system_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <optional>
@@ -15,11 +16,12 @@ namespace {
 /// Where a hierarchy is mounted, and what its files are called.
 struct Hierarchy {
   const char* mount;
-  const char* limit;
+  std::array<const char*, 2> limits;
   const char* usage;
 };
-constexpr Hierarchy kVersion1{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"};
-constexpr Hierarchy kVersion2{"/sys/fs/cgroup", "memory.max", "memory.current"};
+constexpr Hierarchy kVersion1{"/sys/fs/cgroup/memory", {"memory.limit_in_bytes", nullptr}, "memory.usage_in_bytes"};
+/// Beyond memory.high a process is slowed down until it takes less.
+constexpr Hierarchy kVersion2{"/sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current"};
 
 std::optional<uint64_t> ParseNumber(std::string_view text) {
   uint64_t number = 0;
@@ -52,9 +54,10 @@ SystemMemory ReadMachine(const std::string& root) {
 void Restrict(const std::string& root, const Hierarchy& hierarchy, std::string group, SystemMemory* memory) {
   while (true) {
     const std::string directory = root + hierarchy.mount + group + "/";
-    const std::optional<uint64_t> limit = ReadNumber(directory + hierarchy.limit);
     const std::optional<uint64_t> usage = ReadNumber(directory + hierarchy.usage);
-    if (limit && usage) {
+    for (const char* const name : hierarchy.limits) {
+      const std::optional<uint64_t> limit = name == nullptr ? std::nullopt : ReadNumber(directory + name);
+      if (!limit || !usage) continue;
       memory->usable_bytes = std::min(memory->usable_bytes, *limit);
       memory->free_bytes = std::min(memory->free_bytes, *limit - std::min(*limit, *usage));
     }

@@ -43,6 +43,13 @@ TEST_F(SystemMemoryTest, EachGroupAboveTheProcessHolds) {
   Expect(256 * kMiB, 56 * kMiB);
 }
 
+TEST_F(SystemMemoryTest, WhereAGroupIsSlowedDownItHasNoMore) {
+  Write("/proc/self/cgroup", "0::/a\n");
+  WriteGroup("/a", "max", std::to_string(40 * kMiB));
+  Write("/sys/fs/cgroup/a/memory.high", std::to_string(96 * kMiB));
+  Expect(96 * kMiB, 56 * kMiB);
+}
+
 TEST_F(SystemMemoryTest, TheFirstVersionOfTheHierarchyHolds) {
   Write("/proc/self/cgroup", "12:cpu,cpuacct:/x\n4:memory:/database\n1:name=systemd:/init.scope\n");
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");

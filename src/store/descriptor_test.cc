@@ -42,5 +42,34 @@ TEST(DescriptorTest, ListStoresAndTheBeginOfGcKeepNoFileOpen) {
   std::filesystem::remove_all(root);
 }
 
+TEST(DescriptorTest, AFileThatCannotBeOpenedAgainIsFollowedByANewSegment) {
+  MemoryEnv memory;
+  FaultEnv env(&memory);
+  DirectoryOptions options = TestOptions();
+  options.open_files_max = 16;
+  const auto directory = ValueOf(OpenDirectory(&env, options));
+  const auto append = [&](uint64_t table, uint64_t seed) -> Result<Locator> {
+    QUARRY_TRY_ASSIGN(const auto store, directory->OpenForAppend({table}, "db/t" + std::to_string(table)));
+    UnsyncedExtents unsynced;
+    QUARRY_TRY_ASSIGN(const Locator locator, store->Append(RandomValue(9000, seed), {}, &unsynced));
+    QUARRY_TRY(directory->Sync(unsynced));
+    return locator;
+  };
+  const Locator first = ValueOf(append(1, 1));
+  for (uint64_t table = 2; table <= 40; ++table) ASSERT_OK(append(table, table).status());  // its file is closed
+  const std::string path = SegmentPathOf(first);
+  env.SetHook([&path](const Call& call) {
+    const bool fails = call.kind == CallKind::kOpen && call.path == path;
+    return fails ? Status::FromErrno(EIO, "open", path) : Status::Ok();
+  });
+  for (uint64_t seed = 50; seed < 60; ++seed) {
+    const Result<Locator> locator = append(1, seed);
+    ASSERT_OK(locator.status());
+    EXPECT_NE(locator->segment, first.segment);
+  }
+  env.SetHook(nullptr);
+  EXPECT_EQ(ValueOf(ReadValue(directory.get(), first, {})), RandomValue(9000, 1));
+}
+
 }  // namespace
 }  // namespace quarry

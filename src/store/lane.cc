@@ -47,7 +47,9 @@ Status Lane::EnsureActive(uint64_t size_bytes, bool staged, const Canceller* can
       if (!active_->pin.empty()) return Status::Ok();
     }
     rolling_ = true;
-    const Status status = has_room ? Reopen(canceller) : Roll(canceller);
+    Status status = has_room ? Reopen(canceller) : Roll(canceller);
+    // A file that cannot be opened again does not stop the lane: the next segment takes its place.
+    if (has_room && status.code() == StatusCode::kIoError) status = Roll(canceller);
     rolling_ = false;
     rolled_.NotifyAll();
     QUARRY_TRY(status);

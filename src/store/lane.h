@@ -37,7 +37,7 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   [[nodiscard]] uint32_t path_number() const { return path_number_; }
   /// Whether a transaction that can go elsewhere may begin here.
   [[nodiscard]] bool AdmitsTransaction() const {
-    return context_->paths[path_number_].health->Admits(this, context_->env->NowMicros());
+    return context_->paths[path_number_].health->Admits(this, context_->env->MonotonicMicros());
   }
   [[nodiscard]] bool has_failed() const { return context_->paths[path_number_].health->has_failed(); }
 

@@ -109,7 +109,7 @@ bool Lane::LeadFlush() {
   const uint64_t number = ++flush_started_;
   std::optional<PathHealth::Call> call;
   if (context_->HasAlternativePaths())
-    call.emplace(context_->paths[path_number_].health.get(), context_->env->NowMicros());
+    call.emplace(context_->paths[path_number_].health.get(), context_->env->MonotonicMicros());
   committers_current_ = std::exchange(committers_next_, 0);
   Aftermath aftermath;
   CloseRun(&aftermath);

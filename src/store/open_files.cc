@@ -21,7 +21,7 @@ void OpenFiles::Lease::GiveBack() {
 }
 
 Result<OpenFiles::Lease> OpenFiles::Take(uint32_t descriptors, const Canceller* canceller) {
-  std::chrono::milliseconds waited{0};
+  std::chrono::microseconds waited{0};
   MutexLock lock(mutex_);
   while (used_ + descriptors > limit_) {
     Victim victim;
@@ -45,8 +45,11 @@ Result<OpenFiles::Lease> OpenFiles::Take(uint32_t descriptors, const Canceller* 
       lock.Lock();
       if (used_ + descriptors <= limit_) break;
     }
-    (void)given_back_.WaitFor(mutex_, kStep);
-    waited += kStep;
+    // Who was woken may have waited for much less than a step.
+    const auto began = std::chrono::steady_clock::now();
+    const bool was_woken = given_back_.WaitFor(mutex_, kStep);
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
+    waited += was_woken ? took : kStep;
   }
   used_ += descriptors;
   return Lease(this, descriptors);

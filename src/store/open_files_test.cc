@@ -30,6 +30,23 @@ class OpenFilesTest : public ::testing::Test {
   OpenFiles files_{16, std::chrono::milliseconds(50)};
 };
 
+TEST_F(OpenFilesTest, WhoIsWokenOftenWaitsAsLong) {
+  std::vector<OpenFiles::Lease> held;
+  for (int i = 0; i < 15; ++i) held.push_back(ValueOf(files_.Take(1)));
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i) {
+    others.emplace_back([&] {
+      while (!stop) (void)files_.Take(1).ok();
+    });
+  }
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(files_.Take(2).status().code(), StatusCode::kUnavailable);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(40));
+  stop = true;
+  for (std::thread& other : others) other.join();
+}
+
 TEST_F(OpenFilesTest, WhatWasNotUsedLatelyIsClosedForOthers) {
   std::vector<std::unique_ptr<FileSlot<Opened>>> slots;
   for (int i = 0; i < 40; ++i) {

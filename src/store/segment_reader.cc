@@ -153,7 +153,7 @@ bool SegmentReader::GoesAroundPageCache(uint64_t begin_bytes, uint64_t size_byte
   }
   return context_->page_cache_rule.GoesAround(
       HashOf(locator_) ^ SplitMixWord((begin_bytes - place_->place_bytes) * kSplitMixStep), size_bytes,
-      context_->env->NowMicros());
+      context_->env->MonotonicMicros());
 }
 
 Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests) {

@@ -194,7 +194,7 @@ Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
     }
   }
   // Those last whose paths fail or are slow, so that they keep nobody else's space.
-  const auto is_well = [now = context_->env->NowMicros()](const std::shared_ptr<StoreImpl>& store) {
+  const auto is_well = [now = context_->env->MonotonicMicros()](const std::shared_ptr<StoreImpl>& store) {
     return store->HasWellPaths(now);
   };
   std::stable_partition(going.begin(), going.end(), is_well);

@@ -127,7 +127,7 @@ struct StoreContext {
     if (!HasAlternativePaths()) return;
     if (status.code() != StatusCode::kIoError && status.code() != StatusCode::kNoSpace) return;
     const SegmentPath& path = paths[path_number];
-    path.health->NoteFailure(env->NowMicros());
+    path.health->NoteFailure(env->MonotonicMicros());
     notices.AddOnce("data path '" + path.directory + "' takes no new transactions until one that tries it " +
                     "succeeds; the others go on (" + StatusCodeName(status.code()) + ")");
   }
