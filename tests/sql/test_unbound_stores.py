@@ -130,10 +130,12 @@ def test_a_catalogue_that_is_gone(server):
     server.stop()
     for catalogue in catalogues(server):
         catalogue.unlink()
+    server.private.force = False  # else the server would stay down
     server.start()
     assert server.query("SELECT COUNT(*) FROM information_schema.engines WHERE engine = 'QUARRY'") == ((0,),)
     assert "there is no catalogue in" in server.error_log()
     server.stop()
+    server.private.force = True
     code, text = rebuild(server)
     assert code == 0 and "2 of the stores lose their table" in text, text
     server.start()
