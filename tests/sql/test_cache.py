@@ -13,7 +13,7 @@ from harness.values import payload, text
 pytestmark = pytest.mark.quarry_only
 
 MIB = 1 << 20
-DEFAULT_BYTES = 16 * MIB
+PINNED_BYTES = 16 * MIB
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +82,11 @@ def test_in_a_full_cache_the_third_read_asks_no_segment(lab):
     rows, calls = segment_reads(lab, sql)
     assert rows[0][0] == value("full", 0, 60_000) and not calls, calls
     assert counts(lab)["admissions"] == admitted + 1 and counts(lab)["evictions"] == 1
-    lab.query("SET GLOBAL quarry_cache_size = 16777216")
+    lab.query(f"SET GLOBAL quarry_cache_size = {PINNED_BYTES}")
 
 
 def test_size_is_shown_and_moves(lab):
-    assert lab.query("SELECT @@global.quarry_cache_size") == ((DEFAULT_BYTES,),)
+    assert lab.query("SELECT @@global.quarry_cache_size") == ((PINNED_BYTES,),)
     make(lab, "moves", 4, 50_000)
     for _ in range(2):
         for row in range(4):
@@ -101,7 +101,7 @@ def test_size_is_shown_and_moves(lab):
     for _ in range(3):
         assert read(lab, "moves", 2) == value("moves", 2, 50_000)
     assert counts(lab)["hits"] == hits
-    lab.query("SET GLOBAL quarry_cache_size = 16777216")
+    lab.query(f"SET GLOBAL quarry_cache_size = {PINNED_BYTES}")
     for _ in range(3):
         assert read(lab, "moves", 2) == value("moves", 2, 50_000)
     assert counts(lab)["hits"] == hits + 2
@@ -130,7 +130,7 @@ def test_a_scan_puts_nothing_out(lab):
     for row in (0, 9):
         _, calls = segment_reads(lab, f"SELECT b FROM hot WHERE id = {row}")
         assert not calls
-    lab.query("SET GLOBAL quarry_cache_size = 16777216")
+    lab.query(f"SET GLOBAL quarry_cache_size = {PINNED_BYTES}")
 
 
 def test_an_update_leaves_a_hot_value_hot(lab):
@@ -145,7 +145,7 @@ def test_an_update_leaves_a_hot_value_hot(lab):
     assert read(lab, "updated", 1) == value("updated", 11, 60_000)
     lab.query("SET GLOBAL quarry_cache_size = 0")
     assert read(lab, "updated", 0) == value("updated", 10, 60_000), "in the segment it is the same"
-    lab.query("SET GLOBAL quarry_cache_size = 16777216")
+    lab.query(f"SET GLOBAL quarry_cache_size = {PINNED_BYTES}")
 
 
 def test_a_rollback_leaves_the_old_value_hot(lab):
@@ -187,7 +187,7 @@ def test_check_table_sees_the_segment_behind_a_cached_value(lab):
     lab.query("SET GLOBAL quarry_cache_size = 0")
     with pytest.raises(pymysql.err.MySQLError):
         lab.query("SELECT b FROM k.check_me")
-    lab.query("SET GLOBAL quarry_cache_size = 16777216")
+    lab.query(f"SET GLOBAL quarry_cache_size = {PINNED_BYTES}")
     lab.query("DROP TABLE k.check_me")
 
 
@@ -266,7 +266,7 @@ def test_handler_statements_and_cursors_keep_what_they_show(lab):
     connection.close()
     lab.query("SET GLOBAL quarry_cache_size = 0")
     assert counts(lab)["bytes"] == 0
-    lab.query("SET GLOBAL quarry_cache_size = 16777216")
+    lab.query(f"SET GLOBAL quarry_cache_size = {PINNED_BYTES}")
 
 
 def test_readers_beside_writers_and_a_moving_limit(lab):
@@ -313,7 +313,7 @@ def test_readers_beside_writers_and_a_moving_limit(lab):
     for thread in threads:
         thread.join()
     assert not failures, failures
-    lab.query("SET GLOBAL quarry_cache_size = 16777216")
+    lab.query(f"SET GLOBAL quarry_cache_size = {PINNED_BYTES}")
     assert [row[0] for row in lab.query("SELECT b FROM k.busy ORDER BY id")] == [
         value("busy", row, 30_000) for row in range(rows)
     ]
