@@ -175,9 +175,8 @@ Status SegmentRewrite::FinishExtent(uint64_t* copied) {
   const bool is_encrypted = recipher_ != nullptr || index_->header.encrypted;
   if (is_encrypted) {
     const uint32_t version = recipher_ == nullptr ? index_->cipher.key_version : recipher_->key_version();
-    const uint32_t oldest = content_.oldest_key_version;
     content_.encrypted_bytes += space;
-    content_.oldest_key_version = oldest == 0 ? version : std::min(oldest, version);
+    content_.oldest_key_version = OlderKeyVersion(content_.oldest_key_version, version);
   } else {
     content_.plain_bytes += space;
   }

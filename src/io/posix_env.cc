@@ -1,7 +1,7 @@
 // PosixEnv: Env on a POSIX file system. One instance for the process, without state but the modes of new files.
 //
 // Invariants: descriptors are close-on-exec and follow no symbolic link in the last place; interrupted calls are
-// repeated, failed flushes never are. Thread-safety: immutable.
+// repeated, failed flushes never are. Thread-safety: internally synchronised.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>

@@ -45,7 +45,9 @@ SystemMemory ReadMachine(const std::string& root) {
     uint64_t kib = 0;
     if (!(words >> name >> kib)) continue;
     if (name == "MemTotal:") machine.usable_bytes = kib << 10U;
-    if (name == "MemFree:") machine.free_bytes = kib << 10U;
+    if (name != "MemFree:") continue;
+    machine.free_bytes = kib << 10U;
+    break;  // the kernel writes it behind the total, and dozens of lines follow
   }
   return machine;
 }

@@ -204,6 +204,7 @@ class Opener {
     const auto before = state_.paths;
     QUARRY_TRY_ASSIGN(const std::vector<std::string> found, FindPaths());
     for (const std::string& path : found) {
+      // Not as it was found: two names may lead to one directory, which bears a marker by now.
       QUARRY_TRY_ASSIGN(uint32_t number, ReadMarker(path));
       if (number == 0) {
         QUARRY_TRY_ASSIGN(number, AdoptPath(path));

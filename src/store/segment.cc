@@ -104,7 +104,7 @@ void Segment::CountAppended(uint64_t stored_bytes) {
 void Segment::NoteContent(uint64_t stored_bytes, uint32_t key_version) {
   (key_version == 0 ? plain_bytes_ : encrypted_bytes_).fetch_add(stored_bytes, std::memory_order_relaxed);
   uint32_t oldest = oldest_key_version_.load(std::memory_order_relaxed);
-  while (key_version != 0 && (oldest == 0 || key_version < oldest) &&
+  while (OlderKeyVersion(oldest, key_version) != oldest &&
          !oldest_key_version_.compare_exchange_weak(oldest, key_version, std::memory_order_relaxed)) {
   }
 }

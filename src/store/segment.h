@@ -8,6 +8,7 @@
 // Thread-safety: internally synchronised. Pinned by shared_ptr.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -29,6 +30,11 @@ namespace quarry {
 struct StoreContext;
 
 using ReadPin = FileSlot<ReadableFile>::Pin;
+
+/// The older of two versions of keys, 0 being none.
+[[nodiscard]] constexpr uint32_t OlderKeyVersion(uint32_t left, uint32_t right) {
+  return left == 0 || right == 0 ? std::max(left, right) : std::min(left, right);
+}
 
 /// Tells where a store's segments lie now: the home's store directory moves to the trash and back.
 class SegmentLocator {

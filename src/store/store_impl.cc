@@ -341,9 +341,7 @@ StoreStats StoreImpl::GetStatsWithoutFiles() const {
     const Segment::Content content = segment->content();
     stats.plain_bytes += content.is_unknown() ? segment->counted_bytes() : content.plain_bytes;
     stats.encrypted_bytes += content.encrypted_bytes;
-    if (content.oldest_key_version == 0) continue;
-    const uint32_t oldest = stats.oldest_key_version;
-    stats.oldest_key_version = oldest == 0 ? content.oldest_key_version : std::min(oldest, content.oldest_key_version);
+    stats.oldest_key_version = OlderKeyVersion(stats.oldest_key_version, content.oldest_key_version);
   }
   return stats;
 }

@@ -233,9 +233,10 @@ class StoreImpl final : public Store,
                                                   const ReadOptions& options);
   [[nodiscard]] Status ReadSegment(Segment* segment, const Head& head, uint64_t offset_bytes,
                                    const ReadOptions& options, std::span<uint8_t> out, bool whole);
-  /// Counts a read of `bytes` of a value by `reader`, or its damage. Returns `status`.
+  /// The same by a reader that was made for it; once more from the device when the page cache gave damage.
   [[nodiscard]] Status ReadBy(SegmentReader* reader, Segment* segment, const Head& head, uint64_t offset_bytes,
                               const ReadOptions& options, std::span<uint8_t> out, bool whole);
+  /// Counts a read of `bytes` of a value by `reader`, or its damage. Returns `status`.
   Status NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status);
   [[nodiscard]] Status NotFound(SegmentNumber segment) const;
 
