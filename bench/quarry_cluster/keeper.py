@@ -243,10 +243,21 @@ class ShardKeeper(threading.Thread):
             return
         run(primary, "SET GLOBAL rpl_semi_sync_master_enabled = ON")
         run(replica, "STOP SLAVE IO_THREAD", "START SLAVE IO_THREAD")
-        if self.reaches(primary, replica, seconds=4) and is_waited_for(primary):
+        if self.reaches(primary, replica, seconds=4) and self.becomes_waited_for(primary):
             self.missing_since_s = None
             self.states.save(self.shard, ShardState(primary.name, in_sync=True))
             self.tell(f"{replica.name} is in sync with {primary.name}")
+
+    @staticmethod
+    def becomes_waited_for(primary: Member) -> bool:
+        """A replica that lacks nothing may still be on its way in, and with TLS that takes a while. To start its thread once
+        more would begin it all over."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_waited_for(primary):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
 
     @staticmethod
     def reaches(primary: Member, replica: Member, seconds: int) -> bool:

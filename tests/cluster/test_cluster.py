@@ -235,8 +235,6 @@ def test_pieces_of_one_value_are_carried_by_all_shards(cluster, monkeypatch):
         ShardedTables(cluster.cluster).drop(pieces.DATABASE, table)
 
 
-# Behind the tests above a replica is sometimes not in sync again within 120 s, since nodes talk TLS; alone it passes.
-@pytest.mark.nightly
 @pytest.mark.parametrize("victim", ["primary", "front"])
 def test_kill_under_load_loses_nothing(cluster, victim):
     """Clients go on by themselves; the node comes back; all copies are equal and hold what was acknowledged."""
