@@ -137,7 +137,7 @@ def test_a_quarry_table_gets_other_options_and_is_written_anew(server, capsys):
 def test_tables_for_people(server, capsys):
     assert cli.main(["app.files", "--socket", str(server.socket), "--user", private.account()]) == 0
     out = capsys.readouterr().out
-    for text in ("Column data (longblob)", "█", "INLINE_SIZE", "What it would give (estimate)", "README.md, 'Measured'", "ALTER TABLE `app`.`files`"):
+    for text in ("Column data (longblob)", "█", "INLINE_SIZE", "What it would give (estimate)", "docs/performance.md, 'How fast'", "ALTER TABLE `app`.`files`"):
         assert text in out
 
 

@@ -191,20 +191,30 @@ def test_alternatives_hold_the_advice_and_trade_pages_for_segments():
     assert [a.segments_bytes for a in found] == sorted((a.segments_bytes for a in found), reverse=True)
 
 
-def test_measured_constants_are_those_of_readme():
-    """README.md, 'Measured': when its figures are taken anew, constants.py follows."""
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    inserts, size = {}, None
-    for cells in (re.split(r"\s*\|\s*", line)[1:-1] for line in readme.splitlines() if re.match(r"\| (\d+ KB[^|]*)?\| (1|8|32) \|", line)):
-        size = int(cells[0].split()[0]) if cells[0] else size
-        rates = [round(float(cell.replace(",", "").replace("k", "")) * (1000 if "k" in cell else 1)) for cell in cells[2:4]]
-        inserts[size, int(cells[1])] = (*rates, *(float(part) for part in cells[5].split(" / ")))
-    assert inserts == c.INSERT
-    found = {}
-    for line in readme.splitlines():
-        if match := re.match(r"\| (\d+) KB(?: \(in the row\))? \| ([\d.]+) \([\d.-]+\) \| ([\d.]+) \([\d.-]+\) \|$", line.replace("**", "")):
-            found[int(match[1])] = float(match[2]), float(match[3])
-    assert found == {size: (c.HOT_READ[size], c.MIX[size]) for size in c.HOT_READ}
+def test_measured_constants_are_those_of_the_documents():
+    """docs/performance.md, 'How fast': when its figures are taken anew, constants.py follows."""
+    text = (REPOSITORY / "docs" / "performance.md").read_text(encoding="utf-8")
+    rows = {cells[1]: cells[2:5] for cells in (re.split(r"\s*\|\s*", line) for line in text.splitlines()) if len(cells) == 6}
+
+    def ratios(name):
+        """Value KB -> (median, lowest, highest)."""
+        found = (re.fullmatch(r"([\d.]+) \(([\d.]+)-([\d.]+)\)", cell) for cell in rows[name])
+        return {kb: tuple(map(float, match.groups())) for kb, match in zip((24, 64, 448), found, strict=True)}
+
+    for name, measured in (
+        (f"read from memory, {c.READ_CLIENTS} clients", c.HOT_READ),
+        (f"90 % reads and 10 % updates, {c.MIX_CLIENTS} clients", c.MIX),
+    ):
+        assert {kb: median for kb, (median, _, _) in ratios(name).items()} == {kb: ratio for kb, ratio in measured.items() if kb != 4}
+    for clients in c.CLIENTS:
+        for kb, (_, lowest, highest) in ratios(f"durable insert, {clients} client{'s' if clients > 1 else ''}").items():
+            innodb, quarry, *_ = c.INSERT[kb, clients]
+            assert lowest <= round(quarry / innodb, 2) <= highest, (kb, clients)
+    (written,) = (name for name in rows if name.startswith("bytes written per byte of payload, insert, 8 clients"))
+    assert [float(cell) for cell in rows[written]] == [c.INSERT[kb, 8][3] for kb in (24, 64, 448)]
+    assert [float(part) for part in re.search(r"InnoDB: ([\d., ]+)\)", written)[1].split(", ")] == [
+        c.INSERT[kb, 8][2] for kb in (24, 64, 448)
+    ]
 
 
 # --- statements ---
