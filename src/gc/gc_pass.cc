@@ -105,7 +105,7 @@ class GcPassImpl final : public GcPass {
   struct Sealed {
     std::shared_ptr<StoreImpl> store;
     std::shared_ptr<Segment> segment;
-    StoreImpl::FileSpace space;
+    FileSpace space;
     uint64_t gain_bytes = 0;
     uint32_t passes = 0;
   };
@@ -150,7 +150,11 @@ void GcPassImpl::Add(const std::shared_ptr<StoreImpl>& store) {
   if (store->discarded() || !store->MayBeCollected()) return;
   store->SealForGc();
   for (std::shared_ptr<Segment>& segment : store->SealedSegments()) {
-    const Result<StoreImpl::FileSpace> space = store->SpaceOf(*segment);
+    if (store->IsOnSlowPath(*segment)) {
+      ++report_.segments_skipped;  // to ask the file would take as long
+      continue;
+    }
+    const Result<FileSpace> space = store->SpaceOf(*segment);
     if (!space.ok() || !store->MayWriteTo(*segment)) {
       ++report_.segments_skipped;  // its data path is away, or only read, or the file is away
       continue;
@@ -278,6 +282,10 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
     Candidate& candidate = candidates_[next_];
     // A store that went to the trash meanwhile is EmptyTrash's, or comes back whole.
     bool goes_on = !candidate.store->discarded();
+    if (goes_on && candidate.store->IsOnSlowPath(*candidate.segment)) {
+      ++report_.segments_skipped;  // one of the next passes
+      goes_on = false;
+    }
     if (goes_on) {
       QUARRY_TRY_ASSIGN(goes_on, Advance(&candidate, std::max(bytes_max, kBlockSizeBytes), &step));
     }
@@ -317,7 +325,7 @@ Result<bool> GcPassImpl::Start(Candidate* candidate, GcStep* step) {
   StoreImpl* const store = candidate->store.get();
   // Another pass unlinked or rewrote it: the marks are not about the file that is there now.
   if (!store->IsCurrent(candidate->segment)) return false;
-  QUARRY_TRY_ASSIGN(const StoreImpl::FileSpace space, store->SpaceOf(*candidate->segment));
+  QUARRY_TRY_ASSIGN(const FileSpace space, store->SpaceOf(*candidate->segment));
   candidate->allocated_before_bytes = space.allocated_bytes;
   const uint64_t needed_bytes = (candidate->front_blocks + candidate->marks.CountMarked()) * kBlockSizeBytes;
   const bool has_holes = space.allocated_bytes > needed_bytes;
@@ -375,7 +383,7 @@ Result<bool> GcPassImpl::FinishPunching(Candidate* candidate, bool has_holes) {
     const LeasedFile<WritableFile> file = std::move(candidate->file);
     QUARRY_TRY(file->Close());
   }
-  QUARRY_TRY_ASSIGN(const StoreImpl::FileSpace space, candidate->store->SpaceOf(*candidate->segment));
+  QUARRY_TRY_ASSIGN(const FileSpace space, candidate->store->SpaceOf(*candidate->segment));
   if (space.allocated_bytes < candidate->allocated_before_bytes) {
     report_.reclaimed_bytes += candidate->allocated_before_bytes - space.allocated_bytes;
   }

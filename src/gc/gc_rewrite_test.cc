@@ -81,6 +81,33 @@ TEST_F(GcRewriteTest, PacksWhatSharesBlocksAndKeepsEveryLocator) {
   EXPECT_EQ(HeaderOf(all[0].locator).generation, 1U);
 }
 
+TEST_F(GcRewriteTest, AHeaderOrMapThatThePageCacheHoldsDamagedIsReadFromTheDevice) {
+  const std::vector<Known> all = AppendSmall(100);
+  ASSERT_EQ(Collect(all, 10).segments_rewritten, 1U);
+  uint64_t counted = 0;
+  for (const uint64_t offset : {uint64_t{40}, kSegmentHeaderSizeBytes + 20}) {
+    Crash(offset);
+    bool is_damaged = false;
+    const auto flip = [&] {
+      EXPECT_TRUE(memory_.FlipBit(PathOf(all[0].locator), offset, 3));
+      is_damaged = !is_damaged;
+    };
+    uint64_t reads = 0;
+    env_.SetHook([&](const Call& call) {
+      // Wrong in the first read of these bytes, and right in the one after it.
+      const bool is_of_them =
+          call.kind == CallKind::kRead && call.offset_bytes <= offset && offset < call.offset_bytes + call.size_bytes;
+      if (is_of_them && reads++ < 2) flip();
+      return Status::Ok();
+    });
+    ExpectReads(all[0]);
+    EXPECT_FALSE(is_damaged);
+    EXPECT_EQ(directory_->GetCounters().page_cache_corruptions, 1U) << ++counted;
+    env_.SetHook({});
+    ExpectEveryNth(all, 10);
+  }
+}
+
 TEST_F(GcRewriteTest, AnExtentThatIsGoneIsNamedAsSuch) {
   const std::vector<Known> all = AppendSmall(100);
   (void)Collect(all, 10);

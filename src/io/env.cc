@@ -3,6 +3,14 @@
 
 namespace quarry {
 
+Result<FileSpace> Env::GetFileSpace(const std::string& path) {
+  QUARRY_TRY_ASSIGN(const auto file, OpenForRead(path));
+  FileSpace space;
+  QUARRY_TRY_ASSIGN(space.size_bytes, file->SizeBytes());
+  QUARRY_TRY_ASSIGN(space.allocated_bytes, file->AllocatedBytes());
+  return space;
+}
+
 Result<std::vector<uint8_t>> Env::ReadSmallFile(const std::string& path, uint64_t limit_bytes) {
   QUARRY_TRY_ASSIGN(auto file, OpenForRead(path));
   QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());

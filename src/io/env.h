@@ -88,6 +88,12 @@ class DirectoryLock {
   virtual ~DirectoryLock() = default;
 };
 
+/// What a file takes.
+struct FileSpace {
+  uint64_t size_bytes = 0;
+  uint64_t allocated_bytes = 0;  ///< as du counts it
+};
+
 /// What tells a directory from every copy of it. Not the device: its number changes when a machine starts.
 struct DirectoryIdentity {
   uint64_t inode = 0;
@@ -106,6 +112,8 @@ class Env {
   /// Opens an existing file for writing (hole punching, truncation at clean close).
   [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
+  /// Of a file that need not be open for it. Errors: kNotFound, kIoError.
+  [[nodiscard]] virtual Result<FileSpace> GetFileSpace(const std::string& path);
   /// For one pass over the file, from the device itself: reads go around the page cache where the file system lets
   /// them. ReadAt alone, with address, offset and length multiples of kBlockSizeBytes; it ends at the end of the file.
   [[nodiscard]] virtual Result<std::unique_ptr<ReadableFile>> OpenForVerify(const std::string& path) {

@@ -199,6 +199,11 @@ Result<std::vector<uint8_t>> FaultEnv::ReadSmallFile(const std::string& path, ui
   return target_->ReadSmallFile(path, limit_bytes);
 }
 
+Result<FileSpace> FaultEnv::GetFileSpace(const std::string& path) {
+  QUARRY_TRY(state_->Before({CallKind::kList, 0, path, 0, 0, 1}));
+  return target_->GetFileSpace(path);
+}
+
 Result<DirectoryIdentity> FaultEnv::IdentifyDirectory(const std::string& path) {
   QUARRY_TRY(state_->Before({CallKind::kList, 0, path, 0, 0, 1}));
   return target_->IdentifyDirectory(path);

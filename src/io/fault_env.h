@@ -27,7 +27,7 @@ enum class CallKind : uint8_t {
   kReplace,  ///< ReplaceFile
   kCreateDirectory,
   kSyncDirectory,
-  kList,  ///< ListDirectory, FileExists
+  kList,  ///< ListDirectory, FileExists, GetFileSpace
   kRename,
   kRemove,  ///< RemoveFile, RemoveDirectory
 };
@@ -71,6 +71,7 @@ class FaultEnv : public Env {
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) override;
   [[nodiscard]] Status ReplaceFile(const std::string& path, std::span<const uint8_t> contents) override;
   [[nodiscard]] Result<std::vector<uint8_t>> ReadSmallFile(const std::string& path, uint64_t limit_bytes) override;
+  [[nodiscard]] Result<FileSpace> GetFileSpace(const std::string& path) override;
   [[nodiscard]] Result<DirectoryIdentity> IdentifyDirectory(const std::string& path) override;
   [[nodiscard]] Result<bool> FileExists(const std::string& path) override;
   [[nodiscard]] Status CreateDirectory(const std::string& path) override;

@@ -88,6 +88,13 @@ class PosixEnv : public Env {
     return std::unique_ptr<ReadableFile>(std::make_unique<PosixVerifyFile>(path, std::move(fd)));
   }
 
+  Result<FileSpace> GetFileSpace(const std::string& path) override {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) return Status::FromErrno(errno, "stat", path);
+    if (!S_ISREG(info.st_mode)) return Status::FromErrno(ELOOP, "stat", path);  // as if it had been opened
+    return FileSpace{static_cast<uint64_t>(info.st_size), static_cast<uint64_t>(info.st_blocks) * kStatBlockSize};
+  }
+
   Result<std::unique_ptr<DirectoryLock>> LockDirectory(const std::string& path, bool exclusive) override {
     QUARRY_TRY_ASSIGN(unique_fd fd, Open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, "open directory"));
     while (::flock(fd.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {

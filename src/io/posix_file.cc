@@ -15,8 +15,7 @@ namespace quarry {
 
 namespace {
 
-constexpr size_t kStatBlockSize = 512;  // the unit of st_blocks, whatever the file system's block is
-constexpr size_t kVectorMax = 64;       // pieces of one preadv; below IOV_MAX, small enough for the stack
+constexpr size_t kVectorMax = 64;  // pieces of one preadv; below IOV_MAX, small enough for the stack
 
 bool IsBlockAligned(uint64_t value) { return value % kBlockSizeBytes == 0; }
 

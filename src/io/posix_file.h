@@ -19,6 +19,9 @@
 
 namespace quarry {
 
+/// The unit of st_blocks, whatever the file system's block is.
+inline constexpr size_t kStatBlockSize = 512;
+
 class PosixWritableFile : public WritableFile {
  public:
   /// `fd` was opened without O_DIRECT; it is asked for here.

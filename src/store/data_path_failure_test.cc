@@ -133,6 +133,14 @@ TEST_F(DataPathFailureTest, OneThatIsFullFromTheBeginningCostsNothing) {
   EXPECT_EQ(FailuresOf(400), 0);
 }
 
+TEST_F(DataPathFailureTest, WithoutDescriptorsNoPathIsAtFault) {
+  Open();
+  FailOn("/disk", EMFILE, true);
+  EXPECT_EQ(FailuresOf(4), 4);
+  EXPECT_EQ(directory_->GetCounters().data_paths_avoided, 0U);
+  EXPECT_TRUE(directory_->TakeNotices().empty());
+}
+
 TEST_F(DataPathFailureTest, WhenAllFailTheErrorIsTold) {
   Open();
   FailOn("/disk", ENOSPC, true);

@@ -38,7 +38,10 @@ Status Lane::EnsureActive(uint64_t size_bytes, bool staged, const Canceller* can
   while (true) {
     if (rolling_) {
       if (canceller != nullptr && canceller->IsCancelled()) return Status::Cancelled("a new segment");
+      const uint64_t failed_before = rolls_failed_;
       rolled_.Wait(mutex_);
+      // One after the other they would wait as long for the same.
+      if (rolls_failed_ != failed_before) return roll_failure_;
       continue;
     }
     const bool has_room = active_ != nullptr && ((staged && RoomInChunk(size_bytes)) || RoomInFile(size_bytes));
@@ -46,14 +49,22 @@ Status Lane::EnsureActive(uint64_t size_bytes, bool staged, const Canceller* can
       if (active_->pin.empty()) active_->pin = active_->slot.PinIfOpen();
       if (!active_->pin.empty()) return Status::Ok();
     }
-    rolling_ = true;
-    Status status = has_room ? Reopen(canceller) : Roll(canceller);
-    // A file that cannot be opened again does not stop the lane: the next segment takes its place.
-    if (has_room && status.code() == StatusCode::kIoError) status = Roll(canceller);
-    rolling_ = false;
-    rolled_.NotifyAll();
-    QUARRY_TRY(status);
+    QUARRY_TRY(MakeActive(has_room, canceller));
   }
+}
+
+Status Lane::MakeActive(bool has_room, const Canceller* canceller) {
+  rolling_ = true;
+  Status status = has_room ? Reopen(canceller) : Roll(canceller);
+  // A file that cannot be opened again does not stop the lane: the next segment takes its place.
+  if (has_room && status.code() == StatusCode::kIoError) status = Roll(canceller);
+  rolling_ = false;
+  if (!status.ok() && status.code() != StatusCode::kCancelled) {
+    ++rolls_failed_;
+    roll_failure_ = status;
+  }
+  rolled_.NotifyAll();
+  return status;
 }
 
 Status Lane::Roll(const Canceller* canceller) {
@@ -347,7 +358,7 @@ void Lane::LetGoOfFiles() {
     }
     if (!dirty_.empty()) last_ticket_ = std::max(last_ticket_, flush_started_ + 1);
   }
-  RequestFlush(0, false);
+  AskForFlush();
 }
 
 }  // namespace quarry

@@ -58,7 +58,7 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
       QUARRY_EXCLUDES(mutex_);
 
   void GiveUpChunk() override QUARRY_EXCLUDES(mutex_);
-  /// Flushes what keeps files pinned, in a flush thread if one is free.
+  /// Has what keeps files pinned flushed, when a flush thread is free.
   void LetGoOfFiles() override QUARRY_EXCLUDES(mutex_);
 
   // ---- flushing (lane_flush.cc) ----
@@ -80,7 +80,7 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   /// Seals the active segment, makes it durable and cuts off its unused tail.
   [[nodiscard]] Status Seal() QUARRY_EXCLUDES(mutex_);
   /// The same for GC, beside appenders and committers: a loss that shows here is left for those whom it concerns.
-  /// What can't be sealed now (somebody still writes in it) stays active and is no candidate.
+  /// What can't be sealed now (somebody still writes in it, or the device takes long) is no candidate.
   void SealForGc() QUARRY_EXCLUDES(mutex_);
   /// Where what is written of the active segment ends, and the bytes of the extents before, when all of it is flushed.
   /// False: it is not, or the lane does not write `segment` any more.
@@ -112,7 +112,8 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   /// release the mutex meanwhile.
   [[nodiscard]] Status EnsureActive(uint64_t size_bytes, bool staged, const Canceller* canceller)
       QUARRY_REQUIRES(mutex_);
-  /// Both release the mutex meanwhile. Others wait for rolled_.
+  /// Rolls or opens the file again, for all who wait for it. Releases the mutex meanwhile, as do the next two.
+  [[nodiscard]] Status MakeActive(bool has_room, const Canceller* canceller) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] Status Roll(const Canceller* canceller) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] Status Reopen(const Canceller* canceller) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] StagedRange TakeFromChunk(uint64_t size_bytes) QUARRY_REQUIRES(mutex_);
@@ -138,6 +139,8 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   [[nodiscard]] bool HandOver() QUARRY_EXCLUDES(mutex_);
   /// StartFlush, for a committer (who is counted) or for nobody.
   bool RequestFlush(uint64_t ticket, bool for_committer) QUARRY_EXCLUDES(mutex_);
+  /// The same for who must not wait for a device: done if a flush thread is free; else to be asked for again.
+  void AskForFlush() QUARRY_EXCLUDES(mutex_);
   void CountCommitter(uint64_t ticket) QUARRY_REQUIRES(mutex_);
   /// After a flush of `file`: unpins it when nothing in it is reserved or waits for the next one.
   void UnpinIdle(SegmentFile* file) QUARRY_REQUIRES(mutex_);
@@ -189,7 +192,9 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   PublishedAtomic<bool> has_failures_{false};     ///< failures_ is not empty; changes under mutex_
 
   std::shared_ptr<SegmentFile> active_ QUARRY_GUARDED_BY(mutex_);
-  bool rolling_ QUARRY_GUARDED_BY(mutex_) = false;
+  bool rolling_ QUARRY_GUARDED_BY(mutex_) = false;  ///< others wait for rolled_
+  uint64_t rolls_failed_ QUARRY_GUARDED_BY(mutex_) = 0;
+  Status roll_failure_ QUARRY_GUARDED_BY(mutex_);           ///< the last one
   std::shared_ptr<Chunk> chunk_ QUARRY_GUARDED_BY(mutex_);  ///< of active_
   uint64_t chunk_capacity_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<Run> run_ QUARRY_GUARDED_BY(mutex_);  ///< open, in chunk_

@@ -1,5 +1,6 @@
 // The space half of Lane: blocks allocated ahead, tails cut off.
 #include <algorithm>
+#include <chrono>
 
 #include "store/lane.h"
 
@@ -10,6 +11,8 @@ constexpr uint64_t kAllocationMinBytes = 1ULL << 20;
 constexpr uint64_t kAllocationMaxBytes = 16ULL << 20;
 /// Of the file's size: bounds what allocating ahead can waste in a store that then falls silent.
 constexpr uint64_t kAllocationShare = 8;
+constexpr uint64_t kSealWaitMaxMicros = 10'000'000;
+constexpr std::chrono::milliseconds kSealStep{1};
 
 }  // namespace
 
@@ -64,6 +67,10 @@ Status Lane::Seal() {
 }
 
 void Lane::SealForGc() {
+  PathHealth* const health = context_->paths[path_number_].health.get();
+  Env* const env = context_->env;
+  const uint64_t began_micros = env->MonotonicMicros();
+  if (health->IsSlow(began_micros)) return;
   std::shared_ptr<SegmentFile> file;
   Aftermath aftermath;
   uint64_t ticket = 0;
@@ -75,7 +82,14 @@ void Lane::SealForGc() {
     ticket = last_ticket_;
   }
   Settle(std::move(aftermath));
-  AwaitFlush(ticket);
+  // Not AwaitFlush: a device that hangs would keep GC from all others.
+  for (uint64_t now = began_micros; flush_completed_.load(std::memory_order_acquire) < ticket;
+       now = env->MonotonicMicros()) {
+    if (health->IsSlow(now) || now - began_micros > kSealWaitMaxMicros) return;
+    AskForFlush();
+    MutexLock lock(mutex_);
+    if (flush_completed_.load(std::memory_order_relaxed) < ticket) (void)written_.WaitFor(mutex_, kSealStep);
+  }
   if (file != nullptr) (void)CutTail(file);  // a tail that stays only costs space until the next pass
 }
 

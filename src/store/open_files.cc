@@ -20,7 +20,8 @@ void OpenFiles::Lease::GiveBack() {
   std::exchange(files_, nullptr)->given_back_.NotifyAll();
 }
 
-Result<OpenFiles::Lease> OpenFiles::Take(uint32_t descriptors, const Canceller* canceller) {
+Result<OpenFiles::Lease> OpenFiles::TakeWithin(std::chrono::milliseconds wait_max, uint32_t descriptors,
+                                               const Canceller* canceller) {
   std::chrono::microseconds waited{0};
   MutexLock lock(mutex_);
   while (used_ + descriptors > limit_) {
@@ -32,10 +33,10 @@ Result<OpenFiles::Lease> OpenFiles::Take(uint32_t descriptors, const Canceller* 
       lock.Lock();
       continue;
     }
-    if (waited >= wait_max_) {
+    if (waited >= wait_max) {
       return Status::Unavailable("all " + std::to_string(limit_) +
                                  " descriptors that quarry_open_files allows for segments have been in use for " +
-                                 std::to_string(wait_max_.count()) + " ms");
+                                 std::to_string(wait_max.count()) + " ms");
     }
     if (canceller != nullptr && canceller->IsCancelled()) return Status::Cancelled("a descriptor");
     if (std::vector<std::shared_ptr<FileHolder>> holders = NextHolders(); !holders.empty()) {

@@ -28,7 +28,7 @@ namespace quarry {
 class FileHolder {
  public:
   virtual ~FileHolder() = default;
-  /// Unpins the file, now or soon. Must not open another one.
+  /// Unpins the file, now or soon. Must neither open another one nor wait for a device.
   virtual void LetGoOfFiles() = 0;
 };
 
@@ -65,7 +65,13 @@ class OpenFiles {
 
   /// Errors: kUnavailable when all are in use for kWaitMax, kCancelled.
   [[nodiscard]] Result<Lease> Take(uint32_t descriptors = 1, const Canceller* canceller = nullptr)
-      QUARRY_EXCLUDES(mutex_);
+      QUARRY_EXCLUDES(mutex_) {
+    return TakeWithin(wait_max_, descriptors, canceller);
+  }
+  /// The same for who can do without: waits for nobody.
+  [[nodiscard]] Result<Lease> TakeNow(uint32_t descriptors = 1) QUARRY_EXCLUDES(mutex_) {
+    return TakeWithin(std::chrono::milliseconds(0), descriptors, nullptr);
+  }
 
   [[nodiscard]] uint32_t limit() const { return limit_; }
   [[nodiscard]] uint32_t open() const QUARRY_EXCLUDES(mutex_);
@@ -120,6 +126,8 @@ class OpenFiles {
     Lease lease;
     std::shared_ptr<void> file;
   };
+  [[nodiscard]] Result<Lease> TakeWithin(std::chrono::milliseconds wait_max, uint32_t descriptors,
+                                         const Canceller* canceller) QUARRY_EXCLUDES(mutex_);
   /// False: all that are open are pinned.
   [[nodiscard]] bool Evict(Victim* victim) QUARRY_REQUIRES(mutex_);
   void Remove(Slot* slot) QUARRY_REQUIRES(mutex_);

@@ -87,6 +87,16 @@ TEST_F(OpenFilesTest, WhoFindsAllInUseIsToldTheLimit) {
   EXPECT_OK(Open(&slot).status());
 }
 
+TEST_F(OpenFilesTest, WhoCanDoWithoutWaitsForNobody) {
+  std::vector<OpenFiles::Lease> leases;
+  for (int i = 0; i < 16; ++i) leases.push_back(ValueOf(files_.TakeNow()));
+  EXPECT_EQ(files_.TakeNow().status().code(), StatusCode::kUnavailable);
+  leases.clear();
+  FileSlot<Opened> idle(&files_, 16);
+  (void)ValueOf(Open(&idle));
+  EXPECT_OK(files_.TakeNow().status());
+}
+
 TEST_F(OpenFilesTest, AHolderIsAskedToLetGo) {
   struct Holder : FileHolder {
     void LetGoOfFiles() override { pin.Release(); }

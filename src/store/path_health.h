@@ -30,6 +30,11 @@ class PathHealth {
   void NoteFailure(uint64_t now_micros) QUARRY_EXCLUDES(mutex_);
   /// It did not fail, and nothing waits for it for long.
   [[nodiscard]] bool IsWell(uint64_t now_micros) const { return !has_failed() && !IsSlow(now_micros); }
+  /// A flush has been under way for long.
+  [[nodiscard]] bool IsSlow(uint64_t now_micros) const {
+    const uint64_t oldest = oldest_call_micros_.load(std::memory_order_relaxed);
+    return oldest != UINT64_MAX && now_micros > oldest && now_micros - oldest > kSlowMicros;
+  }
   [[nodiscard]] bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
 
   /// From its construction on something waits for the device, until it goes.
@@ -46,10 +51,6 @@ class PathHealth {
   };
 
  private:
-  [[nodiscard]] bool IsSlow(uint64_t now_micros) const {
-    const uint64_t oldest = oldest_call_micros_.load(std::memory_order_relaxed);
-    return oldest != UINT64_MAX && now_micros > oldest && now_micros - oldest > kSlowMicros;
-  }
   void EndFailure(const void* who) QUARRY_EXCLUDES(mutex_);
 
   Mutex mutex_;

@@ -59,7 +59,7 @@ Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) 
   if (layout_.load(std::memory_order_relaxed) == Layout::kOwnOffsets) return std::shared_ptr<const SegmentMap>();
   // Somebody else may have read it while this thread waited.
   if (std::shared_ptr<const SegmentMap> map = context_->maps.Find(this); map != nullptr) return map;
-  QUARRY_TRY_ASSIGN(std::shared_ptr<const SegmentMap> map, ReadSegmentMap(file.get(), header_));
+  QUARRY_TRY_ASSIGN(std::shared_ptr<const SegmentMap> map, ReadSegmentMap(file.get(), header_, &context_->counters));
   context_->maps.Insert(this, map);
   context_->counters.Add(Counter::kSegmentMapLoads);
   return map;
@@ -67,7 +67,7 @@ Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) 
 
 Status Segment::LearnLayout(ReadableFile* file) {
   if (layout_.load(std::memory_order_relaxed) != Layout::kUnknown) return Status::Ok();
-  Result<SegmentHeader> header = ReadSegmentHeader(file, store_, number_);
+  Result<SegmentHeader> header = ReadSegmentHeader(file, store_, number_, &context_->counters);
   if (!header.ok() && header.status().code() == StatusCode::kCorruption && salt_ != SegmentSalt{}) {
     // The catalogue has the salt, and nearly all segments were never rewritten. The extents of one that was are not
     // found, for each says where it belongs.

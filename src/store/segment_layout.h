@@ -11,14 +11,18 @@
 #include "io/env.h"
 #include "quarry/status.h"
 #include "quarry/types.h"
+#include "store/counter_set.h"
 
 namespace quarry {
 
-/// The header of `segment`, without which no extent of it can be read: it has the salt. Errors: kIoError, kCorruption,
-/// kNotSupported (a newer version).
-[[nodiscard]] Result<SegmentHeader> ReadSegmentHeader(ReadableFile* file, StoreId store, SegmentNumber segment);
+/// The header of `segment`, without which no extent of it can be read: it has the salt. What the page cache holds
+/// damaged is read once more from the device, and counted by `counters` (null: by nobody). Errors: kIoError,
+/// kCorruption, kNotSupported (a newer version).
+[[nodiscard]] Result<SegmentHeader> ReadSegmentHeader(ReadableFile* file, StoreId store, SegmentNumber segment,
+                                                      CounterSet* counters = nullptr);
 
-/// The map behind the header of a rewritten segment. Errors: kIoError, kCorruption.
-[[nodiscard]] Result<std::shared_ptr<const SegmentMap>> ReadSegmentMap(ReadableFile* file, const SegmentHeader& header);
+/// The map behind the header of a rewritten segment, in the same way. Errors: kIoError, kCorruption.
+[[nodiscard]] Result<std::shared_ptr<const SegmentMap>> ReadSegmentMap(ReadableFile* file, const SegmentHeader& header,
+                                                                       CounterSet* counters = nullptr);
 
 }  // namespace quarry

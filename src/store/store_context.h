@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -126,6 +127,7 @@ struct StoreContext {
   void NotePathFailure(uint32_t path_number, const Status& status) {
     if (!HasAlternativePaths()) return;
     if (status.code() != StatusCode::kIoError && status.code() != StatusCode::kNoSpace) return;
+    if (status.system_errno() == EMFILE || status.system_errno() == ENFILE) return;  // it could not even be asked
     const SegmentPath& path = paths[path_number];
     path.health->NoteFailure(env->MonotonicMicros());
     notices.AddOnce("data path '" + path.directory + "' takes no new transactions until one that tries it " +

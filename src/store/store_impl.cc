@@ -311,7 +311,6 @@ StoreStats StoreImpl::GetStats() const {
   StoreStats stats = GetStatsWithoutFiles();
   for (const std::shared_ptr<Segment>& segment : AllSegments()) {
     // A file that cannot be asked now (its data path is away) counts as nothing.
-    // No file stays open for this: a directory may have more segments than the process may have descriptors.
     const Result<FileSpace> space = const_cast<StoreImpl*>(this)->SpaceOf(*segment);
     if (space.ok()) stats.real_bytes += space->allocated_bytes;
   }

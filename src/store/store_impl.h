@@ -109,22 +109,20 @@ class StoreImpl final : public Store,
       QUARRY_EXCLUDES(location_mutex_);
 
   // What GC's rewriting asks for (store_rewrite.cc).
+  /// Its device has kept a flush waiting for long: whoever has something else to do stays away.
+  [[nodiscard]] bool IsOnSlowPath(const Segment& segment) const;
   [[nodiscard]] uint64_t NowMicros() const { return context_->env->NowMicros(); }
   /// nullptr: nothing can be encrypted or decrypted.
   [[nodiscard]] CipherProvider* cipher_provider() const { return context_->options.cipher_provider.get(); }
   /// The segment's file, for a look that leaves it as it was: its own when that is open, else one of the caller's. So
-  /// who looks at many segments keeps none of them open.
+  /// who looks at many segments keeps none of them open, and waits for no descriptor.
   struct Look {
     ReadPin pin;
     LeasedFile<ReadableFile> opened;
     [[nodiscard]] ReadableFile* file() const { return pin.empty() ? opened.get() : pin.get(); }
   };
   [[nodiscard]] Result<Look> OpenForLook(const Segment& segment) QUARRY_EXCLUDES(location_mutex_);
-  struct FileSpace {
-    uint64_t size_bytes = 0;
-    uint64_t allocated_bytes = 0;  ///< as du counts it
-  };
-  /// Asks the file, which is opened for as long as that takes unless it is open already.
+  /// Opens nothing.
   [[nodiscard]] Result<FileSpace> SpaceOf(const Segment& segment) QUARRY_EXCLUDES(location_mutex_);
   /// No other took its place, and it was not unlinked.
   [[nodiscard]] bool IsCurrent(const std::shared_ptr<Segment>& segment) const;

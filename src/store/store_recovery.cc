@@ -92,7 +92,7 @@ class Recovery {
     segment->set_salt(record.salt);
     // A file that is away keeps its place: only reads of it fail, and it is sealed when it is back.
     if (record.state == SegmentState::kActive && files_.contains(record.segment.value)) {
-      const Result<StoreImpl::FileSpace> space = store_->SpaceOf(*segment);
+      const Result<FileSpace> space = store_->SpaceOf(*segment);
       segment->AssumeAllLive(space.ok() ? space->size_bytes : record.size_bytes);
       segment->set_state(SegmentState::kSealed);
       record.state = SegmentState::kSealed;
@@ -111,7 +111,7 @@ class Recovery {
   // Its record is lost, or its creation was cut off before it had one.
   Status TakeUnknown(SegmentNumber number, uint32_t path_number) {
     auto segment = std::make_shared<Segment>(context_, id_, number, path_number);
-    const Result<StoreImpl::FileSpace> space = store_->SpaceOf(*segment);
+    const Result<FileSpace> space = store_->SpaceOf(*segment);
     if (space.ok() && space->size_bytes < kSegmentHeaderSizeBytes) {
       if (!MayRemoveFrom(path_number)) return Status::Ok();
       QUARRY_TRY_ASSIGN(const std::string directory, store_->SegmentDirectory(path_number));

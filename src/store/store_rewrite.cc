@@ -14,21 +14,24 @@ bool StoreImpl::IsCurrent(const std::shared_ptr<Segment>& segment) const {
   return FindSegment(segment->number()) == segment;
 }
 
+bool StoreImpl::IsOnSlowPath(const Segment& segment) const {
+  const uint32_t path = segment.path_number();
+  return path < context_->paths.size() && context_->paths[path].health->IsSlow(context_->env->MonotonicMicros());
+}
+
 Result<StoreImpl::Look> StoreImpl::OpenForLook(const Segment& segment) {
   Look look{segment.FileIfOpen(), {}};
   if (!look.pin.empty()) return look;
-  QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take());
+  QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.TakeNow());
   QUARRY_TRY_ASSIGN(std::unique_ptr<ReadableFile> file, OpenSegmentForRead(segment.number(), segment.path_number()));
   look.opened = LeasedFile<ReadableFile>(std::move(lease), std::move(file));
   return look;
 }
 
-Result<StoreImpl::FileSpace> StoreImpl::SpaceOf(const Segment& segment) {
-  QUARRY_TRY_ASSIGN(const Look look, OpenForLook(segment));
-  FileSpace space;
-  QUARRY_TRY_ASSIGN(space.size_bytes, look.file()->SizeBytes());
-  QUARRY_TRY_ASSIGN(space.allocated_bytes, look.file()->AllocatedBytes());
-  return space;
+Result<FileSpace> StoreImpl::SpaceOf(const Segment& segment) {
+  SharedLock lock(location_mutex_);
+  QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(segment.path_number()));
+  return context_->env->GetFileSpace(JoinPath(directory, SegmentFileName(segment.number())));
 }
 
 Result<LeasedFile<WritableFile>> StoreImpl::OpenForHoles(const std::shared_ptr<Segment>& segment) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "quarry/gc.h"
 #include "store/verify_test_util.h"
 
 namespace quarry {
@@ -276,6 +277,93 @@ TEST_F(SlowPathTest, WhoWaitsForMemoryCanGiveUp) {
   while (began < 2) std::this_thread::yield();
   killed.Kill(directory_.get());
   for (std::thread& thread : waiting) thread.join();
+}
+
+TEST_F(WaitsTest, WhoNeedsADescriptorFlushesForNobody) {
+  options_.open_files_max = kFlushThreadsMax + 1;
+  Open();
+  // Every flush thread hangs with a descriptor, and the last one is that of a lane that wants a flush.
+  std::vector<UnsyncedExtents> hanging(kFlushThreadsMax + 1);
+  for (uint64_t i = 0; i < hanging.size(); ++i) {
+    const auto store = ValueOf(directory_->OpenForAppend({10 + i}, "db/hanging"));
+    ASSERT_OK(store->Append(RandomValue(5000, i), {}, &hanging[i]).status());
+  }
+  env_.SetHook([&](const Call& call) {
+    if (call.kind == CallKind::kSync && call.path.ends_with(".qseg")) gate_.Wait();
+    return Status::Ok();
+  });
+  for (size_t i = 0; i < kFlushThreadsMax; ++i) directory_->StartSync(&hanging[i]);
+  gate_.AwaitWaiting(static_cast<int>(kFlushThreadsMax));
+  class AskedThrice final : public Canceller {
+   public:
+    [[nodiscard]] bool IsCancelled() const override { return ++asked_ > 3; }
+
+   private:
+    mutable std::atomic<int> asked_{0};
+  } canceller;
+  UnsyncedExtents unsynced(&canceller);
+  EXPECT_EQ(store_->Append(RandomValue(5000, 99), {}, &unsynced).status().code(), StatusCode::kCancelled);
+  gate_.Open();
+  for (const UnsyncedExtents& extents : hanging) EXPECT_OK(directory_->Sync(extents));
+}
+
+TEST_F(WaitsTest, ThoseWhoWaitForASegmentThatCannotBeMadeFailTogether) {
+  Open();
+  std::atomic<int> tries{0};
+  env_.SetHook([&](const Call& call) {
+    if (call.kind != CallKind::kCreate || !call.path.ends_with(".qseg")) return Status::Ok();
+    ++tries;
+    gate_.Wait();
+    return Status::FromErrno(ENOSPC, "create", call.path);
+  });
+  constexpr int kAppenders = 16;
+  std::atomic<int> failed{0};
+  std::atomic<int> begun{0};
+  for (int i = 0; i < kAppenders; ++i) {
+    threads_.emplace_back([&] {
+      UnsyncedExtents unsynced;
+      ++begun;
+      if (store_->Append(RandomValue(5000, 1), {}, &unsynced).status().code() == StatusCode::kNoSpace) ++failed;
+    });
+  }
+  while (begun < kAppenders) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // who comes later tries once more
+  gate_.Open();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  EXPECT_EQ(failed, kAppenders);
+  EXPECT_LT(tries, kAppenders / 2);
+}
+
+TEST_F(WaitsTest, GcStaysAwayFromAPathThatHangs) {
+  options_.data_paths = {"/disk1", "/disk2"};
+  for (const std::string& path : options_.data_paths) ASSERT_OK(memory_.CreateDirectory(path));
+  Open();
+  const Locator a = Commit(20000, 1);
+  const Locator b = Commit(20000, 2);
+  ASSERT_NE(a.segment, b.segment) << "one on each path";
+  env_.SetHook([&](const Call& call) {
+    if (call.path.starts_with("/disk1") && call.path.ends_with(".qseg")) gate_.Wait();
+    return Status::Ok();
+  });
+  // One of the next two hangs.
+  for (int i = 0; i < 2; ++i) {
+    threads_.emplace_back([&] {
+      UnsyncedExtents unsynced;
+      EXPECT_OK(store_->Append(RandomValue(5000, 3), {}, &unsynced).status());
+      EXPECT_OK(directory_->Sync(unsynced));
+    });
+  }
+  gate_.AwaitWaiting(1);
+  memory_.AdvanceMicros(2 * PathHealth::kSlowMicros);
+  const std::vector<StoreId> stores = {store_->id()};
+  const auto pass = ValueOf(BeginGcPass(directory_.get(), stores));
+  pass->Mark(a);
+  pass->Mark(b);
+  const GcStep step = ValueOf(pass->ReclaimSome(UINT64_MAX));
+  EXPECT_TRUE(step.done);
+  EXPECT_EQ(pass->report().segments, 1U);
+  EXPECT_EQ(pass->report().segments_done, 1U);
 }
 
 TEST_F(WaitsTest, OtherTablesGoOnWhileTheTrashIsEmptied) {
