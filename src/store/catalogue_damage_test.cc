@@ -15,9 +15,6 @@ constexpr uint64_t kFillerBitStep = 61;  ///< of the zeros that fill blocks
 class CatalogueDamageTest : public testing::Test {
  protected:
   void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "one thread has no races, and takes minutes";
-#endif
     ASSERT_OK(env_.CreateDirectory("/disk1"));
     options_.data_paths = {"/disk1"};
     options_.value_cache_bytes = 0;

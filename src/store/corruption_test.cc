@@ -64,15 +64,7 @@ std::vector<std::pair<uint64_t, uint64_t>> Extents(MemoryEnv* env, const Values&
 
 constexpr uint32_t kKey = 7;
 
-class CorruptionTest : public testing::Test {
- protected:
-  void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP()
-        << "one thread has no races, and takes minutes: the core runs these plain and with the other sanitizers";
-#endif
-  }
-};
+class CorruptionTest : public testing::Test {};
 
 /// Nothing is kept in memory, so that each read looks at the files; values may be encrypted.
 DirectoryOptions OptionsForFlips() {
