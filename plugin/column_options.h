@@ -10,7 +10,7 @@
 //  - prefix_size <= inline_size, and prefix_size >= the longest index prefix on the column.
 //  - guaranteed_prefix_bytes: every head in the table holds at least so many raw bytes. An ALTER is in place only
 //    when no index asks for more, and lowers the prefix limit first when PREFIX_SIZE changes (CompareForAlter), so
-//    definition and limit together always give a true figure. The proof stands in docs/handler.md.
+//    definition and limit together always give a true figure. The proof stands in docs/internals/handler.md.
 //  - A setting that CREATE refused, but that reached the table all the same (sql_mode IGNORE_BAD_TABLE_OPTIONS, the
 //    replication applier), counts as the nearest allowed value. Opening a table never fails for an option.
 //

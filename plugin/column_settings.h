@@ -76,7 +76,7 @@ struct PrefixSizes {
 };
 
 /// How many raw bytes every head holds at least, under a definition and the prefix limit of the table
-/// (StoreDirectory::PrefixLimitBytes). The proof stands in docs/handler.md, 'What every head holds'.
+/// (StoreDirectory::PrefixLimitBytes). The proof stands in docs/internals/handler.md, 'What every head holds'.
 uint32_t GuaranteedPrefixBytes(const PrefixSizes& sizes, uint32_t limit_bytes);
 
 /// Whether heads that hold `guaranteed_bytes` may stay as they are when a column's definition becomes another: the

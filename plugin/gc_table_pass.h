@@ -9,8 +9,8 @@
 //   4. WaitForReaders those transactions have ended and InnoDB has flushed that LSN
 //   5. Reclaim        ReclaimSome, step by step, at a rate
 //
-// docs/durability.md ('Why a mark pass is right') argues why nothing that is unmarked then can be needed by anybody.
-// Invariants:
+// docs/internals/durability.md ('Why a mark pass is right') argues why nothing that is unmarked then can be needed by
+// anybody. Invariants:
 //  - Any error, any doubt, any change of a table until the end of step 4 drops the table: nothing of it is given back.
 //  - No file is changed while Quarry is paused; no lock, no view is held while it waits for somebody's transaction.
 // Thread-safety: belongs to GC's thread.

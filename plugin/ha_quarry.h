@@ -1,7 +1,8 @@
 // The handler of a Quarry table: InnoDB's, but for the BLOB, TEXT and JSON columns whose payload lives in segments.
 //
 // Rows go through RowRewriter in both directions; transactions through Transaction; everything else is delegated by
-// ForwardingHandler. docs/handler.md says of every method whether it is forwarded, changed or refused, and why.
+// ForwardingHandler. docs/internals/handler.md says of every method whether it is forwarded, changed or refused, and
+// why.
 //
 // Invariants:
 //  - No row reaches InnoDB with a head whose extent is not noted in the session's Transaction.

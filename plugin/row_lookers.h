@@ -1,5 +1,5 @@
 // RowLookers: which columns of a row somebody may look at, so that they must be values and not heads. This is the only
-// place that decides it; docs/handler.md, 'Who looks at a row', has the table of lookers.
+// place that decides it; docs/internals/handler.md, 'Who looks at a row', has the table of lookers.
 //
 // The server says in the read set what it will look at. That is the whole truth only where InnoDB fills in no more
 // than the read set. In a row that is locked to be changed InnoDB fills in every column, and some parts of the server

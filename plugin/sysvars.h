@@ -1,4 +1,4 @@
-// Quarry's system variables: `quarry_<name>`. docs/operations.md lists them with ranges and effects.
+// Quarry's system variables: `quarry_<name>`. docs/operate/variables.md lists them with ranges and effects.
 // Thread-safety: the getters read the server's variables; global ones may be set at any time (aligned words).
 #pragma once
 

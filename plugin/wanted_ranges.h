@@ -1,8 +1,8 @@
 // What a SELECT looks at of a column: the pieces that SUBSTRING, MID, LEFT, RIGHT and LENGTH name, or the whole value.
 //
 // The server has no call by which an engine learns that, so the statement is looked at, and anything that is not
-// recognised means the whole value. docs/handler.md, 'Ranges of a value', says what is recognised and why it is right.
-// Thread-safety: for the thread that runs the statement, while it reads rows.
+// recognised means the whole value. docs/internals/handler.md, 'Ranges of a value', says what is recognised and why it
+// is right. Thread-safety: for the thread that runs the statement, while it reads rows.
 #pragma once
 
 #include <vector>

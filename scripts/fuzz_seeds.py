@@ -1,4 +1,4 @@
-"""Seed inputs for the fuzzers, cut from the golden files (docs/format.md), so that a short run starts at what is valid.
+"""Seed inputs for the fuzzers, cut from the golden files (docs/internals/format.md), so that a short run starts at what is valid.
 
 A fuzzer that is not listed here starts from nothing.
 """

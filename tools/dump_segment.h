@@ -1,4 +1,4 @@
-// Lists the extents of a segment, and what lies between them, as a scan finds them (docs/format.md).
+// Lists the extents of a segment, and what lies between them, as a scan finds them (docs/internals/format.md).
 // Thread-safety: pure functions over their own files.
 #pragma once
 

@@ -2,7 +2,7 @@
 
 An authority signs one certificate, the nodes'. Its key is removed at once: nothing else can ever be signed, so whoever shows a
 certificate of this authority has the nodes' key, which only the cluster's owner can read. On separate machines each node has a
-certificate of its own (docs/scale-out.md).
+certificate of its own (docs/operate/scale-out.md).
 """
 
 from __future__ import annotations

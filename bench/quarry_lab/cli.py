@@ -43,7 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--threads", type=numbers, metavar="N,...", help="client threads (default: the experiment's)")
     bench.add_argument("--ops", type=_words, metavar="OP,...", help="operations (default: the experiment's)")
     bench.add_argument("--engines", type=_words, metavar="NAME,...", help="variants (default: the experiment's, and those of the target)")
-    bench.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/benchmarks.md); repeatable")
+    bench.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/internals/benchmarks.md); repeatable")
     _add_run_options(bench)
     bench.add_argument("--baseline-plugin", type=Path, metavar="SO", help="also measure this build of the plugin, in a second server")
     bench.add_argument("--apart", action="store_true",

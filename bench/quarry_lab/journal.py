@@ -1,6 +1,6 @@
 """
 A file system with a journal for the data of a run: ext4 as mke2fs makes it, in a sparse file behind a loop device with direct I/O, so on the
-device of the run. What a flush costs depends on it (docs/experiments.md), and not every machine's file system has one.
+device of the run. What a flush costs depends on it (docs/internals/experiments.md), and not every machine's file system has one.
 
 It needs root, and a kernel with loop devices: `reason_against` says what is missing. `release` also frees what a killed run left.
 """

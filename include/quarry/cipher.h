@@ -22,7 +22,7 @@ namespace quarry {
 
 inline constexpr size_t kCipherSaltSizeBytes = 16;
 
-/// The only scheme so far: MariaDB's encryption scheme 1 (docs/format.md, 'Encrypted parts').
+/// The only scheme so far: MariaDB's encryption scheme 1 (docs/internals/format.md, 'Encrypted parts').
 inline constexpr uint32_t kCipherSchemeMariadb1 = 1;
 
 /// What stands in an encrypted extent. No field is ever 0.

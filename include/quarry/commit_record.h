@@ -2,13 +2,13 @@
 //
 // A transaction whose values are flushed beside InnoDB's redo log, not before it, is prepared in InnoDB under this
 // record as its XID. After a crash it is committed when every extent named is whole and durable, and rolled back
-// otherwise (docs/durability.md, 'Both flushes at once').
+// otherwise (docs/internals/durability.md, 'Both flushes at once').
 //
 // Invariants:
 //  - What is encoded fills the 128 bytes of an XID, and names 1 to kCommitRecordExtentsMax extents of one store.
 //  - Locators are unique for ever (numbers of stores and segments are not used again, a place in a segment is written
 //    once), so the record of one transaction never fits another one.
-// The byte layout is normative in docs/format.md. Thread-safety: pure functions and values.
+// The byte layout is normative in docs/internals/format.md. Thread-safety: pure functions and values.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,8 @@
 //  - When a pass is done without an error, its segments occupy the blocks of their header and of marked extents, and
 //    those without a mark are unlinked. What could not be looked at is counted, not guessed at.
 //  - Extents smaller than a block share blocks, so holes alone bound nothing. A segment that holds too many blocks for
-//    the bytes of its marked extents is rewritten under its own number (docs/durability.md): locators stay as they are.
+//    the bytes of its marked extents is rewritten under its own number (docs/internals/durability.md): locators stay as
+//    they are.
 //
 // Thread-safety: a GcPass is externally synchronised; appends, commits and reads go on beside it.
 #pragma once

@@ -10,7 +10,7 @@
 //    is never ambiguous: shorter, or magic absent -> raw; magic present and tag right -> head; magic present and
 //    tag wrong -> kCorruption.
 //  - What names the extent is what stays when it is encoded anew: its place, its identity, the sizes of the value.
-// The byte layout is normative in docs/format.md. Thread-safety: pure functions and values.
+// The byte layout is normative in docs/internals/format.md. Thread-safety: pure functions and values.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,8 @@ enum class Codec : uint8_t { kNone = 0, kLz4 = 1, kZstd = 2 };
 inline constexpr uint32_t kPartSizeMinBytes = 512;
 inline constexpr uint32_t kPartSizeMaxBytes = 16U << 20;
 inline constexpr uint32_t kPartSizeDefaultBytes = 64U << 10;
-/// MAX_BLOB_PART_SIZE of MySQL Cluster 9.4: the part size that the NDB comment asks for (../docs/glossary.md).
+/// MAX_BLOB_PART_SIZE of MySQL Cluster 9.4: the part size that the NDB comment asks for
+/// (../docs/internals/glossary.md).
 inline constexpr uint32_t kPartSizeNdbMaxBytes = 13948;
 
 /// Of one value. The index of an extent is in memory whole, while it is written and for each read of a range.
@@ -38,7 +39,8 @@ inline constexpr uint32_t kPartsMax = 1U << 16;
 inline constexpr uint32_t kBatchMinBytes = 4096;
 inline constexpr uint32_t kBatchMaxBytes = 1U << 30;
 /// Measured, not copied from NDB (64 KB there): a value of 448 KB in one write instead of two gave 1.18 times the
-/// durable inserts of 32 threads, and batches of 128 KB less (docs/benchmarks.md, 'Defaults that were measured').
+/// durable inserts of 32 threads, and batches of 128 KB less (docs/internals/benchmarks.md, 'Defaults that were
+/// measured').
 inline constexpr uint32_t kWriteBatchDefaultBytes = 512U << 10;
 inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
 
@@ -56,7 +58,7 @@ inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
 inline constexpr uint64_t kValueCacheMaxBytes = 1ULL << 44;
 
 /// The home's name in a server's data directory. The dot keeps SQL out: behind `#mysql50#` the server takes every name
-/// of a folder for a database's, but for those with a dot in them (docs/operations.md, 'The home').
+/// of a folder for a database's, but for those with a dot in them (docs/operate/install.md, 'The home').
 inline constexpr char kHomeName[] = "#quarry.d";
 
 /// How one value is written.

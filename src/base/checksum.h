@@ -1,4 +1,4 @@
-// Checksums of everything on disk: XXH3 with 64 bits, seed 0 (docs/format.md).
+// Checksums of everything on disk: XXH3 with 64 bits, seed 0 (docs/internals/format.md).
 // Thread-safety: pure functions.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Records of the catalogue: what the stores of one home are bound to, which segments they have, and where.
-// Normative layout: docs/format.md, 'Catalogue'.
+// Normative layout: docs/internals/format.md, 'Catalogue'.
 //
 //   frame, at a multiple of 8:
 //   +0   magic        u32   "QXcr"

@@ -1,4 +1,4 @@
-// The commit record. Normative layout: docs/format.md.
+// The commit record. Normative layout: docs/internals/format.md.
 //
 //   +0  magic     u64              +24 + 16 i  segment number  u32
 //   +8  version   u16              +28 + 16 i  tag             u32

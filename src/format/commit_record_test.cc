@@ -1,4 +1,4 @@
-// The commit record: bytes as docs/format.md has them, and that nothing else is taken for one.
+// The commit record: bytes as docs/internals/format.md has them, and that nothing else is taken for one.
 #include "quarry/commit_record.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The extent: header, index, then the stored parts, back to back. Normative layout: docs/format.md.
+// The extent: header, index, then the stored parts, back to back. Normative layout: docs/internals/format.md.
 //
 //   | header, 80 bytes | index entry 0 | ... | index entry n-1 | part 0 | part 1 | ... | part n-1 |
 //   |                  |    12 bytes each                      |  stored bytes, no gaps         |

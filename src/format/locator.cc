@@ -1,4 +1,4 @@
-// The trailer: how a locator is written at the end of a head. Normative layout: docs/format.md.
+// The trailer: how a locator is written at the end of a head. Normative layout: docs/internals/format.md.
 //
 //   +0  store id    u64        +28 segment number  u32        +44 value checksum  u32
 //   +8  offset      u64        +32 extent size     u32        +48 tag             u64  XXH3-64 of bytes 0..47

@@ -176,7 +176,7 @@ TEST(LocatorTest, ImpossibleLocatorsAreRefusedThoughTheChecksumHolds) {
 }
 
 TEST(LocatorTest, TheValueChecksumIsWhatTheFormatSays) {
-  // docs/format.md, computed the long way round.
+  // docs/internals/format.md, computed the long way round.
   const auto fold = [](uint64_t before, uint64_t checksum) {
     std::vector<uint8_t> pair(16);
     StoreLittleEndian(std::span<uint8_t>(pair), 0, before);

@@ -1,4 +1,4 @@
-// The magic numbers of docs/format.md, as the little-endian integers that their bytes make.
+// The magic numbers of docs/internals/format.md, as the little-endian integers that their bytes make.
 // Thread-safety: constants and pure functions.
 #pragma once
 

@@ -1,4 +1,5 @@
-// How a part is encrypted, and how a wrong key is noticed. Normative layout: docs/format.md, 'Encrypted parts'.
+// How a part is encrypted, and how a wrong key is noticed. Normative layout: docs/internals/format.md, 'Encrypted
+// parts'.
 //
 //   | stored bytes of the part, compressed or raw | check, 8 bytes: XXH3-64 of them |   encrypted as one
 //

@@ -1,4 +1,4 @@
-// PATH and OPENED (one per data path). Normative layout: docs/format.md.
+// PATH and OPENED (one per data path). Normative layout: docs/internals/format.md.
 //
 //   PATH body:      installation id 16 bytes | path number u32 | created micros u64
 //   OPENED body:    inode u64 | birth nanos u64 | number u64 | number before u64

@@ -1,4 +1,4 @@
-// The first block of every segment. Normative layout: docs/format.md.
+// The first block of every segment. Normative layout: docs/internals/format.md.
 //
 //   +0    magic             u64
 //   +8    version           u16, then u16 0

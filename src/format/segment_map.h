@@ -1,4 +1,4 @@
-// SegmentMap: where the extents of a rewritten segment stand in its file. Normative layout: docs/format.md.
+// SegmentMap: where the extents of a rewritten segment stand in its file. Normative layout: docs/internals/format.md.
 //
 //   block 0: segment header | map: run count entries of 24 bytes, zeros to the next block | extents
 //   entry    +0  original offset  u64   of the run's first extent: what its header and every locator say

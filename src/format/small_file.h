@@ -1,4 +1,4 @@
-// The envelope of the small files (PATH, OPENED), which are replaced whole. Layout: docs/format.md.
+// The envelope of the small files (PATH, OPENED), which are replaced whole. Layout: docs/internals/format.md.
 //
 //   +0 magic u64 | +8 version u16, then u16 0 | +12 body size u32 | +16 body | +16+n checksum u64 of all before it
 //

@@ -2,7 +2,7 @@
 //
 // Made of what is known anyway: the checksums of the prefix and of each part as it was before it was compressed and
 // encrypted. Of a part that is stored as it is that is the one in the index, so that such a value costs no second pass.
-// Invariant: normative in docs/format.md, 'Value checksum'. Thread-safety: a value; externally synchronised.
+// Invariant: normative in docs/internals/format.md, 'Value checksum'. Thread-safety: a value; externally synchronised.
 #pragma once
 
 #include <array>

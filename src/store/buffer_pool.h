@@ -4,7 +4,7 @@
 //  - Counted buffers together never exceed the budget, unless a single one does (it is then alone).
 //  - Free buffers are kept only while they and all that are out fit in the budget, but for those that their users took
 //    off it (Uncount): so a pool holds at most its budget, or what is out.
-//  - Whoever waits in Acquire holds nothing of this pool, so a wait always ends (see docs/concurrency.md).
+//  - Whoever waits in Acquire holds nothing of this pool, so a wait always ends (see docs/internals/concurrency.md).
 // Thread-safety: internally synchronised. A PooledBuffer is a value, and must not outlive its pool.
 #pragma once
 

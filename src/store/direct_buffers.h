@@ -2,7 +2,8 @@
 // stay there until whoever asked is done with them (TakeToKeep).
 //
 // It comes from huge pages where the system has them. A device is given a request as a list of stretches of physical
-// memory, and pays for each of them: 448 KB in one piece were read 2.6 times as fast as in 112 (docs/experiments.md).
+// memory, and pays for each of them: 448 KB in one piece were read 2.6 times as fast as in 112
+// (docs/internals/experiments.md).
 //
 // Invariants: of the arena's slots each belongs to one holder at most; the lowest free one is given out first, so that
 // no more of the arena is ever touched than was in use at once. The arena goes back to the system with this object

@@ -1,7 +1,7 @@
 // ExtentWriter: turns one value, but for the prefix that its head holds, into one extent of a lane.
 //
-// Two ways (docs/architecture.md, 'Append'): staged into the lane's open chunk, or private, a write batch at a time.
-// A value that is to be encrypted goes the way of those that are compressed: its parts are made in a buffer.
+// Two ways (docs/internals/architecture.md, 'Append'): staged into the lane's open chunk, or private, a write batch at
+// a time. A value that is to be encrypted goes the way of those that are compressed: its parts are made in a buffer.
 // Invariants: a raw value is copied once, into the buffer that is written; its checksums are taken part by part while
 // the part is in the cache; whatever fails, the range that was reserved is finished;
 // of a value that is to be encrypted no plain byte gets into memory that is written.

@@ -1,4 +1,4 @@
-// IdentitySource: the identities of new extents, 64 random bits each (docs/format.md, 'Extent').
+// IdentitySource: the identities of new extents, 64 random bits each (docs/internals/format.md, 'Extent').
 //
 // Invariants: they come from the system's generator, so that whoever knows some of them cannot tell another; none is 0.
 // Drawn in batches, since each draw is a system call. Thread-safety: internally synchronised.

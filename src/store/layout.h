@@ -1,4 +1,4 @@
-// Names of Quarry's files and directories (docs/architecture.md, 'Files on disk').
+// Names of Quarry's files and directories (docs/internals/architecture.md, 'Files on disk').
 // Thread-safety: pure functions.
 #pragma once
 

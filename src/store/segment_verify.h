@@ -1,6 +1,6 @@
 // VerifySegment: one pass over a segment that compares every header, index and part with its checksum.
 //
-// What does not verify is told apart by what can have caused it (docs/operations.md says it to people):
+// What does not verify is told apart by what can have caused it (docs/operate/errors.md says it to people):
 //  - Of a torn or failed write a whole sector, at least, was never written; of a punched extent a whole block is gone.
 //    Both read as zeros. So a header or part that does not verify, and that holds no sector of zeros, is damage.
 //  - Zeros that the file system keeps no block for were punched by GC or never written: leftover.

@@ -7,7 +7,7 @@
 //  - The catalogue decides whether the store is in the trash; the directory it lies in follows.
 //  - A store that the catalogue does not name (its record is lost) is read, and bound by a scan of heads; until then
 //    nothing is written for it or given back.
-// Thread-safety: internally synchronised. Lock order: docs/concurrency.md.
+// Thread-safety: internally synchronised. Lock order: docs/internals/concurrency.md.
 #pragma once
 
 #include <atomic>

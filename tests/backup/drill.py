@@ -15,7 +15,7 @@ from harness.server import REPOSITORY, SCRATCH, Server
 from quarry_lab.server import tool
 
 # What mariadb-backup itself makes, now and then, of DDL between a backup and its increments; of InnoDB tables alone as well
-# (docs/testing.md has the control). A test in which it does so is run again, and the output says that it was.
+# (docs/internals/testing.md has the control). A test in which it does so is run again, and the output says that it was.
 SERVER_FAULTS = (
     r"ERROR: mariadb-backup ended with 1",
     r"is corrupted\. Please drop the table and recreate",

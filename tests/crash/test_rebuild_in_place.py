@@ -1,7 +1,7 @@
 """A rebuild in place, cut off or failing at each step of it: the store is the table's that InnoDB has, and of no other.
 
 A rebuild gives the rows another InnoDB table, while their heads point into the store of the old one. The store is bound to
-both before InnoDB commits, and to the one that is left after (docs/durability.md). Whatever comes between, the start or the
+both before InnoDB commits, and to the one that is left after (docs/internals/durability.md). Whatever comes between, the start or the
 sweep must end it: every value is there, GC gives back what is dead, and DROP TABLE everything.
 """
 

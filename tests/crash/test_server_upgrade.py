@@ -2,7 +2,7 @@
 
 The server then refuses the plugin, and goes on without the engine. Here the other release is made by changing the
 version that the plugin declares. What must hold: the server says why; statements on the tables fail with a clear error
-and change nothing; with the right plugin back, every value is there. (docs/operations.md tells the operator.)
+and change nothing; with the right plugin back, every value is there. (docs/operate/upgrade.md tells the operator.)
 """
 
 import struct

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows when a Galera cluster stands still after it lost a node, with any engine: docs/replication.md, 'Large write-sets'.
+"""Shows when a Galera cluster stands still after it lost a node, with any engine: docs/operate/replication.md, 'Large write-sets'.
 
 Clients of two nodes commit one large value after the other; the third node is killed. The two must form a cluster of two
 and go on. What they do is told; a cluster that stands still is told to bootstrap (which does nothing), and then gets its

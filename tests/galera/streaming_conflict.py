@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Repeats one conflict of a streaming transaction: it has sent fragments when an older commit takes one of its rows.
 
-The loser must hear of it, roll back and have its fragments removed on every node: docs/replication.md, 'A streaming
+The loser must hear of it, roll back and have its fragments removed on every node: docs/operate/replication.md, 'A streaming
 transaction that loses a conflict'. What a node does that has not come that far in time is told.
 
     tests/galera/streaming_conflict.py --rounds 100

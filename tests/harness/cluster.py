@@ -295,7 +295,7 @@ class Galera:
         wait_for(f"{node.name} to be Synced", lambda: self.state(node) == "Synced")
 
     def stands_still(self):
-        """Whether Galera lost the message that begins a group, and did not send it since: docs/replication.md, 'Large
+        """Whether Galera lost the message that begins a group, and did not send it since: docs/operate/replication.md, 'Large
         write-sets and a lost node'. Nothing is committed until a node comes or goes."""
         logs = [node.error_log() for node in self.running()]
         return any(log.rfind(LOST_STATE_UUID) > log.rfind(SENT_STATE_UUID) for log in logs)

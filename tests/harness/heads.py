@@ -1,6 +1,6 @@
 """Finds trailers of heads where no head may ever be: binary logs, relay logs, results, dumps.
 
-By the letter of docs/format.md, sharing no code with the core: any 64 bytes that end in the magic and whose checksum
+By the letter of docs/internals/format.md, sharing no code with the core: any 64 bytes that end in the magic and whose checksum
 holds are a trailer. A test that stores such bytes as a value of its own makes them with `make_trailer`, of a store
 that was never given out, and lists them; every other one is a head that got out. Thread-safety: a HeadSearch is
 externally synchronised.

@@ -1,4 +1,4 @@
-"""Reads segment files by the letter of docs/format.md, sharing no code with the core: a second opinion."""
+"""Reads segment files by the letter of docs/internals/format.md, sharing no code with the core: a second opinion."""
 
 import collections
 import struct

@@ -76,7 +76,7 @@ class Server:
         self.private.stop()
 
     def assert_no_head_was_caught(self):
-        """No part of the server was about to see a head that Quarry had not foreseen (docs/handler.md)."""
+        """No part of the server was about to see a head that Quarry had not foreseen (docs/internals/handler.md)."""
         caught = self.status("quarry\\_heads\\_caught")
         assert all(int(count) == 0 for count in caught.values()), f"{self.name}: {caught}"
 

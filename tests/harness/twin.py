@@ -17,7 +17,7 @@ from harness.server import ENGINE
 
 DDL = re.compile(r"\s*(ALTER|CREATE (UNIQUE )?INDEX|DROP INDEX)\b", re.IGNORECASE)
 # InnoDB, which answers these for both, misses committed rows while it moves their words from its cache to its tables
-# (docs/conformance.md): one that differs is asked again.
+# (docs/internals/conformance.md): one that differs is asked again.
 SEARCH = re.compile(r"\bMATCH \(.*\) AGAINST \(")
 SEARCHES_MAX, SEARCH_PAUSE_S = 40, 0.25
 

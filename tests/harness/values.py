@@ -1,6 +1,6 @@
 """Values whose sizes and last bytes stand at the edges of the format.
 
-The sizes are the defaults of docs/operations.md and docs/format.md.
+The sizes are the defaults of docs/operate/variables.md and docs/internals/format.md.
 """
 
 import os

@@ -1,4 +1,4 @@
-// Violation: a broken invariant, by its name (docs/testing.md lists them) and with what was seen.
+// Violation: a broken invariant, by its name (docs/internals/testing.md lists them) and with what was seen.
 // Thread-safety: values.
 #pragma once
 

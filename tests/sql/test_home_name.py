@@ -113,7 +113,7 @@ def test_the_servers_tools_pass_by_the_home(filled):
 
 
 def test_removed_as_the_documents_say(filled):
-    """docs/operations.md, 'Removing Quarry': tables to InnoDB, the plugin out, `ignore_db_dirs` stays, the folder last."""
+    """docs/operate/upgrade.md, 'Removing Quarry': tables to InnoDB, the plugin out, `ignore_db_dirs` stays, the folder last."""
     server = filled
     server.query("ALTER TABLE d.t ENGINE=InnoDB")
     server.stop()

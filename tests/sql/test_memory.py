@@ -15,7 +15,7 @@ MIB = 1 << 20
 CLIENTS, READS, ROWS, SIZE = 32, 80, 300, 448 * 1024
 CACHE_BYTES = 64 * MIB
 # What only reads leave: buffers that are kept for the next ones, and a slot around the page cache for each client
-# (docs/operations.md, 'Memory').
+# (docs/operate/variables.md, 'Memory').
 READ_BUFFERS_BYTES = 16 * MIB + CLIENTS * MIB // 2
 
 

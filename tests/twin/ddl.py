@@ -217,7 +217,7 @@ class Ddl:
         return self.without_triggers(table, old) + [f"ALTER TABLE {old} RENAME TO {table.name}"]
 
     def change_engine(self, table):
-        # The server moves no system-versioned table between InnoDB and another engine (docs/operations.md).
+        # The server moves no system-versioned table between InnoDB and another engine (docs/use/options.md).
         tied = table.parent or table.referenced or table.fulltext or table.auto_increment
         if tied or table.partition or table.versioned:
             return self.rebuild(table)

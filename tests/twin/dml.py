@@ -87,7 +87,7 @@ class Dml:
             kinds.append(f"{scalar.name} = {self.schema.scalar(scalar)}")
         if duplicate:
             # VALUES() of a BLOB that an earlier assignment changed reads memory that the server has freed
-            # (docs/testing.md), so each column asks for its own only.
+            # (docs/internals/testing.md), so each column asks for its own only.
             kinds += [f"{name} = VALUES({name})"] * 4
             if lob.kind != "json":
                 kinds.append(f"{name} = CONCAT(LEFT({name}, 500), VALUES({name}))")

@@ -231,7 +231,7 @@ class Schema:
         name = self.name("g")
         stored = self.chooser.choice(("VIRTUAL", "VIRTUAL", "STORED"))
         if table.versioned and type_ == "LONGBLOB":
-            stored = "VIRTUAL"  # REPLACE spoils a STORED one, in InnoDB too (docs/testing.md)
+            stored = "VIRTUAL"  # REPLACE spoils a STORED one, in InnoDB too (docs/internals/testing.md)
         table.generated[name] = (f"{type_} AS ({expression}) {stored}", indexed.format(name))
         return name
 

@@ -29,7 +29,7 @@ EPILOG = """examples:
   quarry-backup prepare --target-dir=/backup/sunday
   quarry-backup prepare --target-dir=/backup/sunday --incremental-dir=/backup/monday
   quarry-backup restore --target-dir=/backup/sunday --datadir=/var/lib/mysql
-docs/backup.md of Quarry tells it all: restoring, point-in-time recovery, what to do when something fails."""
+docs/operate/backup.md of Quarry tells it all: restoring, point-in-time recovery, what to do when something fails."""
 
 
 def _parser():

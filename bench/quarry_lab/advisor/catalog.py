@@ -1,7 +1,7 @@
 """
 The table's definition, from information_schema and SHOW CREATE TABLE: which of its columns Quarry would manage, and what can be dived into.
 
-What Quarry leaves alone, and why, is the plugin's rule (docs/operations.md, 'Columns that are left alone'); QUARRY_COLUMNS says the same
+What Quarry leaves alone, and why, is the plugin's rule (docs/use/options.md, 'Columns that are left alone'); QUARRY_COLUMNS says the same
 after the ALTER.
 """
 

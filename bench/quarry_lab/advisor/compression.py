@@ -1,7 +1,7 @@
 """
 What the sampled values come to under each codec and part size, and what the codecs cost here.
 
-As Quarry stores a value (docs/format.md): each part by itself, LZ4 as it comes, Zstandard at level 1, and a part that does not get
+As Quarry stores a value (docs/internals/format.md): each part by itself, LZ4 as it comes, Zstandard at level 1, and a part that does not get
 smaller as it is.
 """
 

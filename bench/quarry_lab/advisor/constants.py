@@ -9,7 +9,7 @@ from __future__ import annotations
 
 KIB = 1024
 
-# docs/operations.md, 'Options of columns and tables' and 'System variables': what counts when nothing is said.
+# docs/use/options.md, 'Options of columns and tables' and 'System variables': what counts when nothing is said.
 INLINE_SIZE_DEFAULT = 4096
 INLINE_SIZE_MAX = 65535
 PART_SIZE_DEFAULT = 65536
@@ -18,7 +18,7 @@ READ_BATCH_DEFAULT = 1 << 20
 WRITE_BATCH_DEFAULT = 512 * KIB
 SPACE_AMPLIFICATION_MAX = 1.5
 
-# docs/format.md, 'Heads' and 'Extents'.
+# docs/internals/format.md, 'Heads' and 'Extents'.
 TRAILER_BYTES = 64
 EXTENT_BYTES = 80
 EXTENT_BYTES_PER_PART = 12
@@ -53,8 +53,8 @@ MIX = {4: 0.98, 24: 1.16, 64: 1.19, 448: 1.67}
 OUT_OF_LINE_KB_MIN = 24  # the smallest value measured out of the row
 
 SOURCES = {
-    "defaults": "docs/operations.md, 'Options of columns and tables', 'System variables'",
-    "heads and extents": "docs/format.md",
+    "defaults": "docs/use/options.md, 'Options of columns and tables', 'System variables'",
+    "heads and extents": "docs/internals/format.md",
     "InnoDB's rows and pages": "MariaDB's source, ROW_FORMAT=DYNAMIC",
     "speeds and bytes written": "docs/performance.md, 'How fast': incompressible values, one machine, 2 cores shared with the client",
     "compression": "lz4 and zstd (level 1) over the sampled values, part by part, on the machine where the advisor ran",

@@ -1,7 +1,7 @@
 """
 From a profile to advice: pure functions, each choice with its reason.
 
-What is decided, and by what, stands in docs/advisor.md ('The rules'); the thresholds are below.
+What is decided, and by what, stands in docs/use/advisor.md ('The rules'); the thresholds are below.
 """
 
 from __future__ import annotations

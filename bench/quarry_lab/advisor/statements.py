@@ -1,5 +1,5 @@
 """
-The statements that carry the advice out: valid Quarry DDL, as docs/operations.md ('Options of columns and tables') has it.
+The statements that carry the advice out: valid Quarry DDL, as docs/use/options.md ('Options of columns and tables') has it.
 
 What the columns have in common is said once for the table; a column that differs gets options of its own, behind its definition as SHOW
 CREATE TABLE has it (definition.py says whether that may be relied upon). Under PARTITION BY the server refuses those, so there the table's

@@ -37,7 +37,7 @@ def section(overwrite: dict) -> str:
         '<p class="note">On disk: the blocks that the file system has allocated to segments; the rows with the locators are'
         f" in a file of InnoDB's beside them ({overwrite['rows_file_bytes'] / 1e6:.1f} MB). Live: the values with the headers"
         " and checksums of their extents. GC runs with its default options. A table of which more than about a quarter is"
-        " overwritten in a second outruns it: docs/operations.md, 'Space'.</p></section>"
+        " overwritten in a second outruns it: docs/operate/space.md, 'Space'.</p></section>"
     )
 
 

@@ -1,7 +1,7 @@
 """
 core: durable insert, hot read and the 90/10 mix, for every core size and thread count, interleaved against InnoDB in the same server.
 
-Nobody published these; the verdicts are on the project's own targets (docs/benchmarks.md), computed from the raw rounds of the run.
+Nobody published these; the verdicts are on the project's own targets (docs/internals/benchmarks.md), computed from the raw rounds of the run.
 """
 
 from __future__ import annotations
