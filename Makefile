@@ -19,10 +19,16 @@ LAB := build/venv/bin/python -m quarry_lab
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-core: setup ## (what plain `make` does) build the core and run its unit tests: seconds
+# The long ones, which damage each bit of a file, are the stage `flips` of `make test`.
+CORE_TESTS := build/release/quarry_core_test --gtest_brief=1 --gtest_filter='-*.EveryBit*:*.EveryByte*'
+core: ## (what plain `make` does) build the core and run its quick tests; nothing more when nothing changed since they passed
+	@scripts/setup --for-core
 	@cmake --preset release >build/configure.log || { cat build/configure.log; exit 1; }
 	@cmake --build build/release -j $(JOBS) --target quarry_core_test
-	@build/release/quarry_core_test --gtest_brief=1
+	@passed=build/release/core-tests-passed; \
+	if [ -e $$passed ] && [ -z "$$(find build/release/quarry_core_test tests/golden -newer $$passed -print -quit)" ]; then \
+	  echo "core: nothing changed since its quick tests passed"; \
+	else $(CORE_TESTS) && touch $$passed; fi
 
 setup: ## install the packages and Python modules that are missing
 	@scripts/setup

@@ -100,14 +100,14 @@ def test_an_installed_server_is_not_upgraded(machine):
     assert "nothing was installed" in done.stderr and "--only-upgrade" in done.stderr
 
 
-def listed(section=None):
-    """Names of scripts/packages.txt."""
+def listed(*sections):
+    """Names of scripts/packages.txt: of these sections, or all."""
     found, here = [], None
     for line in (REPOSITORY / "scripts" / "packages.txt").read_text(encoding="utf-8").splitlines():
         word = line.split("#")[0].strip()
         if word.startswith("["):
             here = word.strip("[]")
-        elif word and section in (None, here):
+        elif word and (not sections or here in sections):
             found.append(word)
     return found
 
@@ -124,8 +124,18 @@ def test_install_asks_for_a_compiler_and_headers_alone(machine):
     assert done.returncode == 0 and "build/venv" not in done.stdout, done
     (line,) = machine.installed()
     asked = set(line.split("--no-remove ")[1].split())
-    assert asked == set(listed("install")) and {"g++", "cmake"} < asked
-    assert not [name for name in asked if name.startswith(("openjdk", "maven", "clang", "linux-perf", "sysbench"))]
+    assert asked == set(listed("build", "install")) and {"g++", "cmake"} < asked
+    assert not [name for name in asked if name.startswith(("openjdk", "maven", "clang", "linux-perf", "sysbench", "libgtest"))]
+
+
+def test_plain_make_asks_for_a_dozen_packages(machine):
+    (machine.listings / "missing").write_text(".")
+    done = machine.setup(NEW, options=["--for-core"])
+    assert done.returncode == 0 and "build/venv" not in done.stdout, done
+    (line,) = machine.installed()
+    asked = line.split("--no-remove ")[1].split()
+    assert set(asked) == set(listed("build", "core")) and "libgtest-dev" in asked
+    assert len(asked) <= 14 and not [name for name in asked if name.startswith("python")]
 
 
 def test_nothing_is_removed(machine):
