@@ -9,7 +9,7 @@ from __future__ import annotations
 
 KIB = 1024
 
-# docs/use/options.md, 'Options of columns and tables' and 'System variables': what counts when nothing is said.
+# docs/use/options.md, 'Options of columns and tables', and docs/operate/variables.md, 'System variables': what counts when nothing is said.
 INLINE_SIZE_DEFAULT = 4096
 INLINE_SIZE_MAX = 65535
 PART_SIZE_DEFAULT = 65536
@@ -53,7 +53,7 @@ MIX = {4: 0.98, 24: 1.16, 64: 1.19, 448: 1.67}
 OUT_OF_LINE_KB_MIN = 24  # the smallest value measured out of the row
 
 SOURCES = {
-    "defaults": "docs/use/options.md, 'Options of columns and tables', 'System variables'",
+    "defaults": "docs/use/options.md, 'Options of columns and tables', and docs/operate/variables.md, 'System variables'",
     "heads and extents": "docs/internals/format.md",
     "InnoDB's rows and pages": "MariaDB's source, ROW_FORMAT=DYNAMIC",
     "speeds and bytes written": "docs/performance.md, 'How fast': incompressible values, one machine, 2 cores shared with the client",
