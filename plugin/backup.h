@@ -6,7 +6,7 @@
 //     copied has passed, the engine keeps a snapshot of its small files (quarry/backup.h) for the session of 1.
 //  3. The tool reads the snapshot from INFORMATION_SCHEMA.QUARRY_BACKUP, and copies the segments it names.
 //  4. The session gives the lock back, or ends: a tool that dies pauses nothing for longer than its connection lives.
-// docs/operate/backup.md says why that is enough.
+// docs/internals/backup.md says why that is enough.
 //
 // Thread-safety: internally synchronised.
 #pragma once

@@ -1,4 +1,4 @@
-"""Making a backup, full or incremental. docs/operate/backup.md says why the order of the steps makes it a sound one.
+"""Making a backup, full or incremental. docs/internals/backup.md says why the order of the steps makes it a sound one.
 
 Invariants: the backup lock is held from before mariadb-backup starts until the last segment is copied, and that it was
 held throughout is checked at the end; nothing in the target directory calls itself complete before all of it is durable.
