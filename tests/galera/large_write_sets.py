@@ -5,6 +5,11 @@ Clients of two nodes commit one large value after the other; the third node is k
 and go on. What they do is told; a cluster that stands still is told to bootstrap (which does nothing), and then gets its
 lost node back (which ends it).
 
+The cause, in Galera 26.4.23: the message that begins a group is refused (EAGAIN) when 1 MiB or more of what the node sends is
+still queued (gcomm/src/evs_proto.cpp:2683). The sender logs it and does not try again before the next change of members
+(gcs/src/gcs_core.cpp:883). Until then nothing can be sent: commits sleep in wsrep_certify (core_msg_send_retry,
+gcs_core.cpp:338). pc.bootstrap does nothing, because the group is primary (gcomm/src/pc_proto.cpp:1700).
+
     QUARRY_TEST_ENGINE=InnoDB tests/galera/large_write_sets.py --rounds 5
     tests/galera/large_write_sets.py --value-mib 0.25 --provider "evs.send_window=1024;evs.user_send_window=512"
 
