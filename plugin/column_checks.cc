@@ -26,22 +26,8 @@ std::string Name(const Field* field) {
   return "Column '" + std::string(field->field_name.str, field->field_name.length) + "'";
 }
 
-OptionTexts Texts(const TableOptions* options) {
-  if (options == nullptr) return OptionTexts();
-  return OptionTexts{options->inline_size, options->prefix_size, options->part_size, options->codec};
-}
-
-const TableOptions* OptionsOf(const TABLE_SHARE* share) {
-  return reinterpret_cast<const TableOptions*>(share->option_struct);
-}
-
 bool CheckColumn(THD* thd, const TABLE* form, const Field* field) {
-  ColumnSettingsInput input;
-  if (const auto* options = reinterpret_cast<const FieldOptions*>(field->option_struct)) {
-    input.column = {options->inline_size, options->prefix_size, options->part_size, options->codec};
-  }
-  input.comment = std::string_view(field->comment.str != nullptr ? field->comment.str : "", field->comment.length);
-  input.table = Texts(OptionsOf(form->s));
+  const ColumnSettingsInput input = SettingsInput(form->s, field);
   const Status status = CheckSettings(input);
   if (!status.ok() && Refuse(thd, Name(field), status)) return true;
   const bool has_option = input.column.inline_size != nullptr || input.column.prefix_size != nullptr ||
@@ -55,7 +41,7 @@ bool CheckColumn(THD* thd, const TABLE* form, const Field* field) {
 }
 
 bool IsOwnTableOption(const LEX_CSTRING& name) {
-  for (const char* own : {"INLINE_SIZE", "PREFIX_SIZE", "PART_SIZE", "CODEC"}) {
+  for (const char* own : {"INLINE_SIZE", "PREFIX_SIZE", "PART_SIZE", "CODEC", "DEFAULTS"}) {
     if (name.length == strlen(own) && strncasecmp(name.str, own, name.length) == 0) return true;
   }
   return false;
@@ -126,7 +112,7 @@ bool IsUserTemporary(const HA_CREATE_INFO* create_info) {
 }
 
 bool CheckOptions(THD* thd, const TABLE* form) {
-  if (const Status status = CheckTableSettings(Texts(OptionsOf(form->s))); !status.ok()) {
+  if (const Status status = CheckTableSettings(TableTexts(form->s)); !status.ok()) {
     if (Refuse(thd, "Table '" + std::string(form->s->table_name.str, form->s->table_name.length) + "'", status)) {
       return true;
     }

@@ -12,10 +12,11 @@ namespace quarry {
 namespace {
 
 // The server keeps a pointer to these arrays in the handlerton for as long as the plugin is loaded.
-constexpr size_t kOwnRules = 4;
+constexpr size_t kFieldRules = 4;
+constexpr size_t kOwnRules = kFieldRules + 1;
 constexpr size_t kInnodbRulesMax = 16;
 ha_create_table_option table_rules[kOwnRules + kInnodbRulesMax + 1];
-ha_create_table_option field_rules[kOwnRules + 1];
+ha_create_table_option field_rules[kFieldRules + 1];
 
 /// An option kept as text: its value is checked here, for the server's own message would not say what is allowed.
 /// With `variable`, CREATE TABLE writes a session value that is not the compile-time default into the table.
@@ -25,27 +26,17 @@ ha_create_table_option TextRule(const char* name, size_t offset, st_mysql_sys_va
 
 const ha_create_table_option kEndOfRules = {HA_OPTION_TYPE_ULL, nullptr, 0, 0, 0, 0, 0, 0, nullptr, nullptr};
 
-template <typename Options>
-OptionTexts TextsOf(const Options* options) {
-  if (options == nullptr) return OptionTexts();
-  return OptionTexts{options->inline_size, options->prefix_size, options->part_size, options->codec};
-}
-
-OptionTexts TableTexts(const TABLE* table) {
-  return TextsOf(reinterpret_cast<const TableOptions*>(table->s->option_struct));
-}
-
-OptionTexts FieldTexts(const Field* field) {
-  return TextsOf(reinterpret_cast<const FieldOptions*>(field->option_struct));
-}
-
-ColumnSettingsInput SettingsInput(const TABLE* table, const Field* field, uint32_t index_prefix_bytes) {
-  ColumnSettingsInput input;
-  input.column = FieldTexts(field);
-  input.comment = std::string_view(field->comment.str != nullptr ? field->comment.str : "", field->comment.length);
-  input.table = TableTexts(table);
-  input.index_prefix_bytes = index_prefix_bytes;
-  return input;
+BlobKind KindOf(const Field* field) {
+  if (Type_handler_json_common::has_json_valid_constraint(field)) return BlobKind::kJson;
+  switch (static_cast<const Field_blob*>(field)->pack_length_no_ptr()) {
+    case 1:
+    case 2:
+      return BlobKind::kBlob;
+    case 3:
+      return BlobKind::kMediumBlob;
+    default:
+      return BlobKind::kLongBlob;
+  }
 }
 
 bool IsBlobLike(const Field* field) { return (field->flags & BLOB_FLAG) != 0; }
@@ -176,12 +167,30 @@ void MarkColumnsThatMayLeavePage(const TABLE* table, std::vector<ColumnPlan>* co
 
 }  // namespace
 
+OptionTexts TableTexts(const TABLE_SHARE* share) {
+  const auto* const options = reinterpret_cast<const TableOptions*>(share->option_struct);
+  if (options == nullptr) return OptionTexts();
+  return {options->inline_size, options->prefix_size, options->part_size, options->codec, options->defaults};
+}
+
+ColumnSettingsInput SettingsInput(const TABLE_SHARE* share, const Field* field) {
+  ColumnSettingsInput input;
+  if (const auto* const options = reinterpret_cast<const FieldOptions*>(field->option_struct)) {
+    input.column = {options->inline_size, options->prefix_size, options->part_size, options->codec};
+  }
+  input.comment = std::string_view(field->comment.str != nullptr ? field->comment.str : "", field->comment.length);
+  input.table = TableTexts(share);
+  if ((field->flags & BLOB_FLAG) != 0) input.kind = KindOf(field);
+  return input;
+}
+
 ha_create_table_option* TableOptionRules() {
   const OptionVariables variables = GetOptionVariables();
   table_rules[0] = TextRule("INLINE_SIZE", offsetof(TableOptions, inline_size), variables.inline_size);
   table_rules[1] = TextRule("PREFIX_SIZE", offsetof(TableOptions, prefix_size), variables.prefix_size);
   table_rules[2] = TextRule("PART_SIZE", offsetof(TableOptions, part_size), variables.part_size);
   table_rules[3] = TextRule("CODEC", offsetof(TableOptions, codec), variables.codec);
+  table_rules[4] = TextRule("DEFAULTS", offsetof(TableOptions, defaults), variables.defaults);
   table_rules[kOwnRules] = kEndOfRules;
   return table_rules;
 }
@@ -191,7 +200,7 @@ ha_create_table_option* FieldOptionRules() {
   field_rules[1] = TextRule("PREFIX_SIZE", offsetof(FieldOptions, prefix_size), nullptr);
   field_rules[2] = TextRule("PART_SIZE", offsetof(FieldOptions, part_size), nullptr);
   field_rules[3] = TextRule("CODEC", offsetof(FieldOptions, codec), nullptr);
-  field_rules[kOwnRules] = kEndOfRules;
+  field_rules[kFieldRules] = kEndOfRules;
   return field_rules;
 }
 
@@ -261,6 +270,7 @@ const ColumnPlan* ColumnLayout::Find(uint field_index) const {
 ColumnLayout ResolveColumns(TABLE* table, bool user_temporary) {
   const KeyNeeds keys(table);
   ColumnLayout layout;
+  layout.has_ndb_defaults = HasNdbDefaults(TableTexts(table->s).defaults);
   for (uint i = 0; i < table->s->fields; i++) {
     const Field* const field = table->field[i];
     if (!IsBlobLike(field)) continue;
@@ -270,8 +280,10 @@ ColumnLayout ResolveColumns(TABLE* table, bool user_temporary) {
     if (plan.reason == UnmanagedReason::kNone) plan.reason = keys.reason(i);
     if (plan.reason == UnmanagedReason::kNone && user_temporary) plan.reason = UnmanagedReason::kTemporaryTable;
     plan.index_prefix_bytes = keys.index_prefix_bytes(i);
-    plan.json = Type_handler_json_common::has_json_valid_constraint(field);
-    const ColumnSettings settings = ResolveSettings(SettingsInput(table, field, plan.index_prefix_bytes));
+    ColumnSettingsInput input = SettingsInput(table->s, field);
+    input.index_prefix_bytes = plan.index_prefix_bytes;
+    plan.json = input.kind == BlobKind::kJson;
+    const ColumnSettings settings = ResolveSettings(input);
     plan.asked_inline_size_bytes = settings.asked_inline_size_bytes;
     plan.asked_prefix_size_bytes = settings.asked_prefix_size_bytes;
     plan.inline_size_bytes = settings.inline_size_bytes;

@@ -33,6 +33,7 @@ struct TableOptions {
   char* prefix_size;
   char* part_size;
   char* codec;
+  char* defaults;
 };
 
 /// Options of one column; nullptr: not given.
@@ -46,6 +47,10 @@ struct FieldOptions {
 /// For handlerton::table_options and field_options, at plugin init.
 ha_create_table_option* TableOptionRules();
 ha_create_table_option* FieldOptionRules();
+
+/// What a table's definition says of all of its columns, and of one; of the latter all but its index prefix.
+OptionTexts TableTexts(const TABLE_SHARE* share);
+ColumnSettingsInput SettingsInput(const TABLE_SHARE* share, const Field* field);
 
 /// Adds InnoDB's own table options (all but the variables behind them) to `quarry_hton`'s. Call once when InnoDB's
 /// handlerton exists; harmless when called again. Externally synchronised: no table may be opened meanwhile.
@@ -98,6 +103,7 @@ struct ColumnPlan {
 struct ColumnLayout {
   std::vector<ColumnPlan> columns;
   uint32_t prefix_limit_bytes = kNoPrefixLimit;  ///< the one applied
+  bool has_ndb_defaults = false;                 ///< DEFAULTS=NDB: its batches are NDB's, too
 
   /// Lowers the guaranteed prefixes to what StoreDirectory::PrefixLimitBytes says of the table.
   void ApplyPrefixLimit(uint32_t limit_bytes);

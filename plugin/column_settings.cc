@@ -1,6 +1,8 @@
 // See column_settings.h.
 #include "column_settings.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <charconv>
 #include <string>
@@ -50,7 +52,14 @@ Status CheckCodec(const char* text) {
                                  "' for option 'CODEC' (allowed: none, lz4, zstd)");
 }
 
+Status CheckDefaults(const char* text) {
+  if (text == nullptr || HasNdbDefaults(text) || strcasecmp(text, "quarry") == 0) return Status::Ok();
+  return Status::InvalidArgument("Incorrect value '" + std::string(text) +
+                                 "' for option 'DEFAULTS' (allowed: quarry, ndb)");
+}
+
 Status CheckTexts(const OptionTexts& texts) {
+  QUARRY_TRY(CheckDefaults(texts.defaults));
   QUARRY_TRY(CheckSize(texts.inline_size, kInlineRange));
   QUARRY_TRY(CheckSize(texts.prefix_size, kPrefixRange));
   QUARRY_TRY(CheckSize(texts.part_size, kPartRange));
@@ -77,14 +86,22 @@ void ApplyTexts(const OptionTexts& texts, OptionSource level, ColumnSettings* se
   }
 }
 
-void ApplyComment(std::string_view text, ColumnSettings* settings) {
+void ApplyNdbDefaults(BlobKind kind, ColumnSettings* settings) {
+  const NdbDefaults defaults = NdbDefaultsOf(kind);
+  settings->inline_size_bytes = settings->prefix_size_bytes = defaults.inline_size_bytes;
+  settings->part_size_bytes = defaults.part_size_bytes;
+  settings->inline_size_source = settings->prefix_size_source = settings->part_size_source = OptionSource::kNdbDefault;
+}
+
+/// `part_size_is_fixed`: NDB takes MAX_BLOB_PART_SIZE without an error, and does nothing with it.
+void ApplyComment(std::string_view text, bool part_size_is_fixed, ColumnSettings* settings) {
   const Result<NdbComment> comment = ParseNdbComment(text);
   if (!comment.ok()) return;
   if (comment->inline_size_bytes) {
     settings->inline_size_bytes = settings->prefix_size_bytes = *comment->inline_size_bytes;
     settings->inline_size_source = settings->prefix_size_source = OptionSource::kColumnComment;
   }
-  if (comment->max_part_size) {
+  if (comment->max_part_size && !part_size_is_fixed) {
     settings->part_size_bytes = kPartSizeNdbMaxBytes;
     settings->part_size_source = OptionSource::kColumnComment;
   }
@@ -93,8 +110,10 @@ void ApplyComment(std::string_view text, ColumnSettings* settings) {
 /// What the levels say, before the index prefix and before the two sizes are made to agree.
 ColumnSettings Layered(const ColumnSettingsInput& input) {
   ColumnSettings settings;
+  const bool has_ndb_defaults = HasNdbDefaults(input.table.defaults);
+  if (has_ndb_defaults) ApplyNdbDefaults(input.kind, &settings);
   ApplyTexts(input.table, OptionSource::kTableOption, &settings);
-  ApplyComment(input.comment, &settings);
+  ApplyComment(input.comment, has_ndb_defaults && input.kind == BlobKind::kJson, &settings);
   ApplyTexts(input.column, OptionSource::kColumnOption, &settings);
   return settings;
 }
@@ -114,10 +133,28 @@ Status CheckAgreement(const ColumnSettings& settings) {
 
 }  // namespace
 
+NdbDefaults NdbDefaultsOf(BlobKind kind) {
+  switch (kind) {
+    case BlobKind::kBlob:
+      return {256, 2000};
+    case BlobKind::kMediumBlob:
+      return {256, 4000};
+    case BlobKind::kLongBlob:
+      return {256, kPartSizeNdbMaxBytes};
+    case BlobKind::kJson:
+      return {4000, 8100};
+  }
+  return {};
+}
+
+bool HasNdbDefaults(const char* text) { return text != nullptr && strcasecmp(text, "ndb") == 0; }
+
 const char* OptionSourceName(OptionSource source) {
   switch (source) {
     case OptionSource::kDefault:
       return "default";
+    case OptionSource::kNdbDefault:
+      return "DEFAULTS=NDB";
     case OptionSource::kTableOption:
       return "table option";
     case OptionSource::kColumnComment:

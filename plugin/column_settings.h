@@ -3,6 +3,8 @@
 //
 //   column option > NDB column comment > table option > default
 //
+// Which defaults, says the table option DEFAULTS: Quarry's own, or those of MySQL Cluster's NDB for the column's type.
+//
 // Invariants of what Resolve returns:
 //  - index_prefix_bytes <= prefix_size_bytes <= inline_size_bytes; every value inside its range of options.h.
 //  - The defaults are compile-time constants. The system variables never count here: CREATE writes them into the table
@@ -27,8 +29,8 @@ inline constexpr uint32_t kPrefixSizeDefaultBytes = 0;
 inline constexpr uint32_t kPrefixSizeMaxBytes = 65535;
 static_assert(kPrefixSizeMaxBytes == kPrefixLimitMaxBytes, "a limit must be able to stand for every PREFIX_SIZE");
 
-enum class OptionSource : uint8_t { kDefault = 0, kTableOption, kColumnComment, kColumnOption };
-/// "default", "table option", "column comment", "column option".
+enum class OptionSource : uint8_t { kDefault = 0, kNdbDefault, kTableOption, kColumnComment, kColumnOption };
+/// "default", "DEFAULTS=NDB", "table option", "column comment", "column option".
 const char* OptionSourceName(OptionSource source);
 
 /// Option values as the user wrote them; nullptr: not given.
@@ -37,13 +39,28 @@ struct OptionTexts {
   const char* prefix_size = nullptr;
   const char* part_size = nullptr;
   const char* codec = nullptr;
+  const char* defaults = nullptr;  ///< of a table
 };
+
+/// By the type of a column, as NDB tells them apart.
+enum class BlobKind : uint8_t { kBlob = 0, kMediumBlob, kLongBlob, kJson };
+/// What NDB does with a plain column of that kind (ha_ndbcluster.cc of MySQL Cluster 9, create_ndb_column).
+struct NdbDefaults {
+  uint32_t inline_size_bytes = 0;
+  uint32_t part_size_bytes = 0;
+};
+NdbDefaults NdbDefaultsOf(BlobKind kind);
+/// Bytes of the batches of NDB's sessions (ndb_blob_read_batch_bytes, ndb_blob_write_batch_bytes).
+inline constexpr uint32_t kNdbBatchBytes = 65536;
+/// The option DEFAULTS of a table, `text`, says NDB. Anything but 'ndb' and 'quarry' counts as not given.
+bool HasNdbDefaults(const char* text);
 
 struct ColumnSettingsInput {
   OptionTexts column;
   std::string_view comment;
   OptionTexts table;
   uint32_t index_prefix_bytes = 0;  ///< longest index prefix on the column
+  BlobKind kind = BlobKind::kLongBlob;
 };
 
 struct ColumnSettings {

@@ -62,6 +62,44 @@ TEST(ColumnSettings, NdbDefaultLeavesTheLowerLevelsInForce) {
   EXPECT_EQ(ResolveSettings(input).inline_size_bytes, 1000U);
 }
 
+TEST(ColumnSettings, DefaultsOfNdbGoByTheColumnsType) {
+  struct Expected {
+    BlobKind kind;
+    uint32_t inline_size_bytes;
+    uint32_t part_size_bytes;
+  };
+  for (const Expected& expected : {Expected{BlobKind::kBlob, 256, 2000}, Expected{BlobKind::kMediumBlob, 256, 4000},
+                                   Expected{BlobKind::kLongBlob, 256, 13948}, Expected{BlobKind::kJson, 4000, 8100}}) {
+    ColumnSettingsInput input = Table({.defaults = "NDB"});
+    input.kind = expected.kind;
+    ColumnSettings settings = ResolveSettings(input);
+    EXPECT_EQ(settings.inline_size_bytes, expected.inline_size_bytes);
+    EXPECT_EQ(settings.prefix_size_bytes, expected.inline_size_bytes);
+    EXPECT_EQ(settings.part_size_bytes, expected.part_size_bytes);
+    EXPECT_EQ(settings.part_size_source, OptionSource::kNdbDefault);
+    EXPECT_TRUE(CheckSettings(input).ok());
+    // A JSON column's parts stay as they are.
+    input.comment = "NDB_COLUMN=BLOB_INLINE_SIZE=500,MAX_BLOB_PART_SIZE";
+    settings = ResolveSettings(input);
+    EXPECT_EQ(settings.inline_size_bytes, 500U);
+    EXPECT_EQ(settings.part_size_bytes, expected.kind == BlobKind::kJson ? 8100U : kPartSizeNdbMaxBytes);
+  }
+}
+
+TEST(ColumnSettings, WhatIsSaidBeatsDefaultsOfNdb) {
+  ColumnSettingsInput input = Table({.inline_size = "100", .codec = "lz4", .defaults = "ndb"});
+  ColumnSettings settings = ResolveSettings(input);
+  EXPECT_EQ(settings.inline_size_bytes, 100U);
+  EXPECT_EQ(settings.prefix_size_bytes, 100U) << "of the weaker level, and no more than the other";
+  EXPECT_EQ(settings.codec, Codec::kLz4);
+  input.column.part_size = "4096";
+  EXPECT_EQ(ResolveSettings(input).part_size_bytes, 4096U);
+  input.table = {.defaults = "quarry"};
+  EXPECT_EQ(ResolveSettings(input).inline_size_bytes, kInlineSizeDefaultBytes);
+  const Status status = CheckTableSettings({.defaults = "innodb"});
+  EXPECT_THAT(status.message(), HasSubstr("'innodb' for option 'DEFAULTS' (allowed: quarry, ndb)"));
+}
+
 TEST(ColumnSettings, IndexPrefixRaisesPrefixAndInlineSize) {
   ColumnSettingsInput input = Column({"100", "50", nullptr, nullptr});
   input.index_prefix_bytes = 767;

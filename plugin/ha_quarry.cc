@@ -91,8 +91,8 @@ void QuarryHandler::BeginStatement(THD* thd, bool locks_rows) {
   if (gc_scan_ != nullptr) gc_scan_->NoteKey(EncryptionKeyOf(table_share));
   if (!rewriter_.active()) return;
   rewriter_.BeginStatement(thd, locks_rows, locks_rows || table_share->tmp_table != NO_TMP_TABLE);
-  read_options_.read_batch_bytes = ReadBatchBytes(thd);
-  write_batch_bytes_ = WriteBatchBytes(thd);
+  read_options_.read_batch_bytes = ReadBatchBytes(thd, layout().has_ndb_defaults);
+  write_batch_bytes_ = WriteBatchBytes(thd, layout().has_ndb_defaults);
 }
 
 int QuarryHandler::external_lock(THD* thd, int lock_type) {

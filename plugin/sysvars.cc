@@ -19,6 +19,8 @@ namespace {
 
 /// In the order of enum class Codec.
 const char* codec_names[] = {"none", "lz4", "zstd", nullptr};
+const char* defaults_names[] = {"quarry", "ndb", nullptr};
+TYPELIB defaults_typelib = {array_elements(defaults_names) - 1, "", defaults_names, nullptr};
 TYPELIB codec_typelib = {array_elements(codec_names) - 1, "", codec_names, nullptr};
 
 constexpr uint kAutoincrementPrefetchMax = 65536;
@@ -68,6 +70,10 @@ MYSQL_THDVAR_UINT(part_size, PLUGIN_VAR_RQCMDARG,
                   nullptr, nullptr, kPartSizeDefaultBytes, kPartSizeMinBytes, kPartSizeMaxBytes, 0);
 MYSQL_THDVAR_ENUM(codec, PLUGIN_VAR_RQCMDARG, "CODEC of tables created without one: none, lz4 or zstd", nullptr,
                   nullptr, static_cast<unsigned long>(Codec::kNone), &codec_typelib);
+MYSQL_THDVAR_ENUM(defaults, PLUGIN_VAR_RQCMDARG,
+                  "DEFAULTS of tables created without one: quarry, or ndb, which gives plain columns the sizes that "
+                  "MySQL Cluster's NDB gives them",
+                  nullptr, nullptr, 0, &defaults_typelib);
 MYSQL_THDVAR_UINT(read_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "Bytes of stored parts that are asked for in one submission when a value is read", nullptr, nullptr,
                   kReadBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);
@@ -227,6 +233,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(prefix_size),
                                         MYSQL_SYSVAR(part_size),
                                         MYSQL_SYSVAR(codec),
+                                        MYSQL_SYSVAR(defaults),
                                         MYSQL_SYSVAR(read_batch_bytes),
                                         MYSQL_SYSVAR(range_pushdown),
                                         MYSQL_SYSVAR(write_batch_bytes),
@@ -253,15 +260,20 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         nullptr};
 
 OptionVariables GetOptionVariables() {
-  return {MYSQL_SYSVAR(inline_size), MYSQL_SYSVAR(prefix_size), MYSQL_SYSVAR(part_size), MYSQL_SYSVAR(codec)};
+  return {MYSQL_SYSVAR(inline_size), MYSQL_SYSVAR(prefix_size), MYSQL_SYSVAR(part_size), MYSQL_SYSVAR(codec),
+          MYSQL_SYSVAR(defaults)};
 }
 
-uint32_t WriteBatchBytes(THD* thd) {
-  if (thd != nullptr && (thd->slave_thread || thd->wsrep_applier)) return replica_write_batch_bytes;
-  return THDVAR(thd, write_batch_bytes);
+uint32_t WriteBatchBytes(THD* thd, bool has_ndb_defaults) {
+  const bool applies = thd != nullptr && (thd->slave_thread || thd->wsrep_applier);
+  const uint32_t bytes = applies ? replica_write_batch_bytes : THDVAR(thd, write_batch_bytes);
+  return has_ndb_defaults && bytes == kWriteBatchDefaultBytes ? kNdbBatchBytes : bytes;
 }
 
-uint32_t ReadBatchBytes(THD* thd) { return THDVAR(thd, read_batch_bytes); }
+uint32_t ReadBatchBytes(THD* thd, bool has_ndb_defaults) {
+  const uint32_t bytes = THDVAR(thd, read_batch_bytes);
+  return has_ndb_defaults && bytes == kReadBatchDefaultBytes ? kNdbBatchBytes : bytes;
+}
 
 bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 

@@ -10,10 +10,11 @@ namespace quarry {
 /// For st_maria_plugin::system_vars.
 extern struct st_mysql_sys_var* system_variables[];
 
-/// quarry_write_batch_bytes of the session, or quarry_replica_write_batch_bytes in a replication applier thread.
-uint32_t WriteBatchBytes(THD* thd);
-/// quarry_read_batch_bytes of the session.
-uint32_t ReadBatchBytes(THD* thd);
+/// quarry_write_batch_bytes of the session, or quarry_replica_write_batch_bytes in a replication applier thread. Of a
+/// table with DEFAULTS=NDB both mean NDB's 64 KiB for as long as they have their defaults.
+uint32_t WriteBatchBytes(THD* thd, bool has_ndb_defaults);
+/// quarry_read_batch_bytes of the session, in the same way.
+uint32_t ReadBatchBytes(THD* thd, bool has_ndb_defaults);
 /// quarry_range_pushdown of the session.
 bool RangePushdown(THD* thd);
 /// quarry_autoincrement_prefetch_sz of the session, 1-65536.
@@ -45,6 +46,7 @@ struct OptionVariables {
   struct st_mysql_sys_var* prefix_size;
   struct st_mysql_sys_var* part_size;
   struct st_mysql_sys_var* codec;
+  struct st_mysql_sys_var* defaults;
 };
 OptionVariables GetOptionVariables();
 

@@ -28,7 +28,7 @@ TableCheck::TableCheck(THD* thd, TABLE* table, const ColumnLayout* layout, Store
       layout_(layout),
       access_(access),
       partition_(std::move(partition)),
-      read_options_{ReadBatchBytes(thd), /*skip_cache=*/true, PageCacheUse::kNone} {}
+      read_options_{ReadBatchBytes(thd, layout->has_ndb_defaults), /*skip_cache=*/true, PageCacheUse::kNone} {}
 
 bool TableCheck::killed() const { return thd_->killed != NOT_KILLED; }
 

@@ -30,7 +30,7 @@ from .plan import ClusterError, write_durably
 
 STATEMENT = re.compile(r"\s*CREATE\s+TABLE\s+(`[^`]+`|\w+)\s*\(", re.IGNORECASE)
 # Fronts do not know QUARRY's column options, and the server refuses unknown ones in a table with partitions.
-COLUMN_OPTION = re.compile(r" `(?:INLINE_SIZE|PREFIX_SIZE|PART_SIZE|CODEC)`=(?:'[^']*'|\w+)")
+COLUMN_OPTION = re.compile(r" `(?:INLINE_SIZE|PREFIX_SIZE|PART_SIZE|CODEC|DEFAULTS)`=(?:'[^']*'|\w+)")
 NEXT_ID = re.compile(r"(?<=\) ENGINE=)(\w+) AUTO_INCREMENT=\d+")
 CHARSET = re.compile(r"DEFAULT CHARSET=\w+(?: COLLATE=\w+)?")
 SHARDING = re.compile(r"ENGINE=SPIDER.*\bPARTITION BY ((?:HASH|KEY) \(`[^`]+`\))", re.DOTALL)

@@ -243,6 +243,57 @@ def test_options_of_partitioned_tables(schema):
         assert (b, c) == (payload(row, 30000), payload(-row, 499 + row))
 
 
+NDB_COLUMNS = "t TEXT, m MEDIUMBLOB, l LONGBLOB, j JSON, c LONGTEXT COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=1000', s TINYBLOB"
+
+
+@pytest.mark.parametrize("by", ["", " PARTITION BY HASH (id) PARTITIONS 2"])
+@pytest.mark.parametrize("way", ["table option", "variable"])
+def test_defaults_of_ndb(schema, by, way):
+    """Sizes by type as NDB has them; the definition shows it, and says it again when it is run again."""
+    option = " DEFAULTS=NDB" if way == "table option" else ""
+    connection = schema.connect("o")
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET quarry_defaults = '{'ndb' if way == 'variable' else 'quarry'}'")
+        cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {NDB_COLUMNS}) ENGINE=QUARRY{option}{by}")
+    connection.close()
+    for _ in range(2):
+        found = columns(schema, "t")
+        expect(found["t"], 256, 256, 2000)
+        expect(found["m"], 256, 256, 4000)
+        expect(found["l"], 256, 256, NDB_PART_SIZE_BYTES)
+        expect(found["j"], 4000, 4000, 8100)
+        expect(found["c"], 1000, 1000, NDB_PART_SIZE_BYTES)
+        assert found["l"]["inline_size_from"] == "DEFAULTS=NDB" and found["s"]["managed"] == "NO"
+        definition = schema.query("SHOW CREATE TABLE o.t")[0][1]
+        assert "DEFAULTS" in definition.upper(), definition
+        schema.query("DROP TABLE o.t")
+        schema.query(definition, database="o")
+    for row in range(4):
+        values = (row, payload(row, 5000).hex(), payload(row, 9000), payload(row, 30000))
+        schema.query("INSERT INTO o.t (id, t, m, l) VALUES (%s, %s, %s, %s)", values)
+        assert schema.query("SELECT id, t, m, l FROM o.t WHERE id = %s", (row,))[0] == values
+    # Rows that are there keep what they have; those to come follow.
+    schema.query("ALTER TABLE o.t DEFAULTS=quarry")
+    expect(columns(schema, "t")["l"], 4096, 0)
+    assert schema.query("SELECT COUNT(*) FROM o.t WHERE LENGTH(l) = 30000") == ((4,),)
+
+
+def test_batches_of_a_table_with_defaults_of_ndb(schema):
+    """64 KiB, unless the session has set its own: by the calls that one value of 640 KiB takes."""
+    schema.query("CREATE TABLE o.d (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY DEFAULTS=NDB")
+    calls = {}
+    for batch in ("DEFAULT", 262144):
+        connection = schema.connect("o")
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET quarry_write_batch_bytes = {batch}")
+            before = int(schema.status("quarry_write_calls")["quarry_write_calls"])
+            cursor.execute("REPLACE INTO d VALUES (1, %s)", (payload(1, 655360),))
+            connection.commit()
+        connection.close()
+        calls[batch] = int(schema.status("quarry_write_calls")["quarry_write_calls"]) - before
+    assert calls["DEFAULT"] >= 10 > calls[262144] >= 3, calls
+
+
 UNKNOWN_OPTION = 1911
 
 
