@@ -18,7 +18,7 @@ READ_BATCH_DEFAULT = 1 << 20
 WRITE_BATCH_DEFAULT = 512 * KIB
 SPACE_AMPLIFICATION_MAX = 1.5
 
-# docs/internals/format.md, 'Heads' and 'Extents'.
+# docs/internals/format.md, 'Head and trailer' and 'Extent'.
 TRAILER_BYTES = 64
 EXTENT_BYTES = 80
 EXTENT_BYTES_PER_PART = 12
