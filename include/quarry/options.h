@@ -24,8 +24,7 @@ enum class Codec : uint8_t { kNone = 0, kLz4 = 1, kZstd = 2 };
 inline constexpr uint32_t kPartSizeMinBytes = 512;
 inline constexpr uint32_t kPartSizeMaxBytes = 16U << 20;
 inline constexpr uint32_t kPartSizeDefaultBytes = 64U << 10;
-/// MAX_BLOB_PART_SIZE of MySQL Cluster 9.4: the part size that the NDB comment asks for
-/// (../docs/use/options.md).
+/// MAX_BLOB_PART_SIZE of MySQL Cluster 9.4: the part size that the NDB comment asks for (docs/use/options.md).
 inline constexpr uint32_t kPartSizeNdbMaxBytes = 13948;
 
 /// Of one value. The index of an extent is in memory whole, while it is written and for each read of a range.
