@@ -2,12 +2,12 @@
 // also after a power cut, and a later pass takes what was encrypted for what it is.
 #include <algorithm>
 
+#include "context/layout.h"
 #include "format/extent.h"
 #include "format/test_cipher.h"
 #include "gc/gc_test_util.h"
 #include "io/path.h"
-#include "store/layout.h"
-#include "store/segment_layout.h"
+#include "segment/segment_layout.h"
 
 namespace quarry {
 namespace {

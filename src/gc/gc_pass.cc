@@ -22,7 +22,7 @@
 #include "gc/block_marks.h"
 #include "gc/segment_rewrite.h"
 #include "quarry/gc.h"
-#include "store/segment_layout.h"
+#include "segment/segment_layout.h"
 #include "store/store_directory_impl.h"
 
 namespace quarry {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <map>
 
+#include "context/layout.h"
 #include "gc/gc_test_util.h"
 #include "io/path.h"
-#include "store/layout.h"
 
 namespace quarry {
 namespace {

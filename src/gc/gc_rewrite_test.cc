@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "context/layout.h"
 #include "format/extent.h"
 #include "gc/gc_test_util.h"
 #include "io/path.h"
-#include "store/layout.h"
-#include "store/segment_layout.h"
+#include "segment/segment_layout.h"
 
 namespace quarry {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/checksum.h"
 #include "format/segment_header.h"
-#include "store/segment_layout.h"
+#include "segment/segment_layout.h"
 
 namespace quarry {
 namespace {

@@ -2,8 +2,8 @@
 // given back of what the damage may concern.
 #include <cstdio>
 
+#include "context/catalogue_file.h"
 #include "quarry/gc.h"
-#include "store/catalogue_file.h"
 #include "store/verify_test_util.h"
 
 namespace quarry {

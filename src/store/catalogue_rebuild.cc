@@ -5,13 +5,13 @@
 #include <memory>
 #include <optional>
 
+#include "context/catalogue_file.h"
+#include "context/layout.h"
 #include "format/path_marker.h"
 #include "format/small_file.h"
 #include "io/path.h"
 #include "quarry/options.h"
-#include "store/catalogue_file.h"
-#include "store/layout.h"
-#include "store/segment_layout.h"
+#include "segment/segment_layout.h"
 
 namespace quarry {
 namespace {

@@ -1,9 +1,9 @@
 // A catalogue that is made anew after damage: what it keeps, what it no longer believes, and what never goes.
 #include "store/catalogue_rebuild.h"
 
+#include "context/catalogue_file.h"
 #include "format/catalogue_log.h"
 #include "quarry/gc.h"
-#include "store/catalogue_file.h"
 #include "store/verify_test_util.h"
 
 namespace quarry {

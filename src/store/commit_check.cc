@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "format/extent.h"
-#include "store/extent_index.h"
+#include "segment/extent_index.h"
 #include "store/store_impl.h"
 
 namespace quarry {

@@ -2,7 +2,7 @@
 #include <future>
 #include <thread>
 
-#include "store/path_health.h"
+#include "context/path_health.h"
 #include "store/store_test_util.h"
 
 namespace quarry {

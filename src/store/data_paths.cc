@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "context/layout.h"
 #include "format/path_marker.h"
 #include "format/small_file.h"
 #include "io/path.h"
-#include "store/layout.h"
 #include "store/path_ownership.h"
 
 namespace quarry {

@@ -6,8 +6,8 @@
 // Thread-safety: called by Open alone.
 #pragma once
 
+#include "context/store_context.h"
 #include "quarry/status.h"
-#include "store/store_context.h"
 
 namespace quarry {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "context/catalogue_file.h"
+#include "context/layout.h"
 #include "quarry/store.h"
-#include "store/catalogue_file.h"
-#include "store/layout.h"
 
 namespace quarry {
 

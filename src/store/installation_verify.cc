@@ -7,14 +7,14 @@
 #include <set>
 #include <utility>
 
+#include "context/catalogue_file.h"
+#include "context/layout.h"
 #include "format/path_marker.h"
 #include "format/small_file.h"
 #include "io/path.h"
 #include "quarry/options.h"
-#include "store/catalogue_file.h"
+#include "segment/segment_verify.h"
 #include "store/installation_verify.h"
-#include "store/layout.h"
-#include "store/segment_verify.h"
 
 namespace quarry {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "io/env.h"
 #include "quarry/verify.h"
-#include "store/segment_verify.h"
+#include "segment/segment_verify.h"
 
 namespace quarry {
 

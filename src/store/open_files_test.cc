@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "store/open_files.h"
+#include "context/open_files.h"
 #include "store/store_test_util.h"
 
 namespace quarry {

@@ -5,9 +5,9 @@
 
 #include "base/coding.h"
 #include "base/zeros.h"
+#include "context/layout.h"
 #include "format/small_file.h"
 #include "io/path.h"
-#include "store/layout.h"
 
 namespace quarry {
 namespace {

@@ -1,9 +1,9 @@
 // What a backup of a running server is told (quarry/backup.h).
 #include <algorithm>
 
+#include "context/layout.h"
 #include "format/small_file.h"
 #include "io/path.h"
-#include "store/layout.h"
 #include "store/store_directory_impl.h"
 
 namespace quarry {

@@ -1,9 +1,9 @@
 // Bindings of tables, rebuilds, the trash, ids, data paths, and crashes in the middle of each.
+#include "context/catalogue_file.h"
+#include "context/layout.h"
 #include "format/catalogue_log.h"
 #include "io/fault_env.h"
 #include "quarry/gc.h"
-#include "store/catalogue_file.h"
-#include "store/layout.h"
 #include "store/store_test_util.h"
 
 namespace quarry {

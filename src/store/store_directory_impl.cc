@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "context/layout.h"
 #include "format/small_file.h"
 #include "io/path.h"
 #include "store/data_paths.h"
-#include "store/layout.h"
 #include "store/store_recovery.h"
 
 namespace quarry {

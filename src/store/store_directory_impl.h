@@ -16,8 +16,8 @@
 
 #include "base/mutex.h"
 #include "base/shared_mutex.h"
+#include "context/store_context.h"
 #include "quarry/store.h"
-#include "store/store_context.h"
 #include "store/store_impl.h"
 
 namespace quarry {

@@ -1,10 +1,10 @@
 // The file side of StoreImpl: where its files lie, new segments, the trash.
 #include <algorithm>
 
+#include "context/layout.h"
 #include "format/extent.h"
 #include "format/segment_header.h"
 #include "io/path.h"
-#include "store/layout.h"
 #include "store/store_impl.h"
 
 namespace quarry {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "append/extent_writer.h"
+#include "context/layout.h"
 #include "format/extent.h"
 #include "io/path.h"
-#include "store/extent_writer.h"
-#include "store/layout.h"
-#include "store/segment_reader.h"
+#include "segment/segment_reader.h"
 
 namespace quarry {
 namespace {

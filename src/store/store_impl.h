@@ -17,15 +17,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "append/lane.h"
 #include "base/mutex.h"
 #include "base/published_atomic.h"
 #include "base/shared_mutex.h"
+#include "context/store_context.h"
 #include "format/catalogue_record.h"
 #include "quarry/store.h"
-#include "store/lane.h"
-#include "store/segment.h"
-#include "store/segment_verify.h"
-#include "store/store_context.h"
+#include "segment/segment.h"
+#include "segment/segment_verify.h"
 
 namespace quarry {
 

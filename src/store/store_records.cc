@@ -1,8 +1,8 @@
 // What StoreImpl tells the catalogue: its binding, its segments, and which of them are gone.
 #include <algorithm>
 
+#include "context/layout.h"
 #include "io/path.h"
-#include "store/layout.h"
 #include "store/store_impl.h"
 
 namespace quarry {

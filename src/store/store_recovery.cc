@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
+#include "context/layout.h"
 #include "format/segment_header.h"
 #include "io/path.h"
-#include "store/layout.h"
-#include "store/segment_layout.h"
+#include "segment/segment_layout.h"
 
 namespace quarry {
 namespace {

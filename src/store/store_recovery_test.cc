@@ -1,10 +1,10 @@
 // What a start does after a crash: it reads no payload, counts nothing, and costs what the catalogue's records cost.
 #include <array>
 
+#include "context/layout.h"
 #include "format/extent.h"
 #include "io/path.h"
 #include "quarry/gc.h"
-#include "store/layout.h"
 #include "store/verify_test_util.h"
 
 namespace quarry {

@@ -4,8 +4,8 @@
 //  - The segment's own file stays as it is until one rename replaces it, by one whose content was flushed before.
 //    So every crash leaves the one or the other, each whole. No record has to agree: the file tells its layout.
 //  - A Segment never sees two files: its own was opened before the rename, and another Segment is made for the new one.
+#include "context/layout.h"
 #include "io/path.h"
-#include "store/layout.h"
 #include "store/store_impl.h"
 
 namespace quarry {

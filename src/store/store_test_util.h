@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "context/layout.h"
 #include "io/fault_env.h"
 #include "io/memory_env.h"
 #include "quarry/store.h"
-#include "store/layout.h"
 #include "store/store_directory_impl.h"
 
 namespace quarry {

@@ -49,7 +49,7 @@ class Bug:
 BUGS = [
     Bug(
         "a commit skips its fdatasync",
-        "src/store/lane_flush.cc",
+        "src/append/lane_flush.cc",
         "statuses[i] = files[i]->file()->Sync();",
         "statuses[i] = Status::Ok();",
         ["flushed-before-commit"],
@@ -63,7 +63,7 @@ BUGS = [
     ),
     Bug(
         "the value cache looks at offsets alone",
-        "src/store/value_cache.cc",
+        "src/cache/value_cache.cc",
         "const auto found = shard.index.find(locator);\n  if (found == shard.index.end()) return nullptr;",
         "const auto found = std::find_if(shard.index.begin(), shard.index.end(), [&locator](const Entry* entry) {\n"
         "    return locator.offset_bytes == entry->locator.offset_bytes;\n"
@@ -93,14 +93,14 @@ BUGS = [
     ),
     Bug(
         "the sealing for GC swallows the report of a loss",
-        "src/store/lane_space.cc",
+        "src/append/lane_space.cc",
         "  AwaitFlush(ticket);\n  if (file != nullptr) (void)CutTail(file);",
         "  AwaitFlush(ticket);\n  (void)SyncAll();\n  if (file != nullptr) (void)CutTail(file);",
         ["flushed-before-commit"],
     ),
     Bug(
         "a poisoned segment is appended to",
-        "src/store/lane_flush.cc",
+        "src/append/lane_flush.cc",
         "  if (active_ != file) return;\n",
         "  if (active_ == file || active_ != file) return;\n",
         ["nothing-after-failure", "unsynced-reads", "flushed-before-commit", "no-error-without-cause"],
@@ -177,7 +177,7 @@ BUGS = [
     ),
     Bug(
         "a flush of the catalogue is not made",
-        "src/store/catalogue_file.cc",
+        "src/context/catalogue_file.cc",
         "  return file_->Sync();\n",
         "  return Status::Ok();\n",
         ["durable-reads-back", "bindings-kept", "opens-again", "trash-rule"],
@@ -192,7 +192,7 @@ BUGS = [
     ),
     Bug(
         "a ticket is taken before the bytes are reserved",
-        "src/store/lane.cc",
+        "src/append/lane.cc",
         "  StagedRange range;\n  bool opened = false;\n  {\n    MutexLock lock(mutex_);\n",
         "  StagedRange range;\n  bool opened = false;\n  {\n    MutexLock lock(mutex_);\n"
         "    const uint64_t early = flush_started_ + 1;\n",
@@ -200,7 +200,7 @@ BUGS = [
         THREADS,
         (
             (
-                "src/store/lane.cc",
+                "src/append/lane.cc",
                 "    range = TakeFromChunk(size);\n",
                 "    range = TakeFromChunk(size);\n    range.ticket = early;\n",
             ),
@@ -208,14 +208,14 @@ BUGS = [
     ),
     Bug(
         "a wake-up comes before its flag",
-        "src/store/lane_flush.cc",
+        "src/append/lane_flush.cc",
         "statuses[i] = files[i]->file()->Sync();\n",
         "statuses[i] = files[i]->file()->Sync();\n  turn_[number & 1U].NotifyAll();\n",
         ["nobody-waits-for-ever"],
         THREADS,
         (
             (
-                "src/store/lane_flush.cc",
+                "src/append/lane_flush.cc",
                 "  turn_[number & 1U].NotifyAll();\n  Settle(std::move(losses));\n",
                 "  Settle(std::move(losses));\n",
             ),
@@ -223,7 +223,7 @@ BUGS = [
     ),
     Bug(
         "nobody is woken to lead the next flush",
-        "src/store/lane_flush.cc",
+        "src/append/lane_flush.cc",
         "  if (!next_is_wanted) turn_[(number + 1) & 1U].NotifyOne();\n",
         "",
         ["nobody-waits-for-ever"],
@@ -231,7 +231,7 @@ BUGS = [
     ),
     Bug(
         "a flush reports done for a later write",
-        "src/store/lane_flush.cc",
+        "src/append/lane_flush.cc",
         "flush_completed_.store(number, std::memory_order_release);",
         "flush_completed_.store(std::max(number, last_ticket_), std::memory_order_release);",
         ["flushed-before-commit"],
@@ -239,7 +239,7 @@ BUGS = [
     ),
     Bug(
         "a flush does not wait for those who still fill its bytes",
-        "src/store/lane_flush.cc",
+        "src/append/lane_flush.cc",
         "  while (HasUnwritten(number)) written_.Wait(mutex_);\n",
         "",
         ["flushed-before-commit"],
@@ -247,7 +247,7 @@ BUGS = [
     ),
     Bug(
         "a failed write is reported to those behind it alone",
-        "src/store/lane_flush.cc",
+        "src/append/lane_flush.cc",
         "  first_lost_ticket = std::min(first_lost_ticket, flush_completed_ + 1);\n",
         "",
         ["flushed-before-commit", "durable-reads-back"],
@@ -255,7 +255,7 @@ BUGS = [
     ),
     Bug(
         "a pause does not wait for the task that runs",
-        "src/store/task_threads.cc",
+        "src/context/task_threads.cc",
         "  ++pauses_;\n  while (running_ > 0) ended_.Wait(mutex_);\n",
         "  ++pauses_;\n",
         ["paused-is-still"],
@@ -263,7 +263,7 @@ BUGS = [
     ),
     Bug(
         "a file may be closed with what was written to it and not flushed",
-        "src/store/lane_flush.cc",
+        "src/append/lane_flush.cc",
         "  if (file->dirty || file->private_in_flight > 0 || is_its(run_)) return;\n",
         "  if (is_its(run_)) return;\n",
         ["flushed-before-commit", "durable-reads-back", ASSERTION],

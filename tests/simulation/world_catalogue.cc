@@ -1,9 +1,9 @@
 // Damage of the catalogue in World: the last thing that a run does, for bindings are not compared after it.
 #include <algorithm>
 
+#include "context/catalogue_file.h"
 #include "io/path.h"
 #include "simulation/world.h"
-#include "store/catalogue_file.h"
 
 namespace quarry::simulation {
 

@@ -1,9 +1,9 @@
 // The comparing half of World.
 #include <algorithm>
 
+#include "context/layout.h"
 #include "io/path.h"
 #include "simulation/world.h"
-#include "store/layout.h"
 
 namespace quarry::simulation {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <set>
 
+#include "context/layout.h"
 #include "io/path.h"
 #include "simulation/world.h"
-#include "store/layout.h"
 
 namespace quarry::simulation {
 

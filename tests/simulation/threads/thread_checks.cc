@@ -5,12 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "context/catalogue_file.h"
+#include "context/layout.h"
 #include "format/extent.h"
 #include "io/path.h"
 #include "simulation/threads/thread_world.h"
-#include "store/catalogue_file.h"
 #include "store/installation_verify.h"
-#include "store/layout.h"
 
 namespace quarry::simulation {
 namespace {

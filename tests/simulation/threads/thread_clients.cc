@@ -1,10 +1,10 @@
 // What the threads of ThreadWorld do.
 #include <algorithm>
 
+#include "context/catalogue_file.h"
+#include "context/layout.h"
 #include "io/path.h"
 #include "simulation/threads/thread_world.h"
-#include "store/catalogue_file.h"
-#include "store/layout.h"
 
 namespace quarry::simulation {
 namespace {

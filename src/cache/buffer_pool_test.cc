@@ -1,0 +1,63 @@
+// BufferPool: what it keeps for the next, and that it never holds more than its budget or what is out.
+#include "cache/buffer_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace quarry {
+namespace {
+
+constexpr size_t kMiB = 1U << 20;
+
+TEST(BufferPoolTest, UsesAgainWhatWasGivenBack) {
+  BufferPool pool(4 * kMiB);
+  const uint8_t* const place = pool.Take(300 << 10).data();
+  EXPECT_EQ(pool.held_bytes(), 512U << 10);
+  const PooledBuffer again = pool.Take(500 << 10);
+  EXPECT_EQ(again.data(), place);
+  EXPECT_EQ(pool.held_bytes(), 512U << 10);
+}
+
+TEST(BufferPoolTest, ReadsNeverWaitAndTheirBuffersCount) {
+  BufferPool pool(4 * kMiB);
+  std::vector<PooledBuffer> out;
+  for (int i = 0; i < 10; ++i) out.push_back(pool.Take(kMiB));
+  EXPECT_EQ(pool.held_bytes(), 10 * kMiB);
+  EXPECT_EQ(pool.counted_bytes(), 0U);
+  for (size_t left = 10; left > 0; --left) {
+    out.pop_back();
+    EXPECT_LE(pool.held_bytes(), std::max((left - 1) * kMiB, 4 * kMiB)) << "free ones only beside those that are out";
+  }
+  EXPECT_EQ(pool.held_bytes(), 4 * kMiB);
+}
+
+TEST(BufferPoolTest, FreeBuffersOfAnotherSizeGiveWay) {
+  BufferPool pool(4 * kMiB);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<PooledBuffer> small;
+    for (int i = 0; i < 64; ++i) small.push_back(pool.Take(64 << 10));
+    small.clear();
+    std::vector<PooledBuffer> large;
+    for (int i = 0; i < 4; ++i) large.push_back(pool.Take(kMiB));
+    EXPECT_EQ(pool.held_bytes(), 4 * kMiB) << "by Take";
+    large.clear();
+    const std::optional<PooledBuffer> tried = pool.TryAcquire(3 * kMiB);
+    ASSERT_TRUE(tried.has_value());
+    EXPECT_LE(pool.held_bytes(), 4 * kMiB) << "by TryAcquire";
+  }
+}
+
+TEST(BufferPoolTest, WhatIsTakenOffTheBudgetIsSomebodyElses) {
+  BufferPool pool(2 * kMiB);
+  PooledBuffer kept = pool.Acquire(2 * kMiB);
+  EXPECT_FALSE(pool.TryAcquire(kMiB).has_value());
+  kept.Uncount();
+  EXPECT_EQ(pool.held_bytes(), 0U);
+  EXPECT_TRUE(pool.TryAcquire(kMiB).has_value());
+  kept.Release();
+  EXPECT_LE(pool.held_bytes(), 2 * kMiB);
+}
+
+}  // namespace
+}  // namespace quarry

@@ -1,0 +1,86 @@
+#include "segment/rewritten_view.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+namespace quarry {
+namespace {
+
+constexpr uint64_t kWindowBytes = 1ULL << 20;
+
+}  // namespace
+
+RewrittenView::RewrittenView(ReadableFile* file, uint64_t file_size_bytes, std::vector<uint8_t> header, SegmentMap map)
+    : file_(file), header_(std::move(header)), map_(std::move(map)), window_(file, file_size_bytes, kWindowBytes) {
+  const SegmentRun& last = map_.runs().back();
+  size_bytes_ = last.original_bytes + last.size_bytes;
+}
+
+Result<std::unique_ptr<RewrittenView>> RewrittenView::Open(ReadableFile* file, uint64_t file_size_bytes, StoreId store,
+                                                           SegmentNumber segment) {
+  SegmentWindow window(file, file_size_bytes, kSegmentHeaderSizeBytes);
+  // The caller reads the header too, and says what is wrong with it.
+  const auto block = window.At(0, kSegmentHeaderSizeBytes);
+  if (!block.ok()) return std::unique_ptr<RewrittenView>();
+  std::vector<uint8_t> bytes(block->begin(), block->end());
+  const Result<SegmentHeader> header = DecodeSegmentHeader(bytes, store, segment);
+  if (!header.ok() || !header->is_rewritten()) return std::unique_ptr<RewrittenView>();
+  if (header->data_end_bytes > file_size_bytes || DataBeginBytes(header->run_count) > file_size_bytes) {
+    return Status::Corruption(
+        store.value, segment.value, file_size_bytes,
+        "the rewritten segment was cut off, it had " + std::to_string(header->data_end_bytes) + " bytes");
+  }
+  SegmentWindow map_window(file, file_size_bytes, kWindowBytes);
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> map_bytes,
+                    map_window.At(kSegmentHeaderSizeBytes, MapSizeBytes(header->run_count)));
+  QUARRY_TRY_ASSIGN(SegmentMap map, SegmentMap::Decode(map_bytes, *header));
+  return std::unique_ptr<RewrittenView>(new RewrittenView(file, file_size_bytes, std::move(bytes), std::move(map)));
+}
+
+std::vector<RewrittenView::Piece> RewrittenView::PiecesOf(uint64_t begin_bytes, uint64_t end_bytes) const {
+  std::vector<Piece> pieces;
+  const std::span<const SegmentRun> runs = map_.runs();
+  const auto behind =
+      std::upper_bound(runs.begin(), runs.end(), begin_bytes,
+                       [](uint64_t offset, const SegmentRun& run) { return offset < run.original_bytes; });
+  for (auto run = static_cast<size_t>(behind - runs.begin()) - (behind == runs.begin() ? 0 : 1);
+       run < runs.size() && runs[run].original_bytes < end_bytes; ++run) {
+    if (runs[run].is_reencoded) continue;
+    const uint64_t from = std::max(begin_bytes, runs[run].original_bytes);
+    const uint64_t to = std::min(end_bytes, runs[run].original_bytes + runs[run].size_bytes);
+    if (from < to) pieces.push_back({from, runs[run].place_bytes + (from - runs[run].original_bytes), to - from});
+  }
+  return pieces;
+}
+
+Result<size_t> RewrittenView::ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) {
+  out =
+      out.first(static_cast<size_t>(std::min<uint64_t>(out.size(), size_bytes_ - std::min(size_bytes_, offset_bytes))));
+  std::fill(out.begin(), out.end(), uint8_t{0});
+  if (offset_bytes < header_.size()) {
+    const size_t size = std::min<size_t>(out.size(), header_.size() - static_cast<size_t>(offset_bytes));
+    std::copy_n(header_.begin() + static_cast<ptrdiff_t>(offset_bytes), size, out.begin());
+  }
+  for (const Piece& piece : PiecesOf(offset_bytes, offset_bytes + out.size())) {
+    for (uint64_t done = 0; done < piece.size_bytes;) {
+      const uint64_t size = std::min(piece.size_bytes - done, kWindowBytes);
+      QUARRY_TRY_ASSIGN(const std::span<const uint8_t> bytes, window_.At(piece.place_bytes + done, size));
+      if (bytes.empty()) return Status::FromErrno(EIO, "short read", "a rewritten segment");
+      std::copy(bytes.begin(), bytes.end(),
+                out.begin() + static_cast<ptrdiff_t>(piece.offset_bytes + done - offset_bytes));
+      done += bytes.size();
+    }
+  }
+  return out.size();
+}
+
+Status RewrittenView::ReadBatch(std::span<const ReadRequest> requests) {
+  for (const ReadRequest& request : requests) {
+    QUARRY_TRY_ASSIGN(const size_t read, ReadAt(request.offset_bytes, request.out));
+    if (read < request.out.size()) return Status::FromErrno(EIO, "short read", "a rewritten segment");
+  }
+  return Status::Ok();
+}
+
+}  // namespace quarry
