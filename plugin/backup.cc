@@ -10,9 +10,9 @@
 #include "error_log.h"
 #include "home_directory.h"
 #include "housekeeping.h"
-#include "hton.h"
 #include "quarry/backup.h"
 #include "schema_table.h"
+#include "server/running_engine.h"
 #include "transaction.h"
 
 namespace quarry {

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "hton.h"
 #include "mariadb_compat.h"
 #include "privileges.h"
 #include "quarry/store.h"
 #include "schema_table.h"
 #include "scrub.h"
+#include "server/running_engine.h"
 
 #include <sql_i_s.h>
 #include <sql_show.h>

@@ -5,8 +5,8 @@
 
 #include "gc_thread.h"
 #include "housekeeping.h"
-#include "hton.h"
 #include "scrub.h"
+#include "server/running_engine.h"
 #include "session_time.h"
 #include "sysvars.h"
 

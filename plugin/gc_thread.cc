@@ -9,7 +9,7 @@
 #include "gc_policy.h"
 #include "gc_table_pass.h"
 #include "housekeeping.h"
-#include "hton.h"
+#include "server/running_engine.h"
 #include "sysvars.h"
 
 namespace quarry {

@@ -8,7 +8,7 @@
 #include "encryption.h"
 #include "error_log.h"
 #include "ha_error.h"
-#include "hton.h"
+#include "server/running_engine.h"
 #include "transaction.h"
 #include "trash_sweep.h"
 

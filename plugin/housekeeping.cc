@@ -5,8 +5,8 @@
 
 #include "background_thread.h"
 #include "error_log.h"
-#include "hton.h"
 #include "mariadb_compat.h"
+#include "server/running_engine.h"
 #include "trash_sweep.h"
 
 namespace quarry {

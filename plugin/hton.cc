@@ -1,10 +1,10 @@
+// The engine as the server sees it: plugin descriptor, handlerton, and what lives as long as the plugin.
+//
 // The story of the plugin: at init it opens the stores (or refuses to load, saying why in the server's log) and fills
 // in a handlerton; when the server has finished its DDL recovery the threads start; at pre_shutdown they are joined,
 // and at deinit the stores are closed.
 //
 // Our init may run before InnoDB's, so whatever needs InnoDB's handlerton is finished when the first handler is made.
-#include "hton.h"
-
 #include "absent_innodb.h"
 #include "backup.h"
 #include "damage_table.h"
@@ -20,6 +20,7 @@
 #include "prepared_commit.h"
 #include "rebind_settling.h"
 #include "scrub.h"
+#include "server/running_engine.h"
 #include "status_vars.h"
 #include "sysvars.h"
 #include "transaction.h"

@@ -17,12 +17,12 @@
 #include "column_options.h"
 #include "encryption.h"
 #include "gc_thread.h"
-#include "hton.h"
 #include "inner_name.h"
 #include "inner_query.h"
 #include "privileges.h"
 #include "quarry/store.h"
 #include "schema_table.h"
+#include "server/running_engine.h"
 
 namespace quarry {
 namespace {

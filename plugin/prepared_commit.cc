@@ -4,9 +4,9 @@
 #include <array>
 
 #include "error_log.h"
-#include "hton.h"
 #include "inner_table.h"
 #include "innodb_variables.h"
+#include "server/running_engine.h"
 #include "server_session.h"
 #include "status_vars.h"
 #include "sysvars.h"

@@ -3,8 +3,8 @@
 
 #include "error_log.h"
 #include "housekeeping.h"
-#include "hton.h"
 #include "rebind_judge.h"
+#include "server/running_engine.h"
 #include "server_look.h"
 
 namespace quarry {

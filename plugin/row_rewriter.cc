@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include "gc_scan.h"
-#include "hton.h"
+#include "server/running_engine.h"
 #include "status_vars.h"
 #include "transaction.h"
 #include "wanted_ranges.h"

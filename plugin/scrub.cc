@@ -11,9 +11,9 @@
 #include "background_thread.h"
 #include "error_log.h"
 #include "housekeeping.h"
-#include "hton.h"
 #include "mariadb_compat.h"
 #include "quarry/gc.h"
+#include "server/running_engine.h"
 #include "sysvars.h"
 
 namespace quarry {

@@ -3,10 +3,10 @@
 #include "status_vars.h"
 
 #include "gc_status_vars.h"
-#include "hton.h"
 #include "inner_table_id.h"
 #include "prepared_commit.h"
 #include "scrub_status_vars.h"
+#include "server/running_engine.h"
 
 namespace quarry {
 

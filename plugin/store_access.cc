@@ -2,9 +2,9 @@
 #include "store_access.h"
 
 #include "error_log.h"
-#include "hton.h"
 #include "inner_table_id.h"
 #include "quarry/store.h"
+#include "server/running_engine.h"
 #include "status_vars.h"
 
 namespace quarry {

@@ -12,7 +12,7 @@
 #include "column_settings.h"
 #include "gc_policy.h"
 #include "gc_thread.h"
-#include "hton.h"
+#include "server/running_engine.h"
 
 namespace quarry {
 namespace {

@@ -2,8 +2,8 @@
 #include "table_check.h"
 
 #include "error_log.h"
-#include "hton.h"
 #include "row_rewriter.h"
+#include "server/running_engine.h"
 #include "sysvars.h"
 #include "transaction.h"
 

@@ -1,6 +1,6 @@
 #include "table_share.h"
 
-#include "hton.h"
+#include "server/running_engine.h"
 
 namespace quarry {
 

@@ -2,9 +2,9 @@
 
 #include "error_log.h"
 #include "ha_error.h"
-#include "hton.h"
 #include "inner_table.h"
 #include "prepared_commit.h"
+#include "server/running_engine.h"
 #include "status_vars.h"
 
 namespace quarry {

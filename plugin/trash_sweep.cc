@@ -1,8 +1,8 @@
 #include "trash_sweep.h"
 
 #include "error_log.h"
-#include "hton.h"
 #include "rebind_settling.h"
+#include "server/running_engine.h"
 
 namespace quarry {
 

@@ -1,4 +1,4 @@
-// The engine as the server sees it: plugin descriptor, handlerton, and what lives as long as the plugin.
+// The running engine: its stores and its handlerton, for whatever is below plugin/hton.cc, which makes and ends them.
 // Thread-safety: the getters may be called from any thread while the plugin is initialised.
 #pragma once
 
