@@ -6,9 +6,9 @@
 #include "error_log.h"
 #include "inner_table.h"
 #include "innodb_variables.h"
+#include "server/plugin_counters.h"
 #include "server/running_engine.h"
 #include "server_session.h"
-#include "status_vars.h"
 #include "sysvars.h"
 
 #include <sql_parse.h>

@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include "gc_scan.h"
+#include "server/plugin_counters.h"
 #include "server/running_engine.h"
-#include "status_vars.h"
 #include "transaction.h"
 #include "wanted_ranges.h"
 

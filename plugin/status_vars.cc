@@ -6,11 +6,10 @@
 #include "inner_table_id.h"
 #include "prepared_commit.h"
 #include "scrub_status_vars.h"
+#include "server/plugin_counters.h"
 #include "server/running_engine.h"
 
 namespace quarry {
-
-PluginCounters plugin_counters;
 
 namespace {
 

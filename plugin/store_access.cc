@@ -4,8 +4,8 @@
 #include "error_log.h"
 #include "inner_table_id.h"
 #include "quarry/store.h"
+#include "server/plugin_counters.h"
 #include "server/running_engine.h"
-#include "status_vars.h"
 
 namespace quarry {
 

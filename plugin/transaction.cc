@@ -4,8 +4,8 @@
 #include "ha_error.h"
 #include "inner_table.h"
 #include "prepared_commit.h"
+#include "server/plugin_counters.h"
 #include "server/running_engine.h"
-#include "status_vars.h"
 
 namespace quarry {
 
