@@ -2,7 +2,7 @@
 #include "column_options.h"
 
 #include "quarry/locator.h"
-#include "sysvars.h"
+#include "server/variables.h"
 
 #include <set_var.h>
 #include <sql_alter.h>

@@ -7,8 +7,8 @@
 #include "housekeeping.h"
 #include "scrub.h"
 #include "server/running_engine.h"
+#include "server/variables.h"
 #include "session_time.h"
-#include "sysvars.h"
 
 namespace quarry {
 

@@ -10,7 +10,7 @@
 #include "gc_table_pass.h"
 #include "housekeeping.h"
 #include "server/running_engine.h"
-#include "sysvars.h"
+#include "server/variables.h"
 
 namespace quarry {
 

@@ -10,7 +10,7 @@
 #include "inner_table.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"
-#include "sysvars.h"
+#include "server/variables.h"
 #include "transaction.h"
 #include "trash_sweep.h"
 

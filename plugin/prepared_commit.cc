@@ -8,8 +8,8 @@
 #include "innodb_variables.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"
+#include "server/variables.h"
 #include "server_session.h"
-#include "sysvars.h"
 
 #include <sql_parse.h>
 #include <wsrep_mysqld.h>

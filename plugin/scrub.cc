@@ -14,7 +14,7 @@
 #include "mariadb_compat.h"
 #include "quarry/gc.h"
 #include "server/running_engine.h"
-#include "sysvars.h"
+#include "server/variables.h"
 
 namespace quarry {
 

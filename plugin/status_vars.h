@@ -1,4 +1,4 @@
-// SHOW GLOBAL STATUS LIKE 'quarry%': the core's counters and the plugin's own few (plugin_counters.h).
+// SHOW GLOBAL STATUS LIKE 'quarry%': the core's counters and the plugin's own few (server/plugin_counters.h).
 // Thread-safety: constant; what it points at is internally synchronised.
 #pragma once
 

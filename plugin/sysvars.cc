@@ -13,6 +13,7 @@
 #include "gc_policy.h"
 #include "gc_thread.h"
 #include "server/running_engine.h"
+#include "server/variables.h"
 
 namespace quarry {
 namespace {

@@ -4,7 +4,7 @@
 #include "error_log.h"
 #include "row_rewriter.h"
 #include "server/running_engine.h"
-#include "sysvars.h"
+#include "server/variables.h"
 #include "transaction.h"
 
 #include <mysql/service_print_check_msg.h>

@@ -9,7 +9,7 @@
 #include <sql_lex.h>
 #include <sql_select.h>
 
-#include "sysvars.h"
+#include "server/variables.h"
 
 namespace quarry {
 
