@@ -12,6 +12,7 @@
 #include "housekeeping.h"
 #include "quarry/backup.h"
 #include "schema_table.h"
+#include "server/backup_lock.h"
 #include "server/running_engine.h"
 #include "transaction.h"
 

@@ -15,19 +15,6 @@
 
 namespace quarry {
 
-/// The lock, for as long as it lives. At most one session has it.
-class BackupLock {
- public:
-  /// Null when another session has it.
-  static std::unique_ptr<BackupLock> Take(THD* thd);
-  ~BackupLock();
-  BackupLock(const BackupLock&) = delete;
-  BackupLock& operator=(const BackupLock&) = delete;
-
- private:
-  BackupLock() = default;
-};
-
 /// For the session variable quarry_backup_lock: the check refuses who may not (RELOAD, as for BACKUP STAGE) and SET
 /// GLOBAL, and names the session that has it; the update takes it or gives it back.
 int CheckBackupLock(THD* thd, struct st_mysql_sys_var* variable, void* save, struct st_mysql_value* value);

@@ -12,9 +12,9 @@
 #pragma once
 
 #include "append_gate.h"
-#include "backup.h"
 #include "mariadb_compat.h"
 #include "quarry/store.h"
+#include "server/backup_lock.h"
 
 namespace quarry {
 

@@ -1,0 +1,24 @@
+// BackupLock: nothing is given back while a session has it; plugin/backup.h says what for, plugin/backup.cc defines it.
+// Thread-safety: internally synchronised.
+#pragma once
+
+#include <memory>
+
+#include "mariadb_compat.h"
+
+namespace quarry {
+
+/// The lock, for as long as it lives. At most one session has it.
+class BackupLock {
+ public:
+  /// Null when another session has it.
+  static std::unique_ptr<BackupLock> Take(THD* thd);
+  ~BackupLock();
+  BackupLock(const BackupLock&) = delete;
+  BackupLock& operator=(const BackupLock&) = delete;
+
+ private:
+  BackupLock() = default;
+};
+
+}  // namespace quarry
