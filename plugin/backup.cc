@@ -8,8 +8,8 @@
 #include <sql_show.h>
 
 #include "error_log.h"
+#include "file_steps.h"
 #include "home_directory.h"
-#include "housekeeping.h"
 #include "quarry/backup.h"
 #include "schema_table.h"
 #include "server/backup_lock.h"

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "file_steps.h"
 #include "gc_thread.h"
-#include "housekeeping.h"
 #include "scrub.h"
 #include "server/running_engine.h"
 #include "server/variables.h"

@@ -6,9 +6,9 @@
 
 #include "background_thread.h"
 #include "error_log.h"
+#include "file_steps.h"
 #include "gc_policy.h"
 #include "gc_table_pass.h"
-#include "housekeeping.h"
 #include "server/running_engine.h"
 #include "server/variables.h"
 

@@ -11,6 +11,7 @@
 #include "encryption.h"
 #include "engine_status.h"
 #include "error_log.h"
+#include "file_steps.h"
 #include "gc_thread.h"
 #include "ha_quarry.h"
 #include "home_directory.h"

@@ -2,7 +2,7 @@
 #include "rebind_settling.h"
 
 #include "error_log.h"
-#include "housekeeping.h"
+#include "file_steps.h"
 #include "rebind_judge.h"
 #include "server/running_engine.h"
 #include "server_look.h"

@@ -10,7 +10,7 @@
 
 #include "background_thread.h"
 #include "error_log.h"
-#include "housekeeping.h"
+#include "file_steps.h"
 #include "mariadb_compat.h"
 #include "quarry/gc.h"
 #include "server/running_engine.h"
