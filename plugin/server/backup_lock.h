@@ -1,10 +1,10 @@
-// BackupLock: nothing is given back while a session has it; plugin/backup.h says what for, plugin/backup.cc defines it.
-// Thread-safety: internally synchronised.
+// BackupLock: nothing is given back while a session has it; plugin/engine/backup.h says what for,
+// plugin/engine/backup.cc defines it. Thread-safety: internally synchronised.
 #pragma once
 
 #include <memory>
 
-#include "mariadb_compat.h"
+#include "server/mariadb_compat.h"
 
 namespace quarry {
 

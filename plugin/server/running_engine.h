@@ -1,9 +1,9 @@
-// The running engine: its stores and its handlerton, for whatever is below plugin/hton.cc, which makes and ends them.
-// Thread-safety: the getters may be called from any thread while the plugin is initialised.
+// The running engine: its stores and its handlerton, for whatever is below plugin/engine/hton.cc, which makes and ends
+// them. Thread-safety: the getters may be called from any thread while the plugin is initialised.
 #pragma once
 
-#include "mariadb_compat.h"
 #include "quarry/store.h"
+#include "server/mariadb_compat.h"
 
 namespace quarry {
 

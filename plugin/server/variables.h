@@ -1,8 +1,8 @@
-// What Quarry's system variables say; plugin/sysvars.cc has the variables.
+// What Quarry's system variables say; plugin/engine/sysvars.cc has the variables.
 // Thread-safety: the getters read the server's variables; global ones may be set at any time (aligned words).
 #pragma once
 
-#include "mariadb_compat.h"
+#include "server/mariadb_compat.h"
 
 namespace quarry {
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from quarry_lab.server import PLUGIN
 
-# What MariaDB looks up when it loads a plugin, and the services of plugin/mariadb_services.cc, which it fills in.
+# What MariaDB looks up when it loads a plugin, and the services of plugin/server/mariadb_services.cc, which it fills in.
 FOUND_BY_NAME = {
     "_maria_plugin_interface_version_",
     "_maria_sizeof_struct_st_plugin_",

@@ -1,0 +1,237 @@
+// See gc_table_pass.h.
+#include "background/gc_table_pass.h"
+
+#include "columns/encryption.h"
+#include "rows/gc_scan.h"
+#include "server/inner_table_id.h"
+#include "transaction/append_gate.h"
+
+namespace quarry {
+
+namespace {
+
+/// Between two looks of one wait; the first ones come sooner, for most transactions are short.
+constexpr std::chrono::milliseconds kBetweenLooks{1000};
+constexpr std::chrono::milliseconds kFirstBetweenLooks{150};
+constexpr std::chrono::milliseconds kGatePoll{50};
+/// Of one step: what others may have to wait for, and what a pause waits for.
+constexpr uint64_t kStepMaxBytes = 8ULL << 20;
+
+Status Stopped() { return Status::Unavailable("GC was told to stop"); }
+
+}  // namespace
+
+GcTablePass::GcTablePass(std::vector<GcTableWork>* tables, StoreDirectory* directory, ServerLook* look, GcHost* host,
+                         const GcManner& manner)
+    : tables_(tables), directory_(directory), look_(look), host_(host), manner_(manner) {}
+
+std::chrono::steady_clock::time_point GcTablePass::Deadline() const {
+  return std::chrono::steady_clock::now() + manner_.timeout;
+}
+
+std::string GcTablePass::Names() const {
+  const std::string first = Quoted(tables_->front().name);
+  return tables_->size() == 1 ? first : first + " and " + std::to_string(tables_->size() - 1) + " more";
+}
+
+void GcTablePass::ForEach(const std::function<Status(GcTableWork*)>& work) {
+  for (GcTableWork& table : *tables_) {
+    if (table.status.ok()) table.status = work(&table);
+  }
+}
+
+void GcTablePass::Run() {
+  ForEach([this](GcTableWork* table) { return Seal(table); });
+  const Status status = MarkAll();
+  ForEach([this, &status](GcTableWork* table) { return status.ok() ? Reclaim(table) : status; });
+  for (GcTableWork& table : *tables_) {
+    if (table.pass != nullptr) table.outcome.report = table.pass->report();
+  }
+}
+
+Status GcTablePass::MarkAll() {
+  QUARRY_TRY(WaitForWriters());
+  QUARRY_TRY(MarkInView());
+  QUARRY_TRY(WaitForReaders());
+  return CheckUnchanged();
+}
+
+Status GcTablePass::Seal(GcTableWork* table) {
+  host_->SetState("sealing " + Quoted(table->name));
+  if (!host_->BeginFiles()) return Stopped();
+  Result<std::unique_ptr<GcPass>> pass = BeginGcPass(directory_, table->target.stores, manner_.options);
+  host_->EndFiles();
+  QUARRY_TRY(pass.status());
+  table->pass = std::move(*pass);
+  return Status::Ok();
+}
+
+Status GcTablePass::WaitForWriters() {
+  host_->SetState("waiting for writers of " + Names());
+  const uint64_t ticket = TheAppendGate().Ticket();
+  const auto deadline = Deadline();
+  while (!TheAppendGate().AllPast(ticket)) {
+    if (!host_->Sleep(kGatePoll)) return Stopped();
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Status::Unavailable("a row took longer to write than quarry_gc_timeout");
+    }
+  }
+  QUARRY_TRY_ASSIGN(const LookOutside look, LookNow());
+  OpenTransactions writers(look.transactions);
+  return WaitUntilEnded(&writers, 0, "open before its scan");
+}
+
+Status GcTablePass::MarkInView() {
+  host_->SetState("scanning " + Names());
+  QUARRY_TRY(PaceLook());
+  QUARRY_TRY(look_->BeginView());
+  const Status status = ScanInView();
+  look_->EndView();
+  return status;
+}
+
+Status GcTablePass::ScanInView() {
+  ForEach([](GcTableWork* table) {
+    table->pass->NoteView();
+    return Status::Ok();
+  });
+  QUARRY_TRY_ASSIGN(const LookOutside look, LookInView());
+  readers_ = OpenTransactions(look.transactions);
+  view_lsn_ = look.lsn.current;
+  ForEach([this](GcTableWork* table) { return Scan(table); });
+  return Status::Ok();
+}
+
+Status GcTablePass::Scan(GcTableWork* table) {
+  host_->SetState("scanning " + Quoted(table->name));
+  // The view stays; the metadata lock of a table that was scanned goes with its savepoint.
+  QUARRY_TRY(look_->session()->Run("SAVEPOINT before_scan"));
+  const auto began = std::chrono::steady_clock::now();
+  const GcScan::Limits limits = {[this] { return host_->GoesOn(); }, began + manner_.scan_timeout};
+  GcScan scan(table->pass.get(), &limits);
+  // USE INDEX (): from the first row to the last. The count makes it one row, however many there are.
+  const std::string select = "SELECT SQL_NO_CACHE COUNT(*), SUM(1) FROM " + Quoted(table->name);
+  Result<QueryRows> rows = look_->session()->Query(select + " FOR SYSTEM_TIME ALL USE INDEX ()");
+  if (!rows.ok() && look_->session()->error_number() == ER_VERS_NOT_VERSIONED) {
+    rows = look_->session()->Query(select + " USE INDEX ()");
+  }
+  GcOutcome* const outcome = &table->outcome;
+  outcome->rows = scan.rows();
+  outcome->scan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  outcome->has_overrun = scan.overran();
+  const Status status = scan.Finish(table->target.inner_tables);
+  QUARRY_TRY(look_->session()->Run("ROLLBACK TO SAVEPOINT before_scan"));
+  if (!rows.ok() && status.ok()) return rows.status();
+  QUARRY_TRY(status);
+  if (rows->size() != 1 || (*rows)[0][0] != std::to_string(scan.rows())) {
+    return Status::Unavailable("the scan saw " + std::to_string(scan.rows()) + " rows, the server counted " +
+                               (rows->size() == 1 ? (*rows)[0][0].value_or("NULL") : "nothing"));
+  }
+  outcome->is_whole = true;
+  outcome->live_bytes = scan.live_bytes();
+  for (const StoreId store : table->target.stores) table->pass->SetEncryption(store, WantedEncryption(scan.key_id()));
+  return BindUnbound(scan, table->target);
+}
+
+// Only now is it known which table such a store belongs to: the next pass collects it.
+Status GcTablePass::BindUnbound(const GcScan& scan, const GcTarget& target) {
+  for (const auto& [store, table] : scan.stores_met()) {
+    if (directory_->OwnershipOf(store, table) != Ownership::kUnbound) continue;
+    QUARRY_TRY(directory_->BindUnbound(store, table, target.inner_name));
+  }
+  return Status::Ok();
+}
+
+Status GcTablePass::WaitForReaders() {
+  host_->SetState("waiting for readers of " + Names());
+  return WaitUntilEnded(&readers_, view_lsn_, "older than its scan");
+}
+
+// What is dead stays dead whatever becomes of the table; but nothing is given back of a table that is not the one
+// whose rows were looked at.
+Status GcTablePass::CheckUnchanged() {
+  QUARRY_TRY(look_->CheckServerIsWhole());
+  if (GetSelfCheckState() != SelfCheckState::kPassed) {
+    return Status::Unavailable("InnoDB's table ids have not been verified yet (status variable quarry_table_id_check)");
+  }
+  std::map<std::string, std::set<uint64_t>> now;
+  if (tables_->size() == 1) {
+    const std::string& inner_name = tables_->front().target.inner_name;
+    QUARRY_TRY_ASSIGN(now[inner_name], look_->TablesOf(inner_name));
+  } else {
+    QUARRY_TRY_ASSIGN(const auto tables, look_->Tables());
+    for (const auto& [table, inner_name] : tables) now[WithoutPartition(inner_name)].insert(table);
+  }
+  ForEach([&now](GcTableWork* table) {
+    if (now[table->target.inner_name] == table->target.inner_tables) return Status::Ok();
+    return Status::Unavailable("the table was altered or dropped during the pass");
+  });
+  return Status::Ok();
+}
+
+Status GcTablePass::Reclaim(GcTableWork* table) {
+  host_->SetState("reclaiming space of " + Quoted(table->name));
+  const uint64_t bytes_per_second = manner_.bytes_per_second;
+  GcRate rate(bytes_per_second);
+  const uint64_t step_bytes = bytes_per_second == 0 ? kStepMaxBytes : std::min(kStepMaxBytes, bytes_per_second / 4);
+  while (true) {
+    if (!host_->BeginFiles()) return Stopped();
+    const Result<GcStep> step = table->pass->ReclaimSome(step_bytes);
+    host_->EndFiles();
+    QUARRY_TRY(step.status());
+    if (step->done) return Status::Ok();
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+    const uint64_t wait_micros = rate.WaitMicros(step->bytes, static_cast<uint64_t>(micros));
+    if (!host_->Sleep(std::chrono::milliseconds(wait_micros / 1000))) return Stopped();
+  }
+}
+
+Status GcTablePass::WaitUntilEnded(OpenTransactions* open, uint64_t lsn, const std::string& why) {
+  const auto deadline = Deadline();
+  between_looks_ = kFirstBetweenLooks;
+  Status doubt;
+  uint64_t flushed = 0;
+  while (!open->all_ended() || flushed < lsn) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      if (!doubt.ok()) return doubt;
+      if (open->all_ended()) return Status::Unavailable("InnoDB did not flush its log within quarry_gc_timeout");
+      return Status::Unavailable("there is still " + open->Describe() + ", " + why);
+    }
+    const Result<LookOutside> look = LookNow();
+    if (!host_->GoesOn()) return Stopped();
+    doubt = look.status();
+    if (!look.ok()) continue;
+    open->Update(look->transactions);
+    flushed = look->lsn.flushed;
+    host_->NoteLook();
+  }
+  return Status::Ok();
+}
+
+Status GcTablePass::PaceLook() {
+  const auto next = last_look_ + between_looks_;
+  between_looks_ = std::min(2 * between_looks_, kBetweenLooks);
+  const auto now = std::chrono::steady_clock::now();
+  if (next > now && !host_->Sleep(std::chrono::duration_cast<std::chrono::milliseconds>(next - now))) return Stopped();
+  last_look_ = std::chrono::steady_clock::now();
+  return Status::Ok();
+}
+
+Result<GcTablePass::LookOutside> GcTablePass::LookNow() {
+  QUARRY_TRY(PaceLook());
+  if (!look_->is_open()) QUARRY_TRY(look_->Open());
+  QUARRY_TRY(look_->BeginView());
+  Result<LookOutside> look = LookInView();
+  look_->EndView();
+  return look;
+}
+
+Result<GcTablePass::LookOutside> GcTablePass::LookInView() {
+  LookOutside look;
+  QUARRY_TRY_ASSIGN(look.transactions, look_->Transactions());
+  QUARRY_TRY_ASSIGN(look.lsn, look_->ReadLsn());
+  return look;
+}
+
+}  // namespace quarry

@@ -1,0 +1,28 @@
+// What the plugin's INFORMATION_SCHEMA tables store their columns with. Thread-safety: as the table's.
+#pragma once
+
+#include <string_view>
+
+#include "server/mariadb_compat.h"
+#include "server/session_time.h"
+
+namespace quarry {
+
+inline void StoreText(Field* field, std::string_view text) {
+  field->set_notnull();
+  field->store(text.data(), text.size(), system_charset_info);
+}
+
+inline void StoreNumber(Field* field, uint64_t number) {
+  field->set_notnull();
+  field->store(static_cast<longlong>(number), true);
+}
+
+/// A DATETIME column.
+inline void StoreTime(Field* field, THD* thd, uint64_t utc_seconds) {
+  MYSQL_TIME time = SessionTime(thd, utc_seconds);
+  field->set_notnull();
+  field->store_time(&time);
+}
+
+}  // namespace quarry

@@ -1,0 +1,520 @@
+#include "handler/ha_quarry.h"
+
+#include <partition_info.h>
+#include <sql_partition.h>
+
+#include "background/trash_sweep.h"
+#include "columns/encryption.h"
+#include "rows/gc_scan.h"
+#include "server/ha_error.h"
+#include "server/inner_table.h"
+#include "server/plugin_counters.h"
+#include "server/running_engine.h"
+#include "server/variables.h"
+#include "transaction/append_gate.h"
+#include "transaction/transaction.h"
+
+namespace quarry {
+
+// ---------------------------------------------------------------- life
+
+bool QuarryHandler::Initialise(MEM_ROOT* mem_root) { return AdoptChild(NewInnerHandler(table_share, mem_root)); }
+
+handler::Table_flags QuarryHandler::table_flags() const {
+  // HA_CAN_EXPORT: FLUSH TABLES ... FOR EXPORT would export rows without their payload.
+  // HA_REUSES_FILE_NAMES: t as QUARRY and t as InnoDB are one name in InnoDB's dictionary, so an ALTER ... ENGINE must
+  // move the old table out of the way first. (storage_ht would do that too, but SHOW CREATE TABLE takes the list of
+  // known options from it, and would print ours as comments.)
+  return (ForwardingHandler::table_flags() & ~static_cast<Table_flags>(HA_CAN_EXPORT)) | HA_REUSES_FILE_NAMES;
+}
+
+handler* QuarryHandler::clone(const char* name, MEM_ROOT* mem_root) {
+  auto* copy = new (mem_root) QuarryHandler(QuarryHandlerton(), table_share);
+  if (copy == nullptr) return nullptr;
+  if (CloneInto(copy, name, mem_root)) return copy;
+  delete copy;
+  return nullptr;
+}
+
+QuarryShare* QuarryHandler::OpenShare() {
+  lock_shared_ha_data();
+  auto* share = static_cast<QuarryShare*>(get_ha_share_ptr());
+  if (share == nullptr) {
+    share = new (std::nothrow) QuarryShare(ResolveColumns(table, user_temporary_));
+    if (share != nullptr) set_ha_share_ptr(share);
+  }
+  unlock_shared_ha_data();
+  return share;
+}
+
+int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
+  if (const int error = ForwardingHandler::open(name, mode, test_if_locked); error != 0) {
+    const Status key = CheckKey(table_share);
+    if (key.ok()) return error;
+    // InnoDB said 'corrupted. Please drop the table and recreate', which nobody should do.
+    ha_thd()->clear_error();
+    return Fail(key, Action::kOpen);
+  }
+  user_temporary_ = InnerTableIsTemporary(child());
+  share_ = OpenShare();
+  if (share_ == nullptr) {
+    ForwardingHandler::close();
+    return HA_ERR_OUT_OF_MEM;
+  }
+  rewriter_.Attach(table, &share_->layout(), child());
+  virtual_on_managed_ = rewriter_.active() && table->vfield != nullptr;
+  store_.reset();
+  if (const Result<InnerTable> inner = ReadInnerTable(child()); inner.ok()) OfferForSelfCheck(*inner);
+  return 0;
+}
+
+int QuarryHandler::close() {
+  rewriter_.ForgetRow();
+  store_.reset();
+  share_ = nullptr;
+  return ForwardingHandler::close();
+}
+
+int QuarryHandler::reset() {
+  const int error = ForwardingHandler::reset();
+  rewriter_.ReleaseValues();
+  child_range_reads_ = false;
+  child_reserved_ids_ = false;
+  gc_scan_ = nullptr;
+  ht = QuarryHandlerton();
+  return error;
+}
+
+void QuarryHandler::BeginStatement(THD* thd, bool locks_rows) {
+  ht = QuarryHandlerton();
+  gc_scan_ = GcScan::Current();
+  if (gc_scan_ != nullptr) gc_scan_->NoteKey(EncryptionKeyOf(table_share));
+  if (!rewriter_.active()) return;
+  rewriter_.BeginStatement(thd, locks_rows, locks_rows || table_share->tmp_table != NO_TMP_TABLE);
+  read_options_.read_batch_bytes = ReadBatchBytes(thd, layout().has_ndb_defaults);
+  write_batch_bytes_ = WriteBatchBytes(thd, layout().has_ndb_defaults);
+}
+
+int QuarryHandler::external_lock(THD* thd, int lock_type) {
+  if (lock_type == F_UNLCK) {
+    const int sync_error = unsynced_copy_ ? SyncForDdl() : 0;
+    const int error = ForwardingHandler::external_lock(thd, lock_type);
+    return error != 0 ? error : sync_error;
+  }
+  BeginStatement(thd, lock_type == F_WRLCK);
+  const int error = ForwardingHandler::external_lock(thd, lock_type);
+  if (error == 0 && lock_type == F_WRLCK && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
+  return error;
+}
+
+int QuarryHandler::start_stmt(THD* thd, thr_lock_type lock_type) {
+  // Under LOCK TABLES ... WRITE a plain SELECT is a consistent read to InnoDB, whatever the table is locked for.
+  BeginStatement(thd, get_lock_type() == F_WRLCK && lock_type >= TL_FIRST_WRITE);
+  const int error = ForwardingHandler::start_stmt(thd, lock_type);
+  if (error == 0 && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
+  return error;
+}
+
+int QuarryHandler::extra(enum ha_extra_function operation) {
+  switch (operation) {
+    case HA_EXTRA_FLUSH:
+      rewriter_.ForgetRow();
+      break;
+    case HA_EXTRA_END_COPY: {
+      // InnoDB makes the copy durable by itself, before any commit. (INSERT ... SELECT comes here too and commits.)
+      const enum_sql_command command = ha_thd()->lex->sql_command;
+      if (command == SQLCOM_INSERT_SELECT || command == SQLCOM_REPLACE_SELECT) break;
+      if (const int error = SyncForDdl(); error != 0) return error;
+      break;
+    }
+    default:
+      break;
+  }
+  return ForwardingHandler::extra(operation);
+}
+
+int QuarryHandler::SyncForDdl() {
+  Transaction* transaction = Transaction::Find(ha_thd());
+  unsynced_copy_ = false;
+  if (transaction == nullptr || transaction->unsynced()->empty()) return 0;
+  if (const Status status = transaction->Sync(); !status.ok()) return Fail(status, Action::kSync);
+  plugin_counters.ddl_syncs.fetch_add(1, std::memory_order_relaxed);
+  transaction->unsynced()->Clear();
+  return 0;
+}
+
+int QuarryHandler::Fail(const Status& status, Action action) { return ReportStatus(status, action, table_share); }
+
+void QuarryHandler::print_error(int error, myf flags) {
+  if (!IsReported(ha_thd(), error)) handler::print_error(error, flags);
+}
+
+// ---------------------------------------------------------------- reading
+
+template <typename Read>
+inline int QuarryHandler::ReadRow(uchar* buf, Read read) {
+  if (gc_scan_ != nullptr) return RefuseInGcScan();
+  if (!rewriter_.active()) return read();
+  // Of an index alone InnoDB fills in what is in the index, and no managed column ever is, but the read set may name
+  // one (as the base of an indexed STORED column). It must not be looked at: short rows come out of InnoDB's prefetch
+  // cache with whatever was in its memory between the columns that were asked for.
+  if (keyread_enabled() && !rewriter_.whole_row()) {
+    rewriter_.ForgetRow();
+    return read();
+  }
+  rewriter_.BeginRead(buf);
+  if (const int error = read(); error != 0) {
+    rewriter_.AbandonRead();
+    return error;
+  }
+  return Decode(buf);
+}
+
+int QuarryHandler::Decode(uchar* buf) {
+  if (IsBeyondRange()) {
+    rewriter_.DropRow(buf);
+    return 0;
+  }
+  const Status status = rewriter_.DecodeRow(buf, read_options_);
+  return status.ok() ? 0 : Fail(status, Action::kRead);
+}
+
+int QuarryHandler::index_read_map(uchar* buf, const uchar* key, key_part_map keypart_map, enum ha_rkey_function flag) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_read_map(buf, key, keypart_map, flag); });
+}
+int QuarryHandler::index_read_last_map(uchar* buf, const uchar* key, key_part_map keypart_map) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_read_last_map(buf, key, keypart_map); });
+}
+int QuarryHandler::index_read(uchar* buf, const uchar* key, uint key_length, enum ha_rkey_function flag) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_read(buf, key, key_length, flag); });
+}
+int QuarryHandler::index_read_last(uchar* buf, const uchar* key, uint key_length) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_read_last(buf, key, key_length); });
+}
+int QuarryHandler::index_next(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_next(buf); });
+}
+int QuarryHandler::index_prev(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_prev(buf); });
+}
+int QuarryHandler::index_first(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_first(buf); });
+}
+int QuarryHandler::index_last(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_last(buf); });
+}
+int QuarryHandler::index_next_same(uchar* buf, const uchar* key, uint key_length) {
+  return ReadRow(buf, [&] { return ForwardingHandler::index_next_same(buf, key, key_length); });
+}
+// The row behind a range is read to see that the range has ended, and handed to no one: its values need not be read,
+// nor be readable. But the server compares the row once more, and computes virtual columns of it first: neither may
+// come upon an empty field.
+bool QuarryHandler::IsBeyondRange() {
+  return reads_range_ && end_range != nullptr && rewriter_.is_outside_of_keys() && table->vfield == nullptr &&
+         compare_key(end_range) > 0;
+}
+int QuarryHandler::read_range_first(const key_range* start_key, const key_range* end_key, bool eq_range_arg,
+                                    bool sorted) {
+  reads_range_ = true;
+  const int error = ForwardingHandler::read_range_first(start_key, end_key, eq_range_arg, sorted);
+  reads_range_ = false;
+  return error;
+}
+int QuarryHandler::read_range_next() {
+  reads_range_ = true;
+  const int error = ForwardingHandler::read_range_next();
+  reads_range_ = false;
+  return error;
+}
+
+int QuarryHandler::rnd_init(bool scan) {
+  return gc_scan_ != nullptr ? BeginGcScan(scan) : ForwardingHandler::rnd_init(scan);
+}
+int QuarryHandler::rnd_next(uchar* buf) {
+  if (gc_scan_ != nullptr) return MarkNextRow(buf);
+  return ReadRow(buf, [&] { return ForwardingHandler::rnd_next(buf); });
+}
+int QuarryHandler::rnd_pos(uchar* buf, uchar* position) {
+  return ReadRow(buf, [&] { return ForwardingHandler::rnd_pos(buf, position); });
+}
+int QuarryHandler::ft_read(uchar* buf) {
+  return ReadRow(buf, [&] { return ForwardingHandler::ft_read(buf); });
+}
+
+// Multi-range reads: the child's DS-MRR reads through clones of its own and fills record[0] like any read. But its
+// wrappers compute virtual columns before the row is decoded, so a table where one may depend on a managed column
+// uses the server's default, which goes through this object row by row. So does whatever is no DS-MRR.
+ha_rows QuarryHandler::multi_range_read_info_const(uint key_number, RANGE_SEQ_IF* seq, void* seq_param, uint ranges,
+                                                   uint* buffer_size, uint* mode, Cost_estimate* cost) {
+  if (virtual_on_managed_) {
+    return handler::multi_range_read_info_const(key_number, seq, seq_param, ranges, buffer_size, mode, cost);
+  }
+  return ForwardingHandler::multi_range_read_info_const(key_number, seq, seq_param, ranges, buffer_size, mode, cost);
+}
+ha_rows QuarryHandler::multi_range_read_info(uint key_number, uint ranges, uint keys, uint key_parts, uint* buffer_size,
+                                             uint* mode, Cost_estimate* cost) {
+  if (virtual_on_managed_) {
+    return handler::multi_range_read_info(key_number, ranges, keys, key_parts, buffer_size, mode, cost);
+  }
+  return ForwardingHandler::multi_range_read_info(key_number, ranges, keys, key_parts, buffer_size, mode, cost);
+}
+int QuarryHandler::multi_range_read_init(RANGE_SEQ_IF* seq, void* seq_param, uint ranges, uint mode,
+                                         HANDLER_BUFFER* buffer) {
+  child_range_reads_ = !virtual_on_managed_ && (mode & HA_MRR_USE_DEFAULT_IMPL) == 0;
+  if (child_range_reads_) return ForwardingHandler::multi_range_read_init(seq, seq_param, ranges, mode, buffer);
+  return handler::multi_range_read_init(seq, seq_param, ranges, mode, buffer);
+}
+int QuarryHandler::multi_range_read_next(range_id_t* range_info) {
+  if (!child_range_reads_) return handler::multi_range_read_next(range_info);
+  return NextOfRanges(range_info);
+}
+
+// A row that several ranges match is read once: for the others DS-MRR says that record[0] holds it still. So the row
+// handed out must be there still, and it is found out whether the child read another one.
+int QuarryHandler::NextOfRanges(range_id_t* range_info) {
+  if (gc_scan_ != nullptr) return RefuseInGcScan();
+  if (!rewriter_.active()) return ForwardingHandler::multi_range_read_next(range_info);
+  if (keyread_enabled() && !rewriter_.whole_row()) {
+    rewriter_.ForgetRow();
+    return ForwardingHandler::multi_range_read_next(range_info);
+  }
+  uchar* const buf = table->record[0];
+  rewriter_.BeginReadAgain(buf);
+  if (const int error = ForwardingHandler::multi_range_read_next(range_info); error != 0) {
+    rewriter_.AbandonRead();
+    return error;
+  }
+  return rewriter_.IsSameRow(buf) ? 0 : Decode(buf);
+}
+
+int QuarryHandler::multi_range_read_explain_info(uint mode, char* text, size_t size) {
+  if (virtual_on_managed_) return handler::multi_range_read_explain_info(mode, text, size);
+  return ForwardingHandler::multi_range_read_explain_info(mode, text, size);
+}
+
+// ---------------------------------------------------------------- writing
+
+Result<Store*> QuarryHandler::OpenStore() {
+  if (store_ == nullptr) {
+    QUARRY_TRY_ASSIGN(const InnerTable inner, ReadInnerTable(child()));
+    QUARRY_TRY_ASSIGN(store_, share_->OpenStore(inner.id, inner.name));
+  }
+  if (table_share->tmp_table != NO_TMP_TABLE) unsynced_copy_ = true;
+  Transaction::Of(ha_thd())->Join(ha_thd());
+  return store_.get();
+}
+
+uint32_t QuarryHandler::EncryptionKeyId() const { return EncryptionKeyOf(table_share); }
+
+Status QuarryHandler::ShowFromElsewhere(const uchar* record) {
+  for (QuarryHandler* const sibling : Siblings()) {
+    if (sibling != this) QUARRY_TRY(sibling->rewriter_.ShowToOther(record, read_options_));
+  }
+  return Status::Ok();
+}
+
+int QuarryHandler::write_row(const uchar* buf) {
+  THD* thd = ha_thd();
+  if (!rewriter_.active()) {
+    ClearReadWrite(thd, QuarryHandlerton());
+    return WriteChildRow(thd, buf);
+  }
+  Transaction* transaction = Transaction::Of(thd);
+  if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
+  ClearReadWrite(thd, QuarryHandlerton());
+  const AppendGate::Stay until_innodb_knows(transaction->gate());
+  const Transaction::Mark mark = transaction->SetMark();
+  int error = 0;
+  Status status = rewriter_.ShowToLog(nullptr, buf, read_options_);
+  if (status.ok()) status = rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction);
+  if (!status.ok()) {
+    error = Fail(status, Action::kAppend);
+  } else {
+    error = WriteChildRow(thd, buf);
+  }
+  rewriter_.Restore();
+  if (error != 0) transaction->RollbackTo(mark);
+  return error;
+}
+
+int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
+  THD* thd = ha_thd();
+  if (!rewriter_.active()) {
+    ClearReadWrite(thd, QuarryHandlerton());
+    return UpdateChildRow(old_data, new_data);
+  }
+  Transaction* transaction = Transaction::Of(thd);
+  if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
+  ClearReadWrite(thd, QuarryHandlerton());
+  const AppendGate::Stay until_innodb_knows(transaction->gate());
+  const Transaction::Mark mark = transaction->SetMark();
+  int error = 0;
+  Status status = rewriter_.ShowToLog(old_data, new_data, read_options_);
+  if (status.ok()) {
+    status = rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, read_options_, transaction);
+  }
+  if (!status.ok()) {
+    error = Fail(status, Action::kAppend);
+  } else {
+    error = UpdateChildRow(old_data, new_data);
+  }
+  if (error == 0) rewriter_.NoteReplaced(old_data, new_data, transaction);
+  rewriter_.Restore();
+  if (error != 0) transaction->RollbackTo(mark);
+  return error;
+}
+
+int QuarryHandler::delete_row(const uchar* buf) {
+  THD* thd = ha_thd();
+  if (!rewriter_.active()) {
+    ClearReadWrite(thd, QuarryHandlerton());
+    return ForwardingHandler::delete_row(buf);
+  }
+  Transaction* transaction = Transaction::Of(thd);
+  if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
+  ClearReadWrite(thd, QuarryHandlerton());
+  if (const Status status = rewriter_.ShowToLog(buf, nullptr, read_options_); !status.ok()) {
+    return Fail(status, Action::kRead);
+  }
+  // InnoDB deletes the row under its cursor; what the record holds in a managed column does not matter to it.
+  const int error = ForwardingHandler::delete_row(buf);
+  if (error == 0) rewriter_.NoteDeleted(buf, transaction);
+  return error;
+}
+
+int QuarryHandler::end_bulk_insert() {
+  const int sync_error = unsynced_copy_ ? SyncForDdl() : 0;
+  const int error = ForwardingHandler::end_bulk_insert();
+  // Galera replicates the rows of CREATE TABLE ... SELECT only when select_create::send_eof finds InnoDB's handlerton
+  // here. BeginStatement and reset put ours back.
+  THD* thd = ha_thd();
+  if (thd->lex->sql_command == SQLCOM_CREATE_TABLE && WSREP(thd)) ht = InnodbHandlerton();
+  return error != 0 ? error : sync_error;
+}
+
+int QuarryHandler::truncate() {
+  rewriter_.ForgetRow();
+  rewriter_.store_access()->Forget();
+  const int error = ForwardingHandler::truncate();
+  // The table has a new InnoDB id, hence a new store at the next append.
+  store_.reset();
+  share_->ForgetStore();
+  share_->ForgetIds();
+  TrashSweep::Wake();
+  return error;
+}
+
+// ---------------------------------------------------------------- ids
+
+bool QuarryHandler::PrefetchesIds(THD* thd) const {
+  if (table->next_number_field == nullptr || table_share->next_number_keypart != 0) return false;
+  if (table_share->tmp_table != NO_TMP_TABLE || thd->lex->sql_command == SQLCOM_ALTER_TABLE) return false;
+  if (AutoincrementPrefetch(thd) <= 1) return false;
+  // Statement-based replication needs the ids of one statement to follow from the table alone.
+  return !mysql_bin_log.is_open() || thd->is_current_stmt_binlog_format_row();
+}
+
+namespace {
+void CountReservation(uint64_t ids) {
+  plugin_counters.autoincrement_reservations.fetch_add(1, std::memory_order_relaxed);
+  plugin_counters.autoincrement_reserved_ids.fetch_add(ids, std::memory_order_relaxed);
+}
+}  // namespace
+
+int QuarryHandler::WriteChildRow(THD* thd, const uchar* buf) {
+  Field* id = table->next_number_field;
+  if (id == nullptr || buf != table->record[0]) return ForwardingHandler::write_row(buf);
+  if (share_->gives_ids() && id->val_int() != 0) NoteExplicitId(id);
+  if (PrefetchesIds(thd)) {
+    prefetching_ids_ = true;
+    const int error = update_auto_increment();
+    prefetching_ids_ = false;
+    return error != 0 ? error : WriteRowWithId(buf);
+  }
+  const uint reserved_before = auto_inc_intervals_count;
+  const int error = ForwardingHandler::write_row(buf);
+  if (auto_inc_intervals_count != reserved_before) CountReservation(auto_inc_interval_for_cur_row.values());
+  if (error == 0 && share_->gives_ids() && insert_id_for_cur_row != 0) share_->NoteGivenId(insert_id_for_cur_row);
+  return error;
+}
+
+int QuarryHandler::UpdateChildRow(const uchar* old_data, const uchar* new_data) {
+  Field* id = table->found_next_number_field;
+  if (id != nullptr && share_->gives_ids() && bitmap_is_set(table->write_set, id->field_index)) NoteExplicitId(id);
+  return ForwardingHandler::update_row(old_data, new_data);
+}
+
+void QuarryHandler::NoteExplicitId(Field* field) {
+  const longlong value = field->val_int();
+  if (value > 0 || (field->flags & UNSIGNED_FLAG) != 0) share_->NoteExplicitId(static_cast<uint64_t>(value));
+}
+
+void QuarryHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
+                                       ulonglong* reserved) {
+  if (!prefetching_ids_) {
+    ForwardingHandler::get_auto_increment(offset, increment, wanted, first, reserved);
+    return;
+  }
+  const ulonglong count = std::max<ulonglong>(wanted, 1);
+  uint64_t id = share_->TakeIds(offset, increment, count);
+  if (id == 0) {
+    const std::lock_guard<std::mutex> guard(share_->reservation_mutex());
+    id = share_->TakeIds(offset, increment, count);
+    if (id == 0 && ReserveIds(offset, increment, count, first, reserved)) {
+      id = share_->TakeIds(offset, increment, count);
+    } else if (id == 0) {
+      return;  // InnoDB's own answer stands
+    }
+  }
+  if (id == 0) {
+    *first = ULONGLONG_MAX;
+    return;
+  }
+  *first = id;
+  *reserved = count;
+}
+
+// Asks InnoDB for a range. False: there is no range to share (InnoDB counts only when the row is inserted, or the
+// column's range is exhausted); *first and *reserved are then InnoDB's own answer for this statement.
+bool QuarryHandler::ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
+                               ulonglong* reserved) {
+  // InnoDB continues the interval of a statement from the value it is handed in *first, when it was asked before in
+  // the same statement by the same handler. A clone has not been asked before.
+  handler* asked = child_reserved_ids_ ? child()->clone(table_share->normalized_path.str, ha_thd()->mem_root) : child();
+  if (asked == nullptr) {
+    *first = ULONGLONG_MAX;
+    return false;
+  }
+  const ulonglong count = std::max<ulonglong>(wanted, AutoincrementPrefetch(ha_thd()));
+  *first = 0;
+  *reserved = 0;
+  asked->get_auto_increment(offset, increment, count, first, reserved);
+  child_reserved_ids_ = true;
+  bool shared = false;
+  if (*first != ULONGLONG_MAX && *reserved > 0 && asked->info(HA_STATUS_AUTO) == 0) {
+    const ulonglong counter = asked->stats.auto_increment_value;
+    const ulonglong span = (*reserved - 1) * increment + 1;
+    const ulonglong end = *first > ULONGLONG_MAX - span ? counter : std::min(counter, *first + span);
+    if (end > *first && (end - 1 - *first) / increment + 1 >= wanted) {
+      share_->AddIds({*first, end});
+      CountReservation((end - 1 - *first) / increment + 1);
+      shared = true;
+    }
+  }
+  if (asked != child()) {
+    asked->ha_close();
+    delete asked;
+  }
+  return shared;
+}
+
+int QuarryHandler::reset_auto_increment(ulonglong value) {
+  share_->ForgetIds();
+  return ForwardingHandler::reset_auto_increment(value);
+}
+
+bool QuarryHandler::autoinc_lock_mode_stmt_unsafe() const {
+  return ForwardingHandler::autoinc_lock_mode_stmt_unsafe() || AutoincrementPrefetch(ha_thd()) > 1;
+}
+
+}  // namespace quarry

@@ -1,0 +1,42 @@
+// QuarryHandler's part in a mark pass: rows are read for their locators alone (gc_scan.h).
+#include "handler/ha_quarry.h"
+#include "rows/gc_scan.h"
+#include "server/inner_table_id.h"
+
+namespace quarry {
+
+int QuarryHandler::BeginGcScan(bool scan) {
+  const Result<InnerTable> inner = ReadInnerTable(child());
+  if (!scan || !inner.ok()) {
+    gc_scan_->Fail(scan ? inner.status() : Status::Unavailable("the server did not scan the table in one go"));
+    return HA_ERR_ABORTED_BY_USER;
+  }
+  gc_scan_->Begin(inner->id);
+  rewriter_.FetchAll();
+  return ForwardingHandler::rnd_init(scan);
+}
+
+int QuarryHandler::MarkNextRow(uchar* buf) {
+  if (!gc_scan_->GoesOn(table)) return HA_ERR_ABORTED_BY_USER;
+  rewriter_.BeginMark(buf);
+  const int error = ForwardingHandler::rnd_next(buf);
+  if (error != 0) {
+    rewriter_.AbandonRead();
+    if (error == HA_ERR_END_OF_FILE) {
+      if (const Result<InnerTable> inner = ReadInnerTable(child()); inner.ok()) gc_scan_->NoteEnd(inner->id);
+    }
+    return error;
+  }
+  gc_scan_->NoteRow();
+  const Status status = rewriter_.MarkRow(buf, gc_scan_);
+  if (status.ok()) return 0;
+  gc_scan_->Fail(status);
+  return HA_ERR_ABORTED_BY_USER;
+}
+
+int QuarryHandler::RefuseInGcScan() {
+  gc_scan_->Fail(Status::Unavailable("the server did not scan the table from its first row to its last"));
+  return HA_ERR_ABORTED_BY_USER;
+}
+
+}  // namespace quarry

@@ -1,0 +1,58 @@
+#include "handler/table_share.h"
+
+#include "server/running_engine.h"
+
+namespace quarry {
+
+Result<std::shared_ptr<Store>> QuarryShare::OpenStore(TableId table, const std::string& table_name) {
+  const std::lock_guard<std::mutex> guard(store_mutex_);
+  if (store_ != nullptr && store_table_ == table) return store_;
+  QUARRY_TRY_ASSIGN(store_, Directory()->OpenForAppend(table, table_name));
+  store_table_ = table;
+  return store_;
+}
+
+void QuarryShare::ForgetStore() {
+  const std::lock_guard<std::mutex> guard(store_mutex_);
+  store_.reset();
+  store_table_ = TableId();
+}
+
+uint64_t QuarryShare::TakeIds(uint64_t offset, uint64_t increment, uint64_t wanted) {
+  gives_ids_.store(true, std::memory_order_release);
+  const std::lock_guard<std::mutex> guard(ids_mutex_);
+  if (ids_.first >= ids_.end || wanted == 0) return 0;
+  uint64_t first = ids_.first;
+  // As the server's compute_next_insert_id: an offset above the increment is ignored.
+  const uint64_t base = offset > increment ? 1 : offset;
+  if (increment > 1) first = first <= base ? base : base + (first - base + increment - 1) / increment * increment;
+  if (first < ids_.first || first >= ids_.end) return 0;
+  if ((wanted - 1) > (ids_.end - 1 - first) / increment) return 0;
+  ids_.first = first + (wanted - 1) * increment + 1;
+  return first;
+}
+
+void QuarryShare::AddIds(const IdRange& range) {
+  const std::lock_guard<std::mutex> guard(ids_mutex_);
+  ids_ = range;
+  if (explicit_max_ >= ids_.first && explicit_max_ < ids_.end) ids_.first = explicit_max_ + 1;
+}
+
+void QuarryShare::NoteExplicitId(uint64_t value) {
+  const std::lock_guard<std::mutex> guard(ids_mutex_);
+  explicit_max_ = std::max(explicit_max_, value);
+  if (value >= ids_.first) ids_.first = value >= ids_.end ? ids_.end : value + 1;
+}
+
+void QuarryShare::NoteGivenId(uint64_t value) {
+  const std::lock_guard<std::mutex> guard(ids_mutex_);
+  if (value >= ids_.first && value < ids_.end) ids_.first = value + 1;
+}
+
+void QuarryShare::ForgetIds() {
+  const std::lock_guard<std::mutex> guard(ids_mutex_);
+  ids_ = IdRange();
+  explicit_max_ = 0;
+}
+
+}  // namespace quarry

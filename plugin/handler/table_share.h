@@ -1,0 +1,67 @@
+// QuarryShare: what all handlers of one table (or partition) share: its column layout, its store, its reserved ids.
+//
+// Invariants:
+//  - The layout never changes: a new definition is a new TABLE_SHARE, hence a new QuarryShare.
+//  - The store belongs to one InnoDB table id. TRUNCATE gives the table a new id, and the next append a new store.
+//  - An id taken from the reserved range is never given again; an explicit value moves the range past itself,
+//    as MySQL Cluster's prefetch does.
+// Thread-safety: internally synchronised.
+#pragma once
+
+#include "columns/column_options.h"
+#include "quarry/store.h"
+#include "server/mariadb_compat.h"
+
+namespace quarry {
+
+class QuarryShare final : public Handler_share {
+ public:
+  explicit QuarryShare(ColumnLayout layout) : layout_(std::move(layout)) {}
+
+  [[nodiscard]] const ColumnLayout& layout() const { return layout_; }
+
+  /// The store that appends to InnoDB table `table` go to; opened at the first call.
+  Result<std::shared_ptr<Store>> OpenStore(TableId table, const std::string& table_name);
+  /// TRUNCATE, a rebuild: the table has another id, or will have.
+  void ForgetStore();
+
+  /// A range of ids [first, end) that InnoDB's counter has already moved past.
+  struct IdRange {
+    uint64_t first = 0;
+    uint64_t end = 0;
+  };
+  /// Takes `wanted` ids congruent to `offset` modulo `increment` from the range; 0 when it does not hold so many.
+  uint64_t TakeIds(uint64_t offset, uint64_t increment, uint64_t wanted);
+  /// Adds a freshly reserved range. What was left of the one before is lost, never given twice.
+  void AddIds(const IdRange& range);
+  /// An explicit id is about to be written: ids up to it are no longer given.
+  void NoteExplicitId(uint64_t value);
+  /// InnoDB gave this id by itself (a session that does not prefetch, a replicated statement).
+  void NoteGivenId(uint64_t value);
+  void ForgetIds();
+  /// Cheap: whether any session ever took ids from here.
+  [[nodiscard]] bool gives_ids() const { return gives_ids_.load(std::memory_order_acquire); }
+  /// Held while a new range is reserved, so that waiting sessions share it.
+  std::mutex& reservation_mutex() { return reservation_mutex_; }
+
+ private:
+  // Constant after construction.
+  const ColumnLayout layout_;
+
+  // Guarded by store_mutex_.
+  std::mutex store_mutex_;
+  TableId store_table_;
+  std::shared_ptr<Store> store_;
+
+  // Taken before ids_mutex_.
+  std::mutex reservation_mutex_;
+
+  // Guarded by ids_mutex_.
+  std::mutex ids_mutex_;
+  IdRange ids_;
+  uint64_t explicit_max_ = 0;  ///< the largest explicit id seen: it may lie in a range that is just being reserved
+
+  std::atomic<bool> gives_ids_{false};
+};
+
+}  // namespace quarry

@@ -1,0 +1,71 @@
+// See row_lookers.h.
+#include "rows/row_lookers.h"
+
+#include <partition_info.h>
+
+namespace quarry {
+
+namespace {
+
+bool IsBlob(const Field* field) { return field->type() == MYSQL_TYPE_BLOB; }
+
+}  // namespace
+
+void RowLookers::Attach(TABLE* table) {
+  table_ = table;
+  computed_from_.assign(table->s->fields, false);
+  if (table->vfield == nullptr) return;
+  std::vector<my_bitmap_map> bits(bitmap_buffer_size(table->s->fields) / sizeof(my_bitmap_map) + 1);
+  MY_BITMAP bases;
+  my_bitmap_init(&bases, bits.data(), table->s->fields);
+  MY_BITMAP* const saved_read_set = table->read_set;
+  table->read_set = &bases;
+  for (Field** field = table->vfield; *field != nullptr; field++) {
+    Item* const expression = (*field)->vcol_info->expr;
+    if (expression != nullptr) expression->walk(&Item::register_field_in_read_map, true, table);
+  }
+  table->read_set = saved_read_set;
+  for (uint i = 0; i < table->s->fields; i++) computed_from_[i] = bitmap_is_set(&bases, i);
+  my_bitmap_free(&bases);
+}
+
+void RowLookers::BeginStatement(THD* thd, bool locks_rows, bool whole_rows) {
+  locks_rows_ = locks_rows;
+  whole_rows_ = whole_rows;
+  // Replication's appliers, Galera's, and BINLOG '...' (a restore from binary logs).
+  applies_events_ = locks_rows && thd->lex->is_stmt_row_injection();
+  runs_triggers_ =
+      applies_events_ && table_->triggers != nullptr && slave_run_triggers_for_rbr != SLAVE_RUN_TRIGGERS_FOR_RBR_NO;
+}
+
+void RowLookers::BeginRow() { all_columns_ = runs_triggers_ || MovesBetweenPartitions(); }
+
+// The partition's own handler remembers no head of another one's row. By system time a row moves when it becomes
+// history, whatever the statement changes.
+bool RowLookers::MovesBetweenPartitions() const {
+  const partition_info* const partitions = table_->part_info;
+  if (partitions == nullptr || !locks_rows_) return false;
+  return partitions->part_type == VERSIONING_PARTITION ||
+         bitmap_is_overlapping(&partitions->full_part_field_set, table_->write_set);
+}
+
+// As THD::binlog_prepare_row_images takes columns out of the read set.
+bool RowLookers::LogsBefore(uint field_index) const {
+  if (!bitmap_is_set(table_->read_set, field_index)) return false;
+  if (table_->s->primary_key >= MAX_KEY) return true;
+  const Field* const field = table_->field[field_index];
+  switch (table_->in_use->variables.binlog_row_image) {
+    case BINLOG_ROW_IMAGE_MINIMAL:
+      return (field->flags & PRI_KEY_FLAG) != 0;
+    case BINLOG_ROW_IMAGE_NOBLOB:
+      return (field->flags & PRI_KEY_FLAG) != 0 || !IsBlob(field);
+    default:
+      return true;
+  }
+}
+
+bool RowLookers::LogsAfter(uint field_index) const {
+  return table_->rpl_write_set == nullptr || bitmap_is_set(table_->rpl_write_set, field_index);
+}
+
+}  // namespace quarry
