@@ -3,7 +3,7 @@
 
 #include "columns/encryption.h"
 #include "rows/gc_scan.h"
-#include "server/inner_table_id.h"
+#include "server/child_table_id.h"
 #include "transaction/append_gate.h"
 
 namespace quarry {
@@ -119,7 +119,7 @@ Status GcTablePass::Scan(GcTableWork* table) {
   outcome->rows = scan.rows();
   outcome->scan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   outcome->has_overrun = scan.overran();
-  const Status status = scan.Finish(table->target.inner_tables);
+  const Status status = scan.Finish(table->target.child_tables);
   QUARRY_TRY(look_->session()->Run("ROLLBACK TO SAVEPOINT before_scan"));
   if (!rows.ok() && status.ok()) return rows.status();
   QUARRY_TRY(status);
@@ -137,7 +137,7 @@ Status GcTablePass::Scan(GcTableWork* table) {
 Status GcTablePass::BindUnbound(const GcScan& scan, const GcTarget& target) {
   for (const auto& [store, table] : scan.stores_met()) {
     if (directory_->OwnershipOf(store, table) != Ownership::kUnbound) continue;
-    QUARRY_TRY(directory_->BindUnbound(store, table, target.inner_name));
+    QUARRY_TRY(directory_->BindUnbound(store, table, target.child_name));
   }
   return Status::Ok();
 }
@@ -156,14 +156,14 @@ Status GcTablePass::CheckUnchanged() {
   }
   std::map<std::string, std::set<uint64_t>> now;
   if (tables_->size() == 1) {
-    const std::string& inner_name = tables_->front().target.inner_name;
-    QUARRY_TRY_ASSIGN(now[inner_name], look_->TablesOf(inner_name));
+    const std::string& child_name = tables_->front().target.child_name;
+    QUARRY_TRY_ASSIGN(now[child_name], look_->TablesOf(child_name));
   } else {
     QUARRY_TRY_ASSIGN(const auto tables, look_->Tables());
-    for (const auto& [table, inner_name] : tables) now[WithoutPartition(inner_name)].insert(table);
+    for (const auto& [table, child_name] : tables) now[WithoutPartition(child_name)].insert(table);
   }
   ForEach([&now](GcTableWork* table) {
-    if (now[table->target.inner_name] == table->target.inner_tables) return Status::Ok();
+    if (now[table->target.child_name] == table->target.child_tables) return Status::Ok();
     return Status::Unavailable("the table was altered or dropped during the pass");
   });
   return Status::Ok();

@@ -20,7 +20,7 @@
 #include <set>
 
 #include "quarry/gc.h"
-#include "server/inner_name.h"
+#include "server/child_name.h"
 #include "server/mariadb_compat.h"
 #include "server/server_look.h"
 
@@ -46,8 +46,8 @@ class GcHost {
 };
 
 struct GcTarget {
-  std::string inner_name;           ///< "db/t", as InnoDB has it
-  std::set<uint64_t> inner_tables;  ///< of all partitions
+  std::string child_name;           ///< "db/t", as InnoDB has it
+  std::set<uint64_t> child_tables;  ///< of all partitions
   std::vector<StoreId> stores;
 };
 
@@ -62,7 +62,7 @@ struct GcOutcome {
 
 /// One table of a pass, and what became of it.
 struct GcTableWork {
-  explicit GcTableWork(GcTarget target_in) : target(std::move(target_in)), name(SplitInnerName(target.inner_name)) {}
+  explicit GcTableWork(GcTarget target_in) : target(std::move(target_in)), name(SplitChildName(target.child_name)) {}
 
   GcTarget target;
   TableName name;

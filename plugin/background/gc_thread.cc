@@ -233,8 +233,8 @@ bool Gc::IsHurried(uint64_t released_bytes) const {
 }
 
 void Gc::PlanHurries(const Tables& tables, const GcSettings& settings) {
-  for (const auto& [inner_name, table] : tables) {
-    const Known& known = known_.at(inner_name);
+  for (const auto& [child_name, table] : tables) {
+    const Known& known = known_.at(child_name);
     if (table.in_doubt || known.waits) continue;
     const bool is_amplified =
         JudgeGc(table.figures, known.last, settings, NowSeconds(), known.since_s) == GcVerdict::kAmplified;
@@ -270,10 +270,10 @@ void Gc::Round(bool forced, bool hurried) {
   const GcSettings settings = SettingsNow();
   const auto counted_next = NextToCount(&*tables, settings);
   std::vector<Wanted> wanted;
-  for (auto& [inner_name, table] : *tables) {
-    Known& known = known_.try_emplace(inner_name, Known{.since_s = NowSeconds(), .last = {}, .scan = {}}).first->second;
+  for (auto& [child_name, table] : *tables) {
+    Known& known = known_.try_emplace(child_name, Known{.since_s = NowSeconds(), .last = {}, .scan = {}}).first->second;
     if (table.in_doubt) {
-      if (forced) NoteError(Quoted(SplitInnerName(inner_name)) + ": a rebuild of it is under way or was cut off");
+      if (forced) NoteError(Quoted(SplitChildName(child_name)) + ": a rebuild of it is under way or was cut off");
       continue;
     }
     if (hurried && !forced && known.waits) continue;
@@ -310,21 +310,21 @@ Gc::Tables::iterator Gc::NextToCount(Tables* tables, const GcSettings& settings)
 Result<Gc::Tables> Gc::ListTables() {
   if (!look_.is_open()) QUARRY_TRY(look_.Open());
   QUARRY_TRY(look_.CheckServerIsWhole());
-  QUARRY_TRY_ASSIGN(const auto inner_tables, look_.Tables());
+  QUARRY_TRY_ASSIGN(const auto child_tables, look_.Tables());
   Tables tables;
-  for (const auto& [id, inner_name] : inner_tables) {
-    if (inner_name.find(kUnfinishedMark) != std::string::npos) continue;
-    const std::string name = WithoutPartition(inner_name);
-    tables[name].target.inner_name = name;
-    tables[name].target.inner_tables.insert(id);
+  for (const auto& [id, child_name] : child_tables) {
+    if (child_name.find(kUnfinishedMark) != std::string::npos) continue;
+    const std::string name = WithoutPartition(child_name);
+    tables[name].target.child_name = name;
+    tables[name].target.child_tables.insert(id);
   }
   bool has_unbound = false;
   for (const StoreStats& stats : Directory()->ListStores()) {
     has_unbound |= stats.table == TableId{};
-    auto inner = inner_tables.find(stats.table.value);
-    if (inner == inner_tables.end()) inner = inner_tables.find(stats.rebound_to.value);
-    if (inner == inner_tables.end() || stats.discarded) continue;
-    const auto table = tables.find(WithoutPartition(inner->second));
+    auto child_table = child_tables.find(stats.table.value);
+    if (child_table == child_tables.end()) child_table = child_tables.find(stats.rebound_to.value);
+    if (child_table == child_tables.end() || stats.discarded) continue;
+    const auto table = tables.find(WithoutPartition(child_table->second));
     if (table == tables.end()) continue;
     table->second.in_doubt |= stats.rebinding;
     table->second.target.stores.push_back(stats.store);
@@ -337,7 +337,7 @@ Result<Gc::Tables> Gc::ListTables() {
 
 Status Gc::NoteWhatMayBind(Tables* tables) {
   QUARRY_TRY_ASSIGN(const std::set<std::string> names, look_.QuarryTables());
-  for (auto& [inner_name, table] : *tables) table.may_bind = names.count(Quoted(SplitInnerName(inner_name))) > 0;
+  for (auto& [child_name, table] : *tables) table.may_bind = names.count(Quoted(SplitChildName(child_name))) > 0;
   return Status::Ok();
 }
 
@@ -361,7 +361,7 @@ bool Gc::TakesTooLong(const Table& table, Known* known) {
     return false;
   }
   known->waits = true;
-  const std::string name = Quoted(SplitInnerName(table.target.inner_name));
+  const std::string name = Quoted(SplitChildName(table.target.child_name));
   const std::string why = name + ": a scan takes about " + std::to_string(needed_s) +
                           " s, and quarry_gc_timeout allows " + std::to_string(timeout_s) + " s";
   NoteSkipped(why, known->named_s == 0);

@@ -116,7 +116,7 @@ struct ColumnLayout {
 };
 
 /// The layout of an open TABLE, also of the one that handler::create gets and of the altered one of an in-place
-/// ALTER. `user_temporary`: a user's CREATE TEMPORARY TABLE (see InnerTableIsTemporary; in create():
+/// ALTER. `user_temporary`: a user's CREATE TEMPORARY TABLE (see ChildTableIsTemporary; in create():
 /// create_info->options & HA_LEX_CREATE_TMP_TABLE), which leaves every column unmanaged.
 ColumnLayout ResolveColumns(TABLE* table, bool user_temporary);
 

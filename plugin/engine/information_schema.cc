@@ -19,10 +19,10 @@
 #include "columns/encryption.h"
 #include "engine/schema_table.h"
 #include "quarry/store.h"
-#include "server/inner_name.h"
-#include "server/inner_query.h"
+#include "server/child_name.h"
 #include "server/privileges.h"
 #include "server/running_engine.h"
+#include "server/server_query.h"
 
 namespace quarry {
 namespace {
@@ -329,7 +329,7 @@ int FillTables(THD* thd, TABLE_LIST* list, COND*) {
         state = kDropped;
       }
     }
-    const TableName name = SplitInnerName(path);
+    const TableName name = SplitChildName(path);
     if (!sees_all && (state == kDropped || state == kUnbound || !MaySee(thd, name))) continue;
     // Only now are its files looked at. It may have been unlinked meanwhile.
     const Result<StoreStats> stats = Directory()->GetStoreStats(bound.store);

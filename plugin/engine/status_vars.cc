@@ -4,7 +4,7 @@
 
 #include "engine/gc_status_vars.h"
 #include "engine/scrub_status_vars.h"
-#include "server/inner_table_id.h"
+#include "server/child_table_id.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"
 #include "transaction/prepared_commit.h"

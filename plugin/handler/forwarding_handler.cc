@@ -1,6 +1,6 @@
 #include "handler/forwarding_handler.h"
 
-#include "server/inner_table.h"
+#include "server/child_handler.h"
 
 namespace quarry {
 

@@ -6,8 +6,8 @@
 #include "background/trash_sweep.h"
 #include "columns/encryption.h"
 #include "rows/gc_scan.h"
+#include "server/child_handler.h"
 #include "server/ha_error.h"
-#include "server/inner_table.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"
 #include "server/variables.h"
@@ -18,7 +18,7 @@ namespace quarry {
 
 // ---------------------------------------------------------------- life
 
-bool QuarryHandler::Initialise(MEM_ROOT* mem_root) { return AdoptChild(NewInnerHandler(table_share, mem_root)); }
+bool QuarryHandler::Initialise(MEM_ROOT* mem_root) { return AdoptChild(NewChildHandler(table_share, mem_root)); }
 
 handler::Table_flags QuarryHandler::table_flags() const {
   // HA_CAN_EXPORT: FLUSH TABLES ... FOR EXPORT would export rows without their payload.
@@ -55,7 +55,7 @@ int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
     ha_thd()->clear_error();
     return Fail(key, Action::kOpen);
   }
-  user_temporary_ = InnerTableIsTemporary(child());
+  user_temporary_ = ChildTableIsTemporary(child());
   share_ = OpenShare();
   if (share_ == nullptr) {
     ForwardingHandler::close();
@@ -64,7 +64,7 @@ int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
   rewriter_.Attach(table, &share_->layout(), child());
   virtual_on_managed_ = rewriter_.active() && table->vfield != nullptr;
   store_.reset();
-  if (const Result<InnerTable> inner = ReadInnerTable(child()); inner.ok()) OfferForSelfCheck(*inner);
+  if (const Result<ChildTable> child_table = ReadChildTable(child()); child_table.ok()) OfferForSelfCheck(*child_table);
   return 0;
 }
 
@@ -296,8 +296,8 @@ int QuarryHandler::multi_range_read_explain_info(uint mode, char* text, size_t s
 
 Result<Store*> QuarryHandler::OpenStore() {
   if (store_ == nullptr) {
-    QUARRY_TRY_ASSIGN(const InnerTable inner, ReadInnerTable(child()));
-    QUARRY_TRY_ASSIGN(store_, share_->OpenStore(inner.id, inner.name));
+    QUARRY_TRY_ASSIGN(const ChildTable child_table, ReadChildTable(child()));
+    QUARRY_TRY_ASSIGN(store_, share_->OpenStore(child_table.id, child_table.name));
   }
   if (table_share->tmp_table != NO_TMP_TABLE) unsynced_copy_ = true;
   Transaction::Of(ha_thd())->Join(ha_thd());

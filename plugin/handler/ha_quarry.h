@@ -14,8 +14,8 @@
 #include "handler/forwarding_handler.h"
 #include "handler/table_share.h"
 #include "rows/row_rewriter.h"
+#include "server/child_table_id.h"
 #include "server/ha_error.h"
-#include "server/inner_table_id.h"
 
 namespace quarry {
 

@@ -6,7 +6,7 @@
 #include <sql_lex.h>
 
 #include "handler/table_check.h"
-#include "server/inner_table_id.h"
+#include "server/child_table_id.h"
 
 namespace quarry {
 
@@ -47,11 +47,11 @@ class CheckedColumns {
 
 /// "p0" of InnoDB's "db/t#P#p0", "p0#SP#s1" of a subpartition; empty for a table of its own.
 std::string PartitionOf(const handler* child) {
-  const Result<InnerTable> inner = ReadInnerTable(child);
-  if (!inner.ok()) return std::string();
+  const Result<ChildTable> child_table = ReadChildTable(child);
+  if (!child_table.ok()) return std::string();
   constexpr std::string_view kMark = "#P#";
-  const size_t mark = inner->name.find(kMark);
-  return mark == std::string::npos ? std::string() : inner->name.substr(mark + kMark.size());
+  const size_t mark = child_table->name.find(kMark);
+  return mark == std::string::npos ? std::string() : child_table->name.substr(mark + kMark.size());
 }
 
 }  // namespace

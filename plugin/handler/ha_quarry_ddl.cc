@@ -89,9 +89,9 @@ enum_alter_inplace_result QuarryHandler::check_if_supported_inplace_alter(TABLE*
 ColumnLayout QuarryHandler::LimitedLayout() {
   ColumnLayout layout = share_->layout();
   for (const QuarryHandler* const file : Siblings()) {
-    const Result<InnerTable> inner = ReadInnerTable(file->child());
+    const Result<ChildTable> child_table = ReadChildTable(file->child());
     // What is not known counts as nothing guaranteed: then an index beyond those that there are is made by a copy.
-    layout.ApplyPrefixLimit(inner.ok() ? Directory()->PrefixLimitBytes(inner->id) : 0);
+    layout.ApplyPrefixLimit(child_table.ok() ? Directory()->PrefixLimitBytes(child_table->id) : 0);
   }
   return layout;
 }
@@ -109,9 +109,10 @@ std::vector<QuarryHandler*> QuarryHandler::Siblings() {
 // every head. An ALTER that fails later has lowered it for nothing, which only costs a copy one day.
 bool QuarryHandler::prepare_inplace_alter_table(TABLE* altered_table, Alter_inplace_info* info) {
   if (prefix_limit_to_state_ != kNoPrefixLimit) {
-    const Result<InnerTable> inner = ReadInnerTable(child());
-    Status status = inner.status();
-    if (inner.ok()) status = Directory()->LowerPrefixLimit(inner->id, inner->name, prefix_limit_to_state_);
+    const Result<ChildTable> child_table = ReadChildTable(child());
+    Status status = child_table.status();
+    if (child_table.ok())
+      status = Directory()->LowerPrefixLimit(child_table->id, child_table->name, prefix_limit_to_state_);
     if (!status.ok()) {
       Fail(status, Action::kAlter);
       return true;
@@ -139,7 +140,7 @@ const inplace_alter_handler_ctx* ContextOf(const Alter_inplace_info* info, size_
 }  // namespace
 
 Status QuarryHandler::BeginRebuild(const inplace_alter_handler_ctx* context, Rebuild* rebuild) {
-  QUARRY_TRY_ASSIGN(const InnerTable before, ReadInnerTable(child()));
+  QUARRY_TRY_ASSIGN(const ChildTable before, ReadChildTable(child()));
   rebuild->before = before.id;
   const Result<std::optional<TableId>> rebuilt = ReadRebuiltTable(child(), context);
   if (!rebuilt.ok()) return rebuilds_ ? rebuilt.status() : Status::Ok();
@@ -170,7 +171,7 @@ void QuarryHandler::FinishRebuild(const Rebuild& rebuild, bool failed) {
   file->rewriter_.store_access()->Forget();
   file->share_->ForgetStore();
   if (rebuild.after.value == 0) return;
-  const Result<InnerTable> now = ReadInnerTable(file->child());
+  const Result<ChildTable> now = ReadChildTable(file->child());
   const bool committed = now.ok() ? now->id == rebuild.after : !failed;
   const Status status =
       committed ? Directory()->Rebind(rebuild.before, rebuild.after) : Directory()->AbandonRebind(rebuild.before);

@@ -1,17 +1,17 @@
 // QuarryHandler's part in a mark pass: rows are read for their locators alone (gc_scan.h).
 #include "handler/ha_quarry.h"
 #include "rows/gc_scan.h"
-#include "server/inner_table_id.h"
+#include "server/child_table_id.h"
 
 namespace quarry {
 
 int QuarryHandler::BeginGcScan(bool scan) {
-  const Result<InnerTable> inner = ReadInnerTable(child());
-  if (!scan || !inner.ok()) {
-    gc_scan_->Fail(scan ? inner.status() : Status::Unavailable("the server did not scan the table in one go"));
+  const Result<ChildTable> child_table = ReadChildTable(child());
+  if (!scan || !child_table.ok()) {
+    gc_scan_->Fail(scan ? child_table.status() : Status::Unavailable("the server did not scan the table in one go"));
     return HA_ERR_ABORTED_BY_USER;
   }
-  gc_scan_->Begin(inner->id);
+  gc_scan_->Begin(child_table->id);
   rewriter_.FetchAll();
   return ForwardingHandler::rnd_init(scan);
 }
@@ -23,7 +23,8 @@ int QuarryHandler::MarkNextRow(uchar* buf) {
   if (error != 0) {
     rewriter_.AbandonRead();
     if (error == HA_ERR_END_OF_FILE) {
-      if (const Result<InnerTable> inner = ReadInnerTable(child()); inner.ok()) gc_scan_->NoteEnd(inner->id);
+      if (const Result<ChildTable> child_table = ReadChildTable(child()); child_table.ok())
+        gc_scan_->NoteEnd(child_table->id);
     }
     return error;
   }

@@ -2,8 +2,8 @@
 #include "rows/store_access.h"
 
 #include "quarry/store.h"
+#include "server/child_table_id.h"
 #include "server/error_log.h"
-#include "server/inner_table_id.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"
 
@@ -20,7 +20,7 @@ void LogForeign(const handler* child, StoreId store) {
     if (last == store) return;
     last = store;
   }
-  const Result<InnerTable> table = ReadInnerTable(child);
+  const Result<ChildTable> table = ReadChildTable(child);
   LogError(
       "a row of InnoDB's table %s names store %llu, which is not bound to that table: the row was "
       "forged or damaged, or the store was lost",
@@ -30,7 +30,7 @@ void LogForeign(const handler* child, StoreId store) {
 }  // namespace
 
 StoreAccess::Answer StoreAccess::Check(StoreId store) {
-  const Result<InnerTable> table = ReadInnerTable(child_);
+  const Result<ChildTable> table = ReadChildTable(child_);
   if (!table.ok()) return Answer::kOwn;
   // InnoDB gives temporary tables ids of their own, which equal those of others: no store is theirs.
   if (table->temporary) return Answer::kForeign;

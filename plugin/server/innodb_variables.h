@@ -1,6 +1,6 @@
 // InnoDB's own global variables, read without a lock and without asking the server for them by name.
 // Thread-safety: internally synchronised; what is returned lives as long as InnoDB's plugin, which is locked for good
-// (inner_table.h).
+// (child_handler.h).
 #pragma once
 
 #include "server/mariadb_compat.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "server/inner_name.h"
+#include "server/child_name.h"
 
 namespace quarry {
 
@@ -104,12 +104,12 @@ Result<ServerLook::Lsn> ServerLook::ReadLsn() {
 
 Result<std::map<uint64_t, std::string>> ServerLook::Tables() { return TablesWhere("TRUE"); }
 
-Result<std::set<uint64_t>> ServerLook::TablesOf(const std::string& inner_name) {
-  const std::string name = Literal(inner_name);
+Result<std::set<uint64_t>> ServerLook::TablesOf(const std::string& child_name) {
+  const std::string name = Literal(child_name);
   QUARRY_TRY_ASSIGN(const auto tables, TablesWhere("LOCATE(" + name + ", NAME) = 1"));
   std::set<uint64_t> ids;
   for (const auto& [id, found] : tables) {
-    if (WithoutPartition(found) == inner_name) ids.insert(id);
+    if (WithoutPartition(found) == child_name) ids.insert(id);
   }
   return ids;
 }

@@ -46,8 +46,8 @@ class ServerLook {
   /// InnoDB's tables, by id, under its own names. Read dirty: one whose DROP may roll back can be missing. Complete, or
   /// an error.
   Result<std::map<uint64_t, std::string>> Tables();
-  /// The ids of those that hold the rows of the table that InnoDB calls `inner_name`: one, or one for each partition.
-  Result<std::set<uint64_t>> TablesOf(const std::string& inner_name);
+  /// The ids of those that hold the rows of the table that InnoDB calls `child_name`: one, or one for each partition.
+  Result<std::set<uint64_t>> TablesOf(const std::string& child_name);
   /// Quoted names of the tables with ENGINE=QUARRY.
   Result<std::set<std::string>> QuarryTables();
   /// Error: the server runs in a way in which it shows less than there is (innodb_force_recovery), or writes nothing.

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "quarry/status.h"
-#include "server/inner_query.h"
 #include "server/mariadb_compat.h"
+#include "server/server_query.h"
 
 typedef struct st_mysql MYSQL;
 

@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "server/child_handler.h"
 #include "server/error_log.h"
-#include "server/inner_table.h"
 #include "server/innodb_variables.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"

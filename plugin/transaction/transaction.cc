@@ -1,8 +1,8 @@
 #include "transaction/transaction.h"
 
+#include "server/child_handler.h"
 #include "server/error_log.h"
 #include "server/ha_error.h"
-#include "server/inner_table.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"
 #include "transaction/prepared_commit.h"

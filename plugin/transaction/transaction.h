@@ -41,7 +41,7 @@ class Transaction {
   /// Before anything is appended or noted: joins the server's transaction and takes back its read-write mark.
   void Join(THD* thd);
   /// At the start of a statement that may write, in a Galera node: joins now if there are savepoints, for a trigger's
-  /// statements do not see those of the statement around them (JoinSavepoints in inner_table.h says why it matters).
+  /// statements do not see those of the statement around them (JoinSavepoints in child_handler.h says why it matters).
   static void JoinWhereSavepointsAre(THD* thd);
 
   /// To be inside of from before an append until InnoDB took the row.

@@ -1,4 +1,4 @@
-#include "server/inner_table.h"
+#include "server/child_handler.h"
 
 namespace quarry {
 
@@ -18,7 +18,7 @@ handlerton* InnodbHandlerton() {
   return known;
 }
 
-handler* NewInnerHandler(TABLE_SHARE* share, MEM_ROOT* mem_root) {
+handler* NewChildHandler(TABLE_SHARE* share, MEM_ROOT* mem_root) {
   handlerton* hton = InnodbHandlerton();
   return hton == nullptr ? nullptr : get_new_handler(share, mem_root, hton);
 }

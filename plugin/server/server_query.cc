@@ -1,5 +1,5 @@
-// See inner_query.h.
-#include "server/inner_query.h"
+// See server_query.h.
+#include "server/server_query.h"
 
 #include <system_error>
 #include <thread>

@@ -13,10 +13,10 @@ struct TableName {
 };
 
 /// Of `path`, whose database may be preceded by a folder.
-TableName SplitInnerName(const std::string& path);
+TableName SplitChildName(const std::string& path);
 
 /// "db/t" of "db/t#P#p0": the same for all partitions of a table.
-std::string WithoutPartition(const std::string& inner_name);
+std::string WithoutPartition(const std::string& child_name);
 
 /// `db`.`t`, to stand in a statement.
 std::string Quoted(const TableName& name);

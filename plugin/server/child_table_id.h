@@ -18,7 +18,7 @@
 
 namespace quarry {
 
-struct InnerTable {
+struct ChildTable {
   TableId id;
   uint32_t space_id = 0;
   std::string name;        ///< InnoDB's: "db/t", "db/t#P#p0", in the file system's character set
@@ -27,18 +27,18 @@ struct InnerTable {
 
 /// Of an open child (InnoDB) handler. Errors: kNotSupported when the memory does not look as expected, or when the
 /// self-check found a difference.
-Result<InnerTable> ReadInnerTable(const handler* child);
+Result<ChildTable> ReadChildTable(const handler* child);
 
 /// The table into which an ALTER in place rebuilds the table of `child`, between prepare_inplace_alter_table and
 /// InnoDB's commit; nothing when it rebuilds none. `context` is what InnoDB keeps of the ALTER for this child
-/// (Alter_inplace_info::handler_ctx; of partitions, group_commit_ctx). Errors: kNotSupported, as ReadInnerTable.
+/// (Alter_inplace_info::handler_ctx; of partitions, group_commit_ctx). Errors: kNotSupported, as ReadChildTable.
 Result<std::optional<TableId>> ReadRebuiltTable(const handler* child, const inplace_alter_handler_ctx* context);
 
 /// Whether a child belongs to a user's CREATE TEMPORARY TABLE, by InnoDB's own word. False when it cannot be told.
-bool InnerTableIsTemporary(const handler* child);
+bool ChildTableIsTemporary(const handler* child);
 
 /// Notes a table for the self-check: cheap, does nothing after the check has run.
-void OfferForSelfCheck(const InnerTable& table);
+void OfferForSelfCheck(const ChildTable& table);
 
 /// Starts the thread of the self-check: after signal_ddl_recovery_done, never in plugin init under its lock.
 void StartSelfCheck();

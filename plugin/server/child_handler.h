@@ -15,7 +15,7 @@ namespace quarry {
 handlerton* InnodbHandlerton();
 
 /// A new InnoDB handler for `share` (may be nullptr: a DROP opens no table), or nullptr.
-handler* NewInnerHandler(TABLE_SHARE* share, MEM_ROOT* mem_root);
+handler* NewChildHandler(TABLE_SHARE* share, MEM_ROOT* mem_root);
 
 /// Marks the child's transaction read-write, as the server's outer ha_write_row does for an engine of its own.
 void MarkReadWrite(handler* child);

@@ -1,5 +1,5 @@
-// See inner_name.h.
-#include "server/inner_name.h"
+// See child_name.h.
+#include "server/child_name.h"
 
 #include "server/mariadb_compat.h"
 
@@ -24,7 +24,7 @@ std::string Backticked(const std::string& name) {
 
 }  // namespace
 
-TableName SplitInnerName(const std::string& path) {
+TableName SplitChildName(const std::string& path) {
   TableName name;
   const size_t slash = path.rfind('/');
   const std::string table = slash == std::string::npos ? path : path.substr(slash + 1);
@@ -45,8 +45,8 @@ TableName SplitInnerName(const std::string& path) {
   return name;
 }
 
-std::string WithoutPartition(const std::string& inner_name) {
-  return inner_name.substr(0, inner_name.find(kPartitionMark));
+std::string WithoutPartition(const std::string& child_name) {
+  return child_name.substr(0, child_name.find(kPartitionMark));
 }
 
 std::string Quoted(const TableName& name) { return Backticked(name.database) + "." + Backticked(name.table); }

@@ -1,4 +1,4 @@
-// See inner_table_id.h.
+// See child_table_id.h.
 //
 //   ha_innobase::m_prebuilt --> | magic_n | table | ...        row_prebuilt_t, storage/innobase/include/row0mysql.h
 //                                            |
@@ -8,11 +8,11 @@
 //
 //   Alter_inplace_info::handler_ctx --> | vtable | thr | prebuilt | ... | old_table | new_table | ...
 //                                       ha_innobase_inplace_ctx, storage/innobase/handler/handler0alter.cc
-#include "server/inner_table_id.h"
+#include "server/child_table_id.h"
 
 #include "server/background_thread.h"
 #include "server/error_log.h"
-#include "server/inner_query.h"
+#include "server/server_query.h"
 
 namespace quarry {
 namespace {
@@ -87,7 +87,7 @@ class SelfCheck {
 
   void Stop() { thread_.Stop(); }
 
-  void Offer(const InnerTable& table) {
+  void Offer(const ChildTable& table) {
     if (state_.load(std::memory_order_relaxed) != SelfCheckState::kPending || table.temporary) return;
     {
       const std::lock_guard lock(mutex_);
@@ -108,7 +108,7 @@ class SelfCheck {
   void Run() {
     int differences = 0;
     while (state_ == SelfCheckState::kPending && thread_.Wait(kLongest)) {
-      const std::optional<InnerTable> table = TakeOffer();
+      const std::optional<ChildTable> table = TakeOffer();
       if (!table) continue;
       const Answer answer = Ask(*table);
       if (answer == Answer::kSame) state_ = SelfCheckState::kPassed;
@@ -116,14 +116,14 @@ class SelfCheck {
     }
   }
 
-  std::optional<InnerTable> TakeOffer() {
+  std::optional<ChildTable> TakeOffer() {
     const std::lock_guard lock(mutex_);
-    std::optional<InnerTable> table;
+    std::optional<ChildTable> table;
     table.swap(offered_);
     return table;
   }
 
-  void Fail(const InnerTable& table) {
+  void Fail(const ChildTable& table) {
     state_ = SelfCheckState::kFailed;
     LogError(
         "InnoDB's table ids cannot be read in this server: '%s' seems to have id %llu, which "
@@ -133,7 +133,7 @@ class SelfCheck {
   }
 
   /// Runs without any lock of ours, as a session of its own: a DDL that it waits for never waits for it.
-  static Answer Ask(const InnerTable& table) {
+  static Answer Ask(const ChildTable& table) {
     const Result<QueryRows> rows =
         QueryHere("SELECT NAME, SPACE FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES WHERE TABLE_ID = " +
                   std::to_string(table.id.value));
@@ -145,7 +145,7 @@ class SelfCheck {
   }
 
   std::mutex mutex_;
-  std::optional<InnerTable> offered_;  // guarded by mutex_
+  std::optional<ChildTable> offered_;  // guarded by mutex_
   std::atomic<SelfCheckState> state_{SelfCheckState::kPending};
   BackgroundThread thread_{"quarry_check"};
 };
@@ -157,7 +157,7 @@ SelfCheck& TheSelfCheck() {
 
 }  // namespace
 
-Result<InnerTable> ReadInnerTable(const handler* child) {
+Result<ChildTable> ReadChildTable(const handler* child) {
   const DictTablePrefix* const dict_table = DictTableOf(child);
   if (dict_table == nullptr) {
     return Status::NotSupported(
@@ -169,7 +169,7 @@ Result<InnerTable> ReadInnerTable(const handler* child) {
         "InnoDB's table ids cannot be read in this server (see the error log); use the plugin "
         "that was built for this very server version");
   }
-  InnerTable table;
+  ChildTable table;
   table.id = TableId{dict_table->id};
   table.space_id = dict_table->space_id;
   table.name = dict_table->name;
@@ -178,7 +178,7 @@ Result<InnerTable> ReadInnerTable(const handler* child) {
 }
 
 Result<std::optional<TableId>> ReadRebuiltTable(const handler* child, const inplace_alter_handler_ctx* context) {
-  QUARRY_TRY_ASSIGN(const InnerTable before, ReadInnerTable(child));
+  QUARRY_TRY_ASSIGN(const ChildTable before, ReadChildTable(child));
   if (context == nullptr) return std::optional<TableId>();
   const auto* const prefix = reinterpret_cast<const InplaceContextPrefix*>(context);
   const bool is_ours = prefix->prebuilt == &PrebuiltOf(*static_cast<const ha_innobase*>(child)) &&
@@ -194,12 +194,12 @@ Result<std::optional<TableId>> ReadRebuiltTable(const handler* child, const inpl
   return std::optional<TableId>(TableId{prefix->new_table->id});
 }
 
-bool InnerTableIsTemporary(const handler* child) {
+bool ChildTableIsTemporary(const handler* child) {
   const DictTablePrefix* const dict_table = DictTableOf(child);
   return dict_table != nullptr && dict_table->space_id == kTemporarySpaceId;
 }
 
-void OfferForSelfCheck(const InnerTable& table) { TheSelfCheck().Offer(table); }
+void OfferForSelfCheck(const ChildTable& table) { TheSelfCheck().Offer(table); }
 
 void StartSelfCheck() { TheSelfCheck().Start(); }
 
