@@ -16,6 +16,7 @@
 #include "engine/engine_status.h"
 #include "engine/home_directory.h"
 #include "engine/information_schema.h"
+#include "engine/memory_table.h"
 #include "engine/status_vars.h"
 #include "engine/sysvars.h"
 #include "handler/absent_innodb.h"
@@ -278,6 +279,21 @@ maria_declare_plugin(quarry){
         "Segments and bytes of each QUARRY table",
         PLUGIN_LICENSE_GPL,
         quarry::InitQuarryTables,
+        nullptr,
+        0x0001,
+        nullptr,
+        nullptr,
+        "0.1",
+        MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+    },
+    {
+        MYSQL_INFORMATION_SCHEMA_PLUGIN,
+        &quarry::information_schema_descriptor,
+        "QUARRY_MEMORY",
+        "The Quarry project",
+        "Memory that Quarry uses, in all and for each table",
+        PLUGIN_LICENSE_GPL,
+        quarry::InitQuarryMemory,
         nullptr,
         0x0001,
         nullptr,

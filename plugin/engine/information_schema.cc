@@ -6,8 +6,6 @@
 // PROCESS or any privilege on the table.
 #include "engine/information_schema.h"
 
-#include <unordered_map>
-
 #include <sql_acl.h>
 #include <sql_i_s.h>
 #include <sql_parse.h>
@@ -18,11 +16,10 @@
 #include "columns/column_options.h"
 #include "columns/encryption.h"
 #include "engine/schema_table.h"
+#include "engine/visible_stores.h"
 #include "quarry/store.h"
 #include "server/child_name.h"
-#include "server/privileges.h"
 #include "server/running_engine.h"
-#include "server/server_query.h"
 
 namespace quarry {
 namespace {
@@ -42,7 +39,7 @@ enum Index : uint {
   kReason,
   kInlineSize,
   kPrefixSize,
-  kGuaranteedPrefix,
+  kPrefixInEveryRow,
   kPartSize,
   kCodec,
   kInlineSizeSource,
@@ -50,7 +47,7 @@ enum Index : uint {
   kPartSizeSource,
   kCodecSource,
   kIsJson,
-  kHeadMayLeavePage,
+  kInlineMayOverflow,
   kEncrypted,
   kEncryptionKeyId,
 };
@@ -62,7 +59,7 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL, O
                           Show::Column("REASON", Show::Varchar(kReasonLength), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("INLINE_SIZE", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("PREFIX_SIZE", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
-                          Show::Column("GUARANTEED_PREFIX", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("PREFIX_IN_EVERY_ROW", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("PART_SIZE", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("CODEC", Show::Varchar(kCodecLength), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("INLINE_SIZE_FROM", Show::Varchar(kSourceLength), NULLABLE, OPEN_FRM_ONLY),
@@ -70,7 +67,7 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL, O
                           Show::Column("PART_SIZE_FROM", Show::Varchar(kSourceLength), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("CODEC_FROM", Show::Varchar(kSourceLength), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("IS_JSON", Show::Varchar(kYesNoLength), NOT_NULL, OPEN_FRM_ONLY),
-                          Show::Column("HEAD_MAY_LEAVE_PAGE", Show::Varchar(kYesNoLength), NULLABLE, OPEN_FRM_ONLY),
+                          Show::Column("INLINE_MAY_OVERFLOW", Show::Varchar(kYesNoLength), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("ENCRYPTED", Show::Varchar(kYesNoLength), NULLABLE, OPEN_FRM_ONLY),
                           Show::Column("ENCRYPTION_KEY_ID", Show::ULonglong(), NULLABLE, OPEN_FRM_ONLY),
                           Show::CEnd()};
@@ -86,7 +83,7 @@ enum Index : uint {
   kTableId,
   kStoreId,
   kSegments,
-  kExtents,
+  kStoredValues,
   kLiveBytes,
   kDeadBytes,
   kRealBytes,
@@ -115,7 +112,7 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
                           Show::Column("TABLE_ID", Show::ULonglong(), NOT_NULL),
                           Show::Column("STORE_ID", Show::ULonglong(), NOT_NULL),
                           Show::Column("SEGMENTS", Show::ULonglong(), NOT_NULL),
-                          Show::Column("EXTENTS", Show::ULonglong(), NOT_NULL),
+                          Show::Column("STORED_VALUES", Show::ULonglong(), NOT_NULL),
                           Show::Column("LIVE_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("DEAD_BYTES", Show::ULonglong(), NOT_NULL),
                           Show::Column("REAL_BYTES", Show::ULonglong(), NOT_NULL),
@@ -142,22 +139,11 @@ const handlerton* EngineOf(const TABLE_SHARE* share) {
   return share->db_type();
 }
 
-/// What InnoDB knows, by table id. Not an answer when InnoDB could not be asked.
-std::optional<std::unordered_map<uint64_t, std::string>> InnodbNames() {
-  const Result<QueryRows> rows = QueryAside("SELECT TABLE_ID, NAME FROM INFORMATION_SCHEMA.INNODB_SYS_TABLES");
-  if (!rows.ok()) return std::nullopt;
-  std::unordered_map<uint64_t, std::string> names;
-  for (const auto& row : *rows) {
-    if (row[0] && row[1]) names.emplace(strtoull(row[0]->c_str(), nullptr, 10), *row[1]);
-  }
-  return names;
-}
-
 /// The same answer for every table that one statement visits.
-const std::optional<std::unordered_map<uint64_t, std::string>>& InnodbNamesOfStatement(const THD* thd) {
+const std::optional<InnodbNameMap>& InnodbNamesOfStatement(const THD* thd) {
   static thread_local query_id_t query_id = 0;
   static thread_local my_thread_id thread_id = 0;
-  static thread_local std::optional<std::unordered_map<uint64_t, std::string>> names;
+  static thread_local std::optional<InnodbNameMap> names;
   if (query_id != thd->query_id || thread_id != thd->thread_id) {
     names = InnodbNames();
     query_id = thd->query_id;
@@ -194,14 +180,14 @@ ColumnLayout LayoutInForce(const THD* thd, TABLE* table) {
 void StoreSettings(const ColumnPlan& plan, Field** fields) {
   StoreNumber(fields[columns::kInlineSize], plan.inline_size_bytes);
   StoreNumber(fields[columns::kPrefixSize], plan.prefix_size_bytes);
-  StoreNumber(fields[columns::kGuaranteedPrefix], plan.guaranteed_prefix_bytes);
+  StoreNumber(fields[columns::kPrefixInEveryRow], plan.guaranteed_prefix_bytes);
   StoreNumber(fields[columns::kPartSize], plan.part_size_bytes);
   StoreText(fields[columns::kCodec], CodecName(plan.codec));
   StoreText(fields[columns::kInlineSizeSource], OptionSourceName(plan.inline_size_source));
   StoreText(fields[columns::kPrefixSizeSource], OptionSourceName(plan.prefix_size_source));
   StoreText(fields[columns::kPartSizeSource], OptionSourceName(plan.part_size_source));
   StoreText(fields[columns::kCodecSource], OptionSourceName(plan.codec_source));
-  StoreYesNo(fields[columns::kHeadMayLeavePage], plan.head_may_leave_page);
+  StoreYesNo(fields[columns::kInlineMayOverflow], plan.head_may_leave_page);
 }
 
 /// As INFORMATION_SCHEMA.COLUMNS decides it: by the grants on the table and on each column.
@@ -248,20 +234,6 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
   return 0;
 }
 
-bool MaySee(THD* thd, const TableName& name) {
-  TABLE_LIST table;
-  const LEX_CSTRING database = {name.database.c_str(), name.database.size()};
-  const LEX_CSTRING table_name = {name.table.c_str(), name.table.size()};
-  table.init_one_table(&database, &table_name, nullptr, TL_READ);
-  // Any right on the schema will do, as for INFORMATION_SCHEMA.TABLES; else any on the table or a column of it.
-  check_access(thd, SELECT_ACL, database.str, &table.grant.privilege, nullptr, false, true);
-  return (table.grant.privilege & TABLE_ACLS) != NO_ACL || !check_grant(thd, TABLE_ACLS, &table, true, 1, true);
-}
-
-/// A dropped store waits for its space to be given back; its old name may be another table's by now.
-constexpr const char* kDropped = "DROPPED";
-constexpr const char* kUnbound = "UNBOUND";
-
 void StoreGc(THD* thd, Field** fields, const StoreStats& stats) {
   if (stats.live_bytes > 0) {
     Field* const field = fields[tables::kSpaceAmplification];
@@ -296,7 +268,7 @@ bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const Table
   StoreNumber(fields[tables::kTableId], stats.table.value);
   StoreNumber(fields[tables::kStoreId], stats.store.value);
   StoreNumber(fields[tables::kSegments], stats.segments);
-  StoreNumber(fields[tables::kExtents], stats.extents);
+  StoreNumber(fields[tables::kStoredValues], stats.extents);
   StoreNumber(fields[tables::kLiveBytes], stats.live_bytes);
   StoreNumber(fields[tables::kDeadBytes], stats.dead_bytes);
   StoreNumber(fields[tables::kRealBytes], stats.real_bytes);
@@ -309,33 +281,12 @@ bool StoreTableRow(THD* thd, TABLE* target, const StoreStats& stats, const Table
 }
 
 int FillTables(THD* thd, TABLE_LIST* list, COND*) {
-  // The engine may have refused to start while this table is there all the same.
-  if (Directory() == nullptr) return 0;
-  const std::vector<StoreStats> stores = Directory()->ListBindings();
-  if (stores.empty()) return 0;
-  const auto innodb_names = InnodbNames();
-  const bool sees_all = MayProcess(thd);
-  for (const StoreStats& bound : stores) {
-    std::string path = bound.table_name;
-    const char* state = bound.rebinding ? "REBINDING" : "BOUND";
-    if (innodb_names) {
-      auto known = innodb_names->find(bound.table.value);
-      if (known == innodb_names->end()) known = innodb_names->find(bound.rebound_to.value);
-      if (known != innodb_names->end()) {
-        path = known->second;
-      } else if (bound.table == TableId{} && !bound.discarded) {
-        state = kUnbound;
-      } else if (!bound.rebinding) {
-        state = kDropped;
-      }
-    }
-    const TableName name = SplitChildName(path);
-    if (!sees_all && (state == kDropped || state == kUnbound || !MaySee(thd, name))) continue;
+  const bool failed = ForEachVisibleStore(thd, [&](const VisibleStore& store) {
     // Only now are its files looked at. It may have been unlinked meanwhile.
-    const Result<StoreStats> stats = Directory()->GetStoreStats(bound.store);
-    if (stats.ok() && StoreTableRow(thd, list->table, *stats, name, state)) return 1;
-  }
-  return 0;
+    const Result<StoreStats> stats = Directory()->GetStoreStats(store.bound.store);
+    return stats.ok() && StoreTableRow(thd, list->table, *stats, store.name, store.state);
+  });
+  return failed ? 1 : 0;
 }
 
 }  // namespace

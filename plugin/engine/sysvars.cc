@@ -280,6 +280,9 @@ bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 
 uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
 
+uint64_t CacheSizeBytes() { return cache_size; }
+uint64_t RecentCacheBytes() { return recent_cache_bytes; }
+
 bool ParallelFlush() { return parallel_flush != 0; }
 bool GcIsOn() { return gc != 0; }
 double SpaceAmplificationMax() { return space_amplification_max; }

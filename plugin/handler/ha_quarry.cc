@@ -179,6 +179,21 @@ int QuarryHandler::Decode(uchar* buf) {
   return status.ok() ? 0 : Fail(status, Action::kRead);
 }
 
+int QuarryHandler::info(uint flag) {
+  const int error = ForwardingHandler::info(flag);
+  // For SHOW TABLE STATUS and INFORMATION_SCHEMA.TABLES alone: the figures by which plans are made stay InnoDB's.
+  if (error != 0 || (flag & HA_STATUS_VARIABLE_EXTRA) == 0 || !rewriter_.active()) return error;
+  const Result<ChildTable> child_table = ReadChildTable(child());
+  if (!child_table.ok()) return 0;
+  const Result<std::shared_ptr<Store>> store = Directory()->Find(child_table->id);
+  if (!store.ok()) return 0;  // nothing was appended
+  const StoreStats values = (*store)->GetStats();
+  stats.data_file_length += values.live_bytes;
+  stats.delete_length += values.dead_bytes;
+  if (stats.records > 0) stats.mean_rec_length = static_cast<ulong>(stats.data_file_length / stats.records);
+  return 0;
+}
+
 int QuarryHandler::index_read_map(uchar* buf, const uchar* key, key_part_map keypart_map, enum ha_rkey_function flag) {
   return ReadRow(buf, [&] { return ForwardingHandler::index_read_map(buf, key, keypart_map, flag); });
 }

@@ -37,6 +37,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   int external_lock(THD* thd, int lock_type) override;
   int start_stmt(THD* thd, thr_lock_type lock_type) override;
   int extra(enum ha_extra_function operation) override;
+  int info(uint flag) override;
 
   int index_read_map(uchar* buf, const uchar* key, key_part_map keypart_map, enum ha_rkey_function flag) override;
   int index_read_last_map(uchar* buf, const uchar* key, key_part_map keypart_map) override;

@@ -16,6 +16,11 @@ bool RangePushdown(THD* thd);
 /// quarry_autoincrement_prefetch_sz of the session, 1-65536.
 uint32_t AutoincrementPrefetch(THD* thd);
 
+/// quarry_cache_size, as it is now.
+uint64_t CacheSizeBytes();
+/// quarry_recent_cache_bytes.
+uint64_t RecentCacheBytes();
+
 /// quarry_parallel_flush.
 bool ParallelFlush();
 /// quarry_gc, quarry_space_amplification_max, quarry_gc_interval, quarry_gc_full_interval (0: never),

@@ -73,6 +73,9 @@ def test_no_variable_table_or_error_tells_a_name(server, session_of):
     damage(server)
     assert HIDDEN in str(server.query("SHOW GLOBAL STATUS LIKE 'quarry%'")), "there is a name to be told"
     assert HIDDEN in str(server.query("SELECT * FROM information_schema.quarry_damage"))
+    for _ in range(3):
+        server.query(f"SELECT CRC32({HIDDEN}) FROM {HIDDEN}.{HIDDEN} WHERE id = 2")
+    assert HIDDEN in str(server.query("SELECT * FROM information_schema.quarry_memory"))
     looked = 0
     for account in ACCOUNTS:
         cursor = session_of(server, account)
@@ -84,7 +87,7 @@ def test_no_variable_table_or_error_tells_a_name(server, session_of):
                 "table_name LIKE 'QUARRY%'",
             )
         ]
-        assert len(tables) == 4
+        assert len(tables) == 5
         told = {f"information_schema.{table}": rows(cursor, f"SELECT * FROM information_schema.{table}") for table in tables}
         for statement in (
             "SHOW GLOBAL STATUS LIKE 'quarry%'",

@@ -28,7 +28,7 @@ def both(twin, sql):
 
 def guaranteed(twin, column="b", table="t"):
     rows = twin.server.query(
-        "SELECT guaranteed_prefix FROM information_schema.quarry_columns WHERE table_schema = %s AND table_name = %s "
+        "SELECT prefix_in_every_row FROM information_schema.quarry_columns WHERE table_schema = %s AND table_name = %s "
         "AND column_name = %s",
         (twin.under_test, table, column),
     )

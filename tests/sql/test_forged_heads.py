@@ -78,7 +78,7 @@ def other_identity(trailer):
 def counters(server):
     """Of the victim's store."""
     found = server.query(
-        "SELECT extents, live_bytes, dead_bytes, real_bytes FROM information_schema.quarry_tables WHERE table_schema ="
+        "SELECT stored_values, live_bytes, dead_bytes, real_bytes FROM information_schema.quarry_tables WHERE table_schema ="
         " 'app' AND table_name = 'victim'"
     )
     assert len(found) == 1
