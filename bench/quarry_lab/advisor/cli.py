@@ -17,7 +17,7 @@ from types import ModuleType
 import pymysql
 from rich.console import Console
 
-from . import compression
+from . import compression, from_ndb
 from .apply import apply
 from .catalog import read_table
 from .errors import AdvisorError
@@ -41,7 +41,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="quarry-advisor", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         description="Samples a table of a running MariaDB server, which it only reads, and says how Quarry should keep its values.")
-    parser.add_argument("table", metavar="DATABASE.TABLE", type=_table_name)
+    parser.add_argument("table", metavar="DATABASE.TABLE", type=_table_name, nargs="?")
+    parser.add_argument("--from-ndb", type=Path, metavar="DUMP",
+                        help="no table, no server: write a dump of MySQL Cluster, made by mysqldump, to standard output as MariaDB loads it, with "
+                             "ENGINE=QUARRY DEFAULTS=NDB; each change is said on standard error")
     parser.add_argument("--column", action="append", default=[], metavar="NAME", help="look at this column alone; repeatable")
     where = parser.add_argument_group("server")
     where.add_argument("--host", default="localhost")
@@ -123,7 +126,28 @@ def look(target: Target, arguments: argparse.Namespace, console: Console) -> Pro
     return Profile(table, target.server(), workload, sample, compressed, rates)
 
 
+def convert_dump(path: Path, messages: Console) -> None:
+    if not path.is_file():
+        raise AdvisorError(f"there is no file {path}")
+    changes = 0
+
+    def say(change: str) -> None:
+        nonlocal changes
+        changes += 1
+        messages.print(plain(change), soft_wrap=True)
+
+    with path.open("rb") as dump:
+        tables = from_ndb.convert(dump, sys.stdout.buffer, say)
+    sys.stdout.buffer.flush()
+    messages.print(plain(f"{tables} {'table' if tables == 1 else 'tables'} for Quarry, {changes} {'change' if changes == 1 else 'changes'}"))
+
+
 def run(arguments: argparse.Namespace, console: Console, messages: Console) -> None:
+    if (arguments.from_ndb is None) == (arguments.table is None):
+        raise AdvisorError("name one table, DATABASE.TABLE, or one dump, --from-ndb DUMP")
+    if arguments.from_ndb is not None:
+        convert_dump(arguments.from_ndb, messages)
+        return
     if arguments.yes and not arguments.apply:
         raise AdvisorError("--yes confirms --apply, and does nothing alone")
     if arguments.trial:

@@ -1,0 +1,83 @@
+"""A dump of MySQL Cluster becomes one that Quarry loads: each rule, what must not be touched, and what breaks off."""
+
+import io
+import subprocess
+
+import pytest
+from quarry_lab.advisor.errors import AdvisorError
+from quarry_lab.advisor.from_ndb import convert
+from quarry_lab.server import REPOSITORY
+
+DUMP = b"""-- MySQL dump 10.13  Distrib 9.4.0, for Linux (x86_64)
+/*!50503 SET NAMES utf8mb4 */;
+SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ '3E11FA47-71CA-11E1-9E33-C80AA9429562:1-5';
+CREATE TABLESPACE `ts_1` ADD DATAFILE 'data_1.dat'
+  USE LOGFILE GROUP `lg_1` ENGINE=ndbcluster;
+CREATE TABLE `t` (
+  `id` int NOT NULL AUTO_INCREMENT,
+  `a` blob COMMENT 'NDB_COLUMN=BLOB_INLINE_SIZE=4096',
+  `b` longblob /*!50606 STORAGE DISK */ /*!50606 COLUMN_FORMAT DYNAMIC */,
+  `c` text CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci COMMENT 'it''s ENGINE=ndbcluster utf8mb4_0900_ai_ci',
+  `ENGINE=NDB` json DEFAULT NULL,
+  PRIMARY KEY (`id`)
+) /*!50606 TABLESPACE `ts_1` STORAGE DISK */ ENGINE=ndbcluster AUTO_INCREMENT=3 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='NDB_TABLE=READ_BACKUP=1'
+/*!50100 PARTITION BY KEY ()
+PARTITIONS 2 */;
+INSERT INTO `t` VALUES (1,'ENGINE=ndbcluster','/*!50606 STORAGE DISK */','utf8mb4_0900_ai_ci',NULL),(2,'\xff\xfe\\'','','',NULL);
+CREATE TABLE `other` (
+  `id` int NOT NULL
+) ENGINE=MyISAM;
+-- Dump completed on 2026-11-27  1:02:03
+"""
+
+
+def converted(dump):
+    out, said = io.BytesIO(), []
+    tables = convert(io.BytesIO(dump), out, said.append)
+    return out.getvalue(), said, tables
+
+
+def test_definitions_are_changed_and_nothing_else():
+    text, said, tables = converted(DUMP)
+    assert tables == 1
+    assert b"COMMENT 'it''s ENGINE=ndbcluster utf8mb4_0900_ai_ci'" in text and b"`ENGINE=NDB` json" in text
+    assert b"COLLATE utf8mb4_uca1400_nopad_ai_ci COMMENT" in text and b"COLLATE=utf8mb4_uca1400_nopad_ai_ci" in text
+    assert b")  ENGINE=QUARRY DEFAULTS=NDB AUTO_INCREMENT=3" in text and b"`b` longblob  ,\n" in text
+    values = [line for line in DUMP.splitlines() if line.startswith(b"INSERT")]
+    assert [line for line in text.splitlines() if line.startswith(b"INSERT")] == values
+    assert b"TABLESPACE" not in text and b"GTID_PURGED" not in text and b"/*!50100 PARTITION BY KEY ()" in text
+    for words in ("line 3: left out: SET @@GLOBAL.GTID_PURGED", "line 4: left out: CREATE TABLESPACE", "line 9: /*!50606 STORAGE DISK */ -> nothing",
+                  "line 13: ENGINE=ndbcluster -> ENGINE=QUARRY DEFAULTS=NDB", "line 19: ENGINE=MyISAM stays as it is"):
+        assert any(line.startswith(words) for line in said), (words, said)
+
+
+def test_what_is_converted_stays_as_it_is():
+    text, _, _ = converted(DUMP)
+    again, said, tables = converted(text)
+    assert again == text and tables == 0 and not [line for line in said if "stays" not in line]
+
+
+def test_a_dump_that_breaks_off_is_named():
+    with pytest.raises(AdvisorError, match="breaks off.*INSERT INTO"):
+        converted(b"\n".join(DUMP.splitlines()[:16]))
+
+
+def test_a_collation_without_a_counterpart_is_named():
+    with pytest.raises(AdvisorError, match="line 6.*'utf8mb4_ja_0900_as_cs_ks'.*as_cs"):
+        converted(b"\n" * 5 + b"CREATE TABLE `t` (`c` text COLLATE utf8mb4_ja_0900_as_cs_ks) ENGINE=ndb;\n-- Dump completed")
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--from-ndb", "no-such-file.sql"], "there is no file no-such-file.sql"),
+    (["d.t", "--from-ndb", "x.sql"], "name one table"),
+    ([], "name one table"),
+])
+def test_the_command_line_refuses(arguments, words):
+    done = subprocess.run([REPOSITORY / "tools" / "quarry-advisor", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and words in done.stderr and not done.stdout
+
+
+def test_the_command_line_converts(tmp_path):
+    (tmp_path / "dump.sql").write_bytes(DUMP)
+    done = subprocess.run([REPOSITORY / "tools" / "quarry-advisor", "--from-ndb", tmp_path / "dump.sql"], capture_output=True, check=False)
+    assert done.returncode == 0 and done.stdout == converted(DUMP)[0] and b"1 table for Quarry" in done.stderr
