@@ -1,6 +1,6 @@
 """
-E3's ways to keep a value compressed: in the application, in the server, or not at all. Tables as published: `uncompressed_blobs`
-(ROW_FORMAT=DYNAMIC) and `compressed_blobs` (ROW_FORMAT=COMPRESSED), each way in a schema of its own.
+E3's ways to keep a value compressed: in the application, in the server, or not at all. The tables are the published ones: `uncompressed_blobs`
+(ROW_FORMAT=DYNAMIC) and `compressed_blobs` (ROW_FORMAT=COMPRESSED), `id INT NOT NULL PRIMARY KEY` and a value that is NOT NULL; each way has a schema of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Method:
 
     def create_table(self, schema: str) -> str:
         options = f" {self.options}" if self.options else ""
-        return f"CREATE TABLE `{schema}`.{self.table} (id INT PRIMARY KEY AUTO_INCREMENT, data {self.column}) ENGINE={self.engine}{options}"
+        return f"CREATE TABLE `{schema}`.{self.table} (id INT NOT NULL PRIMARY KEY, data {self.column} NOT NULL) ENGINE={self.engine}{options}"
 
 
 def _application(codec: str, label: str) -> Method:
