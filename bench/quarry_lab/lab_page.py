@@ -17,11 +17,11 @@ from .experiments.base import Experiment
 from .html_table import html_table
 from .noise import NOISE_CPUS_MAX
 from .results import RunDirectory
-from .verdicts import ANSWERED, FAIR_ROUNDS, FAIR_SECONDS, NOT_APPLICABLE, NOT_JUDGED, NOT_REPRODUCED, REPRODUCED, Verdict
+from .verdicts import ANSWERED, FAIR_ROUNDS, FAIR_SECONDS, MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Verdict
 
 _TEMPLATE = Path(__file__).parent / "lab_page.html"
 _STYLE = Path(__file__).parent / "page.css"
-_CHIPS = {REPRODUCED: "yes", NOT_REPRODUCED: "no", ANSWERED: "question", NOT_APPLICABLE: "none", NOT_JUDGED: "none"}
+_CHIPS = {REPRODUCED: "yes", STRONGER: "yes", WEAKER: "no", OPPOSITE: "no", MIXED: "question", ANSWERED: "question"}
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,13 @@ def _cards(chapters: list[Chapter]) -> str:
     taken = sum(p["cpu"]["seconds"] for p in points)
     return "".join((
         _card(str(states[REPRODUCED]), "findings reproduced"),
-        _card(str(states[NOT_REPRODUCED]), "not reproduced", "with this machine's figures"),
+        _card(str(states[STRONGER]), "stronger", "the same way, and more"),
+        _card(str(states[WEAKER]), "weaker", "less than published, or nothing"),
+        _card(str(states[OPPOSITE]), "opposite", "in every round"),
+        _card(str(states[MIXED]), "mixed", "not at all client levels"),
         _card(str(states[ANSWERED]), "open questions answered"),
-        _card(str(states[NOT_APPLICABLE]), "not applicable", "more machine than there is here"),
-        _card(str(states[NOT_JUDGED]), "not judged", "too short, disturbed, or not measured"),
+        _card(str(states[NOT_JUDGED]), "not judged", "too short, or disturbed"),
+        _card(str(states[NOT_MEASURED]), "not measured", "and what was lacking"),
         _card(f"{taken / 60:,.0f} min", "of measured time", f"{_noisy(points)} of {len(points)} points noisy"),
     ))
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from . import published
 from .advisor.constants import TRAILER_BYTES
 
 KIB = 1024
 CORE_SIZES_KIB = (4, 24, 64, 448)
-# BLOB_INLINE_SIZE of the published inline variants (MySQL Cluster 9.4's maximum for 64 and 448 KB).
-E1_INLINE_BYTES = {4: 4096, 24: 24576, 64: 29736, 448: 29736}
-NDB_HEAD_BYTES = 256  # what NDB keeps in the row without a comment; E1's default variant is pinned to it
+_E1 = published.document("e1")
+E1_INLINE_BYTES = {size: int(_E1.value(f"inline-{size}kb")) for size in CORE_SIZES_KIB}  # BLOB_INLINE_SIZE of the published inline variants
+NDB_HEAD_BYTES = int(_E1.value("default-inline"))  # what NDB keeps in the row without a comment; E1's default variant is pinned to it
 SWEEP_KIB = (16, 256, 1024, 16384, 32768)  # batch bytes swept by E1, beside the 64 KB and 4 MB of its other variants
 VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes and the id
 

@@ -1,8 +1,8 @@
 """
 Verdicts on findings: computed from the raw rounds of one run, by a rule that is written beside them.
 
-A run that is too short, or on a machine that other work disturbed, gets its figures but no verdict; what one machine cannot show is
-'not applicable', never 'reproduced'.
+rules.py has the rules for what was published. `judge` is for the project's own targets and for questions: a rule holds or does not. A run that is too
+short, or on a machine that other work disturbed, gets its figures but no verdict.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from rich.table import Table
 
 from .stats import Summary
 
-REPRODUCED, NOT_REPRODUCED, NOT_APPLICABLE, NOT_JUDGED = "reproduced", "not reproduced", "not applicable", "not judged"
+REPRODUCED, WEAKER, STRONGER, OPPOSITE, MIXED = "reproduced", "weaker", "stronger", "opposite", "mixed"  # of what was published: rules.py
+NOT_JUDGED, NOT_MEASURED = "not judged", "not measured"
 MET, NOT_MET = "met", "not met"  # of targets, which nobody published
 ANSWERED = "answered"  # a question that was left open there
 FAIR_SECONDS, FAIR_ROUNDS = 10, 3
 NOISY_SHARE_MAX = 1 / 3  # of the points that a verdict rests on
-COLOURS = {ANSWERED: "green", MET: "green", NOT_MET: "red", REPRODUCED: "green", NOT_REPRODUCED: "red"}
+PUBLISHED_STATES = (REPRODUCED, WEAKER, STRONGER, OPPOSITE, MIXED, NOT_JUDGED, NOT_MEASURED)
+COLOURS = {ANSWERED: "green", MET: "green", NOT_MET: "red", REPRODUCED: "green", OPPOSITE: "red", WEAKER: "red", STRONGER: "cyan", MIXED: "magenta"}
 
 
 @dataclass(frozen=True)
@@ -46,30 +48,41 @@ class Verdict:
     figures: dict = field(default_factory=dict)
 
 
-def not_applicable(finding: Finding, reason: str) -> Verdict:
-    return Verdict(finding.id, finding.statement, finding.rule, NOT_APPLICABLE, reason)
-
-
 def not_measured(finding: Finding, what: str) -> Verdict:
-    return Verdict(finding.id, finding.statement, finding.rule, NOT_JUDGED, f"not measured: {what}")
+    """what: was lacking."""
+    return Verdict(finding.id, finding.statement, finding.rule, NOT_MEASURED, what)
 
 
-def judge(finding: Finding, holds: bool, reason: str, figures: dict, points: list[dict], parameters: dict,
-          words: tuple[str, str] = (REPRODUCED, NOT_REPRODUCED)) -> Verdict:
-    """points: the raw rounds that the figures come from. words: what to say when the rule holds and when it does not."""
-    state, note = words[0] if holds else words[1], ""
-    noisy = sum(bool(p.get("cpu", {}).get("noisy")) for p in points)
-    rounds = parameters["rounds"]
+def unfair(points: list[dict], rounds: int) -> str:
+    """Why these rounds bear no verdict; empty when they do."""
     seconds = min((p["result"]["interval_seconds"] for p in points if "interval_seconds" in p["result"]), default=0)
     if rounds < FAIR_ROUNDS or round(seconds) < FAIR_SECONDS:
-        state, note = NOT_JUDGED, f"; a verdict takes {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s"
-    elif points and noisy / len(points) > NOISY_SHARE_MAX:
-        state, note = NOT_JUDGED, f"; the machine was not quiet in {noisy} of {len(points)} points"
-    elif noisy:
-        note = f"; {noisy} of {len(points)} points noisy"
+        return f"a verdict takes {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s"
+    noisy = _noisy(points)
+    return f"the machine was not quiet in {noisy} of {len(points)} points" if noisy / len(points) > NOISY_SHARE_MAX else ""
+
+
+def noise_note(points: list[dict]) -> str:
+    """What a verdict says of points that were disturbed, or measured again because they were."""
+    note = f"; {noisy} of {len(points)} points noisy" if (noisy := _noisy(points)) else ""
     if repeated := sum("repeat" in p for p in points):
         note += f"; {repeated} of {len(points)} points measured again, for they or what they are compared with were disturbed"
-    return Verdict(finding.id, finding.statement, finding.rule, state, reason + note, figures)
+    return note
+
+
+def _noisy(points: list[dict]) -> int:
+    return sum(bool(p.get("cpu", {}).get("noisy")) for p in points)
+
+
+def judge(finding: Finding, holds: bool, reason: str, figures: dict, points: list[dict], parameters: dict, words: tuple[str, str]) -> Verdict:
+    """points: the raw rounds that the figures come from. words: what to say when the rule holds and when it does not."""
+    return stated(finding, words[0] if holds else words[1], reason, figures, points, parameters)
+
+
+def stated(finding: Finding, state: str, reason: str, figures: dict, points: list[dict], parameters: dict) -> Verdict:
+    """`state`, unless the rounds bear no verdict."""
+    why = unfair(points, parameters["rounds"])
+    return Verdict(finding.id, finding.statement, finding.rule, NOT_JUDGED if why else state, reason + (f"; {why}" if why else noise_note(points)), figures)
 
 
 def figures_of(summary: Summary) -> dict:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from . import published
 from .java import Client, JavaError, start
 
 BINDING = "quarry.lab.PayloadTable"
-PAYLOAD_BYTES = 29_500
+PAYLOAD_BYTES = int(published.document("e5").value("payload"))
 _OPERATIONS_MAX = 2_000_000_000  # the time ends a run, not the count
 START_SECONDS = 2  # YCSB's clock runs while its threads connect: added to the time that is asked for
 

@@ -5,7 +5,7 @@ A new experiment is a subclass of Experiment in a module of its own, listed in e
 
     name, title           'e4'; one line
     source                what was published, where, on what (Source)
-    published             the published figures to stand beside ours (PublishedFigure), each with the id of a finding if it has one
+    published             the published figures to stand beside ours (PublishedFigure), from the document's data file (published/)
     labels                variant key -> what people read; its order is the order of tables and charts
     reference             the variant that ratios are taken against
     default_request()     the `normal` scale: operations, sizes, threads, variants, Settings (at least 10 s a point, 3 rounds)
@@ -17,7 +17,7 @@ A new experiment is a subclass of Experiment in a module of its own, listed in e
     seconds_around(request)   seconds spent once (servers, datasets); with seconds_of(request, point) they make the planned wall time
     open(context)         a context manager that yields a Bench: everything started on entry, everything removed on exit, on any way out
     figures(run)          name -> matplotlib Figure (charts.py): saved as PNG, and drawn into the report
-    verdicts(run)         one Verdict per finding (verdicts.judge, not_applicable, not_measured)
+    verdicts(run)         one Verdict per finding (rules.verdict for what was published, verdicts.judge, not_measured)
     tables(run)           rich tables for the terminal and the report; report() prints them and the verdicts
     ours(run, cell)       this run's figure beside a published one, as text; by default the events per second of the cell
     payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
@@ -49,6 +49,7 @@ from .. import stats, variants, verdicts
 from ..cells import CellKey, Cells, throughput
 from ..plan import Block, Cell, Point, by_size, interleave
 from ..progress import RunProgress
+from ..published import Figure as Published
 from ..request import Request
 from ..results import RunDirectory
 from ..verdicts import Verdict
@@ -66,14 +67,21 @@ class Source:
 @dataclass(frozen=True)
 class PublishedFigure:
     """
-    One published number and the cell of ours that stands beside it (None: nothing here corresponds). over: the variant that a published gain
-    is over; then ours is the ratio of the cell to that variant's.
+    One published number and the cell of ours that stands beside it. over: the variant that a published gain is over; then ours are the ratios
+    to that variant's at every client level.
     """
 
-    what: str
-    value: str
-    cell: Cell | None = None
+    figure: Published
+    cell: Cell
     over: str | None = None
+
+    @property
+    def what(self) -> str:
+        return self.figure.says
+
+    @property
+    def value(self) -> str:
+        return self.figure.text
 
 
 @dataclass
@@ -196,13 +204,12 @@ class Experiment(ABC):
 
     def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
         """What the report writes beside a published figure."""
-        if figure.cell is None:
-            return "nothing here corresponds"
         if figure.over is None:
             return self.ours(run, figure.cell)
-        cell = figure.cell
-        gain = self.cells_of(run).ratio(CellKey.of(cell), cell.variant, figure.over)
-        return f"{gain.median - 1:+.0%} at {cell.threads} threads{gain.range_text(lambda x: f'{x - 1:+.0%}')}" if gain else "not measured"
+        cells, wanted = self.cells_of(run), CellKey.of(figure.cell)
+        keys = [key for key in cells.keys() if replace(key, threads=wanted.threads) == wanted]
+        gains = cells.ratios(keys, figure.cell.variant, figure.over)
+        return "; ".join(f"x{key.threads}: {r.median - 1:+.0%}{r.range_text(lambda x: f'{x - 1:+.0%}')}" for key, r in gains.items()) or "not measured"
 
     def report(self, console: Console, run: RunDirectory) -> None:
         for table in self.tables(run):

@@ -1,73 +1,31 @@
 """
-E1: inline, parts and batches. The 90/10 mix over the column variants of Oracle's blog 'Tuning BLOB with SQL', part 2 (MySQL Cluster 9.4).
+E1: inline, parts and batches. The 90/10 mix over the column variants of the MySQL blog on tuning BLOB storage (MySQL Cluster 9.4).
 
 The same tables and statements as there, but for the engine's name; beside them InnoDB and MyRocks, a sweep of the batch bytes at one
-size, and the memory that each variant takes for the same rows.
+size, and the memory that each variant takes for the same rows. published/e1.toml has what was published, e1_findings.py judges it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .. import charts, stats
-from ..cells import CellKey, Cells, memory_ratio, p95_ms, throughput
+from ..cells import Cells, CellKey, memory_ratio, p95_ms, throughput
 from ..plan import Cell, table_cells
 from ..request import Request, Settings
 from ..results import RunDirectory
 from ..tables import size_label, size_panels, throughput_figure
 from ..variants import CORE_SIZES_KIB, KIB, SWEEP_KIB, Variant, sweep_key
-from ..verdicts import Finding, Verdict, figures_of, judge, not_applicable, not_measured
+from ..verdicts import Verdict
+from . import e1_findings
 from .base import PublishedFigure, Source
-from .table_experiment import TableExperiment, judge_gain
+from .e1_findings import DOCUMENT, HEAD, HEAD_4M, INLINE, INLINE_4M, SWEEP_SIZE, SWEEP_THREADS, VARBINARY, sweep
+from .table_experiment import TableExperiment
 
-HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M = "quarry-head", "quarry-inline", "quarry-varbinary", "quarry-head-4m", "quarry-inline-4m"
 VARIANTS = ("innodb", "rocksdb", HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M)
 THREADS = (2, 8, 32)
 # Of the default grid the lowest thread count is measured at this size only: one whole curve, its upper end for every size.
 CURVE_SIZES = (64 * KIB,)
-SWEEP_SIZE = 448 * KIB
-SWEEP_THREADS = 8
-
-
-@dataclass(frozen=True)
-class Gain:
-    """A published gain of one variant over another at one size."""
-
-    finding: Finding
-    size_kib: int
-    variant: str
-    over: str
-    gain_min: float
-
-
-def _gain(number: str, statement: str, size_kib: int, variant: str, over: str, gain_min: float) -> Gain:
-    rule = f"at the best thread count the median gain is at least {gain_min:.0%}, and every round points the same way"
-    return Gain(Finding(f"e1-{number}", statement, rule), size_kib, variant, over, gain_min)
-
-
-GAINS = (
-    _gain("4kb-inline", "4 KB: inline 15-20% over the default head", 4, INLINE, HEAD, 0.15),
-    _gain("4kb-varbinary", "4 KB: VARBINARY about 50% over inline", 4, VARBINARY, INLINE, 0.50),
-    _gain("24kb-inline", "24 KB: inline 10-33% over the default head", 24, INLINE, HEAD, 0.10),
-    _gain("24kb-varbinary", "24 KB: VARBINARY 30-50% over inline", 24, VARBINARY, INLINE, 0.30),
-    _gain("64kb-inline", "64 KB: inline 5% over the default head, both with 4 MB batches", 64, INLINE_4M, HEAD_4M, 0.05),
-    _gain("64kb-batch", "64 KB: 4 MB batches more than 50% over 64 KB batches", 64, HEAD_4M, HEAD, 0.50),
-    _gain("448kb-batch", "448 KB: 4 MB batches more than 50% over 64 KB batches", 448, HEAD_4M, HEAD, 0.50),
-)
-EXCESSIVE = Finding("e1-excessive-batch", "an excessively large batch can be counterproductive",
-                    "of the swept batch bytes, the largest is at least 5% slower than the best in every round")
-MEMORY = Finding("e1-memory", "the aim of inline values is the memory footprint: fewer bytes of memory for the same rows",
-                 "inline takes less memory per payload byte than the default head, at 4 KB and in every round")
-NOT_HERE = (
-    (Finding("e1-64kb-users", "64 KB: 60% more throughput from 32 to 64 users, 33% more to 128, then 5%", "throughput over 32-512 users"),
-     "needs many SQL nodes and cores; here server and client share the processors"),
-    (Finding("e1-4kb-saturation", "4 KB: saturation at 512 users", "throughput over 32-512 users"),
-     "512 users on these processors would measure the scheduler"),
-    (Finding("e1-448kb-cap", "448 KB: capped near 8,000 tps, 500 per SQL node", "throughput per SQL node"), "one server here, no SQL nodes"),
-    (Finding("e1-latency-band", "best latency band 10-15 ms", "p95 at the knee"), "a band of a 16-node cluster at hundreds of users"),
-    (Finding("e1-strained-links", "with strained links parts spread over nodes beat inline values", "throughput over a strained network"),
-     "no network between rows and parts on one server"),
-)
 
 
 class InlinePartsBatches(TableExperiment):
@@ -75,18 +33,13 @@ class InlinePartsBatches(TableExperiment):
     title = "E1: inline values, parts and batches under the 90/10 mix"
     reference = HEAD
     source = Source(
-        "Oracle MySQL blog, 'Tuning BLOB with SQL', part 2 (MySQL Cluster 9.4)",
-        "2 data nodes (NoOfReplicas=2) and 16 SQL nodes on one 64-core server with 2 TB of memory; sysbench with scripts of its own, 8 tables "
-        "(id, data BLOB), 90% point selects and 10% updates of the value, 32 to 512 threads; throughput and 95th percentile.",
+        DOCUMENT.text, DOCUMENT.setup,
         "One private server and its client share this machine's processors: the same tables and statements but for the engine's name, fewer "
-        "threads, InnoDB and MyRocks in the same server. Directions can be compared; nothing about hundreds of users or links between nodes can.")
-    published = (*(PublishedFigure(what, value, Cell("mix", variant, kib * KIB, 32), over) for what, value, kib, variant, over in (
-        ("4 KB, inline over the default head", "+15-20%", 4, INLINE, HEAD), ("4 KB, VARBINARY over inline", "about +50%", 4, VARBINARY, INLINE),
-        ("24 KB, inline over the default head", "+10-33%", 24, INLINE, HEAD), ("24 KB, VARBINARY over inline", "+30-50%", 24, VARBINARY, INLINE),
-        ("64 KB, 4 MB batches: inline over the default head", "+5%", 64, INLINE_4M, HEAD_4M),
-        ("64 KB, 4 MB over 64 KB batches", "more than +50%", 64, HEAD_4M, HEAD),
-        ("448 KB, 4 MB over 64 KB batches", "more than +50%", 448, HEAD_4M, HEAD))),
-        PublishedFigure("448 KB, 16 SQL nodes, the highest throughput", "about 8,000 tps", Cell("mix", HEAD_4M, 448 * KIB, 32)))
+        "threads, InnoDB and MyRocks in the same server. An inline part is a copy here: the rest of the value is not shorter for it.")
+    published = (*(PublishedFigure(DOCUMENT.figure(name), Cell("mix", variant, kib * KIB, 32), over) for name, kib, variant, over in (
+        ("4kb-inline", 4, INLINE, HEAD), ("4kb-varbinary", 4, VARBINARY, INLINE), ("24kb-inline", 24, INLINE, HEAD),
+        ("24kb-varbinary", 24, VARBINARY, INLINE), ("64kb-inline", 64, INLINE_4M, HEAD_4M), ("64kb-batch", 64, HEAD_4M, HEAD))),
+        PublishedFigure(DOCUMENT.figure("448kb-cap-per-node"), Cell("mix", HEAD_4M, 448 * KIB, 32)))
 
     def default_request(self) -> Request:
         return Request(self.name, ["mix"], [s * KIB for s in CORE_SIZES_KIB], list(THREADS), list(VARIANTS),
@@ -115,10 +68,7 @@ class InlinePartsBatches(TableExperiment):
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        cells, parameters = self.cells_of(run), run.run["parameters"]
-        found = [judge_gain(cells, g.finding, _keys(cells, g.size_kib), g.variant, g.over, g.gain_min, parameters) for g in GAINS]
-        found += [_excessive_verdict(cells, parameters), _memory_verdict(cells, parameters)]
-        return found + [not_applicable(finding, reason) for finding, reason in NOT_HERE]
+        return e1_findings.verdicts(self.cells_of(run), run.run["parameters"])
 
     def figures(self, run: RunDirectory) -> dict:
         cells = Cells([p for p in run.points if p["variant"] not in map(sweep_key, SWEEP_KIB)], self.labels)
@@ -129,39 +79,6 @@ class InlinePartsBatches(TableExperiment):
 
 def _threads(request: Request, size_bytes: int) -> list[int]:
     return request.threads[1:] if request.threads == list(THREADS) and size_bytes not in CURVE_SIZES else request.threads
-
-
-def _keys(cells: Cells, size_kib: int) -> list[CellKey]:
-    return [k for k in cells.keys() if k.size_bytes == size_kib * KIB and k.operation == "mix"]
-
-
-def _sweep(cells: Cells) -> dict[int, str]:
-    """Batch bytes -> variant, of what this run measured at the sweep's cell."""
-    known = {64 * KIB: HEAD, 4096 * KIB: HEAD_4M, **{kib * KIB: sweep_key(kib) for kib in SWEEP_KIB}}
-    key = CellKey("mix", SWEEP_SIZE, SWEEP_THREADS)
-    return {size: variant for size, variant in sorted(known.items()) if cells.rounds(key, variant)}
-
-
-def _excessive_verdict(cells: Cells, parameters: dict) -> Verdict:
-    key, by_size = CellKey("mix", SWEEP_SIZE, SWEEP_THREADS), _sweep(cells)
-    if len(by_size) < 3:
-        return not_measured(EXCESSIVE, "no sweep of the batch bytes in this run")
-    summaries = {size: cells.summary(key, variant, throughput) for size, variant in by_size.items()}
-    best, largest = max(summaries, key=lambda size: summaries[size].median), max(summaries)
-    text = ", ".join(f"{stats.human_bytes(size)}: {stats.human_count(s.median)}/s" for size, s in summaries.items())
-    ratio = cells.ratio(key, by_size[largest], by_size[best])
-    assert ratio
-    points = cells.rounds_of([key], by_size.values())
-    return judge(EXCESSIVE, ratio.high <= 0.95, text, {"largest_over_best": figures_of(ratio), "best_batch_bytes": best}, points, parameters)
-
-
-def _memory_verdict(cells: Cells, parameters: dict) -> Verdict:
-    found = cells.ratios(_keys(cells, 4), INLINE, HEAD, memory_ratio)
-    if not found:
-        return not_measured(MEMORY, "no memory of both variants at 4 KB in this run")
-    text = "; ".join(f"x{k.threads}: inline takes {r.median:.2f}x the memory of the head" for k, r in found.items())
-    figures = {f"ratio_x{k.threads}": figures_of(r) for k, r in found.items()}
-    return judge(MEMORY, all(r.high < 1 for r in found.values()), text, figures, cells.rounds_of(found, (INLINE, HEAD)), parameters)
 
 
 def _latency_figure(cells: Cells):
@@ -181,7 +98,7 @@ def _memory_figure(cells: Cells):
 
 
 def _sweep_figure(cells: Cells):
-    by_size = _sweep(cells)
+    by_size = sweep(cells)
     if len(by_size) < 3:
         return None
     key = CellKey("mix", SWEEP_SIZE, SWEEP_THREADS)

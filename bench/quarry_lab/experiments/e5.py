@@ -1,7 +1,7 @@
 """
-E5: YCSB with values on disk. One table of a primary key and one payload of 29,500 bytes, several times larger than the memory allowed.
+E5: YCSB with values on disk. One table of a primary key and one payload, several times larger than the memory allowed.
 
-Published for NDB disk data (2020): two data nodes of 52 cores and 8 NVMe drives each. What carries over to another machine is the share of
+Published for NDB disk data (published/e5.toml) on two large machines. What carries over to another machine is the share of
 the device's own rate, and how reads and writes stand to each other. An operation is a workload, a setting is the number of data paths.
 """
 
@@ -27,7 +27,7 @@ from ..verdicts import Verdict
 from ..ycsb import PAYLOAD_BYTES, WORKLOADS
 from . import e5_figures, e5_findings
 from .base import Context, PublishedFigure, Source, noise_note
-from .e5_findings import ONE_PATH, device_share, payload_rate
+from .e5_findings import DOCUMENT, ONE_PATH, device_share, payload_rate, read_latency_ms, write_latency_ms
 from .java_experiment import JavaExperiment
 
 THREADS = 16
@@ -42,18 +42,18 @@ def path_setting(paths: int) -> str:
 
 class DiskData(JavaExperiment):
     name = "e5"
-    title = "E5: YCSB with values of 29,500 bytes, more data than memory"
+    title = f"E5: YCSB with values of {PAYLOAD_BYTES:,} bytes, more data than memory"
     operations = tuple(WORKLOADS)
     takes_target = True
     reference = "innodb"
     source = Source(
-        "2020 blog on NDB disk data",
-        "2 data nodes of 52 cores and 8 NVMe drives; 600 million rows (18 TB) of a VARCHAR(29500) on disk.",
+        DOCUMENT.text, DOCUMENT.setup,
         "One server with a memory limit and a dataset several times that; the share of the device's raw rate stands for the absolute rates.")
     published = (
-        PublishedFigure("load", "44,500 inserts/s, 1.25 GB/s", Cell("load", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
-        PublishedFigure("50% reads, 50% writes", "almost 70,000 tps, 1 GB/s read and 1 GB/s written",
-                        Cell("published", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
+        PublishedFigure(DOCUMENT.figure("load"), Cell("load", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
+        PublishedFigure(DOCUMENT.figure("mix"), Cell("published", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
+        PublishedFigure(DOCUMENT.figure("read-latency"), Cell("published", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
+        PublishedFigure(DOCUMENT.figure("write-latency"), Cell("published", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
     )
 
     @property
@@ -150,6 +150,14 @@ class DiskData(JavaExperiment):
             return "not measured"
         of_device = f", {share.median:.0%} of the device's raw rate" if share else ""
         return f"{super().ours(run, cell)}, {stats.human_bytes(payload.median)}/s{of_device}"
+
+    def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
+        """Latencies in their own unit."""
+        mean = {"read-latency": read_latency_ms, "write-latency": write_latency_ms}.get(figure.figure.id)
+        if mean is None:
+            return super().beside(run, figure)
+        found = self.cells_of(run).summary(CellKey.of(figure.cell), figure.cell.variant, mean)
+        return f"{found.median:.2f} ms{found.range_text('{:.2f}'.format)}" if found else "not measured"
 
     def figures(self, run: RunDirectory) -> dict[str, Figure]:
         return e5_figures.figures(run, self.labels)

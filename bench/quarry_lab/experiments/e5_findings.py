@@ -1,23 +1,20 @@
-"""What was published for E5, and the rule by which this lab judges each finding from its own raw rounds."""
+"""What was published for E5 (published/e5.toml), judged from the raw rounds: rates and latencies as they are, whatever the hardware."""
 
 from __future__ import annotations
 
-from .. import stats
+from collections.abc import Callable
+from dataclasses import replace
+
+from .. import published, rules, stats
 from ..cells import CellKey, Cells, throughput
 from ..results import RunDirectory
-from ..stats import Summary
-from ..verdicts import Finding, Verdict, figures_of, judge, not_applicable, not_measured
+from ..verdicts import OPPOSITE, REPRODUCED, WEAKER, Verdict, figures_of, not_measured
 from ..ycsb import PAYLOAD_BYTES
 
+DOCUMENT = published.document("e5")
 ONE_PATH = "1 path"  # the setting of every engine
-CPU_SHARE_MAX = 0.20
-DEVICE_BUSY_MIN = 0.90
-
-LOAD = Finding("e5-load", "load: 44,500 inserts/s, 1.25 GB/s", "needs two machines of 8 drives; the share of the device's raw rate is shown")
-MIX = Finding("e5-mix", "50/50: almost 70,000 tps, 1 GB/s read and 1 GB/s written", "needs two machines of 8 drives; the share is shown")
-LATENCY = Finding("e5-latency", "50/50: reads just over 1 ms on average, writes 4 to 5 ms", "QUARRY: mean of writes / mean of reads at least 2 in every round")
-LIMIT = Finding("e5-limit", "the drives were the limit: processors never over 20%",
-                f"QUARRY, 50/50: device busy at least {DEVICE_BUSY_MIN:.0%} of the time by median, all processors at most {CPU_SHARE_MAX:.0%} in every second")
+DEVICE_BUSY_MIN = 0.90  # where a device is said to be the limit: our threshold
+_LACKING = "the published mix on QUARRY"
 
 
 def payload_rate(point: dict) -> float:
@@ -67,16 +64,11 @@ def _key(cells: Cells, operation: str) -> CellKey | None:
     return max(keys, key=lambda k: k.threads) if keys else None
 
 
-def _not_here(cells: Cells, finding: Finding, operation: str, run: dict) -> Verdict:
-    key = _key(cells, operation)
-    if key is None:
-        return not_applicable(finding, "other hardware; not run here")
-    rate, payload = cells.summary(key, "quarry", throughput), cells.summary(key, "quarry", payload_rate)
-    share = cells.summary(key, "quarry", lambda p: device_share(p, run))
-    assert rate and payload
-    shown = f", {share.median:.0%} of the device's raw rate (rounds {share.low:.0%}-{share.high:.0%})" if share else ""
-    here = f"{stats.human_count(rate.median)}/s of {PAYLOAD_BYTES} bytes = {stats.human_bytes(payload.median)}/s"
-    return not_applicable(finding, f"other hardware; here {here}{shown}")
+def mean_latency_ms(point: dict) -> float | None:
+    """Of all statements of the measured mix together."""
+    found = [each for name, each in point["latencies"].items() if name in ("READ", "UPDATE", "INSERT")]
+    operations = sum(each["operations"] for each in found)
+    return sum(each["mean_ms"] * each["operations"] for each in found) / operations if operations else None
 
 
 def _latency_ratio(point: dict) -> float | None:
@@ -84,31 +76,52 @@ def _latency_ratio(point: dict) -> float | None:
     return write / read if write and read else None
 
 
-def _latency(cells: Cells, parameters: dict) -> Verdict:
+def _rate(cells: Cells, name: str, operation: str, run: dict) -> Verdict:
+    """With what carries over to other hardware: the share of the device's own rate."""
+    claim, key = DOCUMENT.claim(name), _key(cells, operation)
+    if key is None:
+        return not_measured(claim.finding, f"'{operation}' on QUARRY")
+    rate, payload = cells.summary(key, "quarry", throughput), cells.summary(key, "quarry", payload_rate)
+    share = cells.summary(key, "quarry", lambda p: device_share(p, run))
+    assert rate and payload
+    made = rules.judge_absolute(claim, rate, cells.rounds_of([key], ["quarry"]), run["parameters"], "")
+    shown = f", {share.median:.0%} of the device's raw rate (rounds {share.low:.0%}-{share.high:.0%})" if share else ""
+    return replace(made, reason=f"{made.reason}; {PAYLOAD_BYTES} bytes each: {stats.human_bytes(payload.median)}/s{shown}")
+
+
+def _time(cells: Cells, name: str, figure: Callable[[dict], float | None], parameters: dict, less_is_better: bool = True) -> Verdict:
     key = _key(cells, "published")
-    ratio = cells.summary(key, "quarry", _latency_ratio) if key else None
-    if key is None or ratio is None:
-        return not_measured(LATENCY, "the published mix on QUARRY")
-    reads, writes = cells.summary(key, "quarry", read_latency_ms), cells.summary(key, "quarry", write_latency_ms)
-    assert reads and writes
-    text = f"reads {reads.median:.2f} ms, writes {writes.median:.2f} ms: {ratio.median:.1f} times (rounds {ratio.low:.1f}-{ratio.high:.1f})"
-    figures = {"write/read": figures_of(ratio), "read_ms": figures_of(reads), "write_ms": figures_of(writes)}
-    return judge(LATENCY, ratio.low >= 2, text, figures, cells.rounds_of([key], ["quarry"]), parameters)
+    measured = cells.summary(key, "quarry", figure) if key else None
+    points = cells.rounds_of([key], ["quarry"]) if key else []
+    return rules.judge_absolute(DOCUMENT.claim(name), measured, points, parameters, _LACKING, less_is_better)
 
 
-def _limit(cells: Cells, parameters: dict) -> Verdict:
+def _limits(cells: Cells, parameters: dict) -> list[Verdict]:
+    """Of a round: the median of the device's busy share, the highest of the processors'."""
+    limit, claim = DOCUMENT.finding("limit"), DOCUMENT.claim("processors")
     key = _key(cells, "published")
     points = cells.rounds_of([key], ["quarry"]) if key else []
-    samples = [sample for point in points for sample in samples_under_load(point) if "device_busy_share" in sample]
+    samples = {p["round"]: found for p in points if (found := [s for s in samples_under_load(p) if "device_busy_share" in s])}
     if not samples:
-        return not_measured(LIMIT, "the published mix on QUARRY, on a block device")
-    busy: Summary = stats.summarize([s["device_busy_share"] for s in samples])
-    processors: Summary = stats.summarize([s["machine_busy_share"] for s in samples])
-    holds = busy.median >= DEVICE_BUSY_MIN and processors.high <= CPU_SHARE_MAX
-    text = f"device busy {busy.median:.0%} of the time, processors {processors.median:.0%} (highest second {processors.high:.0%}), client included"
-    return judge(LIMIT, holds, text, {"device_busy": figures_of(busy), "processors_busy": figures_of(processors)}, points, parameters)
+        return [not_measured(each, f"{_LACKING}, on a block device") for each in (limit, claim.finding)]
+    busy, processors = ([stats.summarize([s[name] for s in found]) for found in samples.values()] for name in ("device_busy_share", "machine_busy_share"))
+    device, highest = stats.summarize([s.median for s in busy]), stats.summarize([s.high for s in processors])
+    middle = stats.summarize([s.median for s in processors])
+    state = REPRODUCED if device.high >= DEVICE_BUSY_MIN else WEAKER if device.median > middle.median else OPPOSITE
+    one = rules.level("device busy", state, device, points, parameters, "{:.0%}".format)
+    beside = f"; processors {middle.median:.0%} (highest second {highest.high:.0%}), client included"
+    found = rules.verdict(limit, [replace(one, text=one.text + beside)], "")
+    found = replace(found, figures={"device_busy": figures_of(device), "processors_busy": figures_of(middle)})
+    return [found, rules.judge_absolute(claim, highest, points, parameters, "", less_is_better=True)]
 
 
 def verdicts(run: RunDirectory, labels: dict[str, str]) -> list[Verdict]:
     cells, parameters = Cells(run.points, labels), run.run["parameters"]
-    return [_not_here(cells, LOAD, "load", run.run), _not_here(cells, MIX, "published", run.run), _latency(cells, parameters), _limit(cells, parameters)]
+    return [
+        _rate(cells, "load", "load", run.run), _rate(cells, "mix", "published", run.run),
+        _time(cells, "mean-latency", mean_latency_ms, parameters),
+        _time(cells, "read-latency", read_latency_ms, parameters),
+        _time(cells, "write-latency", write_latency_ms, parameters),
+        _time(cells, "latency", _latency_ratio, parameters, less_is_better=False),
+        *_limits(cells, parameters),
+    ]

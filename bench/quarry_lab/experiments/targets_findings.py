@@ -13,7 +13,7 @@ from ..cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughpu
 from ..ordered_commits import GROWING, WRITTEN
 from ..stats import Summary, paired_ratio
 from ..variants import KIB
-from ..verdicts import NOT_APPLICABLE, Finding, Verdict, figures_of, judge, not_measured
+from ..verdicts import NOT_MEASURED, Finding, Verdict, figures_of, judge, not_measured
 from .target_rules import DEVICE_SHARE, INNODB, WORDS, device_share, judge_bytes_written, judge_ratio, judge_ratio_or_device, ratio_text, share_text
 
 TEXT3 = "text3"
@@ -227,7 +227,7 @@ def _gain_of_lz4(cells: Cells, size_kib: int, rate: Summary | None, parameters: 
              f"{per_core.median:.2f} GB/s per core of the server")
     figures = {"ratio": figures_of(gain), "share_of_device": share, "gigabytes_per_core_second": figures_of(per_core)}
     points = [*cells.rounds_of([compressed], [QUARRY_LZ4]), *cells.rounds_of([plain], ["quarry"])]
-    words = WORDS if at_limit else (NOT_APPLICABLE, NOT_APPLICABLE)
+    words = WORDS if at_limit else (NOT_MEASURED, NOT_MEASURED)
     return _beside_compressed(judge(finding, gain.median >= LZ4_GAIN_FLOOR, found, figures, points, parameters, words), cells, compressed, plain, "quarry")
 
 

@@ -20,7 +20,7 @@ from quarry_lab.plan import Point, all_points
 from quarry_lab.request import LabError
 from quarry_lab.results import open_run
 from quarry_lab.server import PLUGIN
-from quarry_lab.verdicts import MET, NOT_JUDGED, NOT_MET
+from quarry_lab.verdicts import MET, NOT_MEASURED, NOT_MET
 from quarry_lab.variants import KIB
 from rich.console import Console
 
@@ -63,7 +63,7 @@ def test_a_target_is_met_from_its_ratio_on(judged, finding, operation, size_byte
         found = judged(operation, size_bytes, 8, (100, 100 * ratio_min * factor))
         assert found[finding].state == state and found[finding].figures["ratio_x8"]["rounds"] == 3
         assert found[finding].reason.startswith(f"x8: {ratio_min * factor:.2f}x ({ratio_min * factor:.2f} to ")
-        assert all(verdict.state == NOT_JUDGED for name, verdict in found.items() if name != finding)
+        assert all(verdict.state == NOT_MEASURED for name, verdict in found.items() if name != finding)
 
 
 def test_the_share_of_the_device_stands_beside_the_ratio(judged):
@@ -83,7 +83,7 @@ def test_every_thread_count_that_was_measured_has_to_reach_the_target(judged):
     ({"device_share": 0.4}, "only 40% of what quarry-default read came from the device in round 1")])
 def test_rounds_that_were_not_cold_are_not_judged(judged, options, reason):
     found = judged("cold-read", 64 * KIB, 8, (100, 1000), **options)["cold-read-64kb"]
-    assert found.state == NOT_JUDGED and reason in found.reason
+    assert found.state == NOT_MEASURED and reason in found.reason
 
 
 @pytest.mark.parametrize(("operation", "finding"), [("cold-read", "cold-read-64kb"), ("columns", "cold-columns")])
@@ -115,7 +115,7 @@ def test_server_memory_is_judged_by_the_load_that_takes_more(judged):
         assert found.state == state
         assert f"memory, reads: +{quarry_mib - 100} MiB (+{quarry_mib - 100} to +{quarry_mib - 100}), +{quarry_mib - 164} MiB" in found.reason
         assert "memory, inserts: +10 MiB" in found.reason
-    assert judged("memory-read", 448 * KIB, 32, (1, 1), record=memory(100, 110))["cold-memory"].state == NOT_JUDGED
+    assert judged("memory-read", 448 * KIB, 32, (1, 1), record=memory(100, 110))["cold-memory"].state == NOT_MEASURED
     for point in inserts:
         point["server_memory"]["idle_bytes"] -= 1
     assert "was not filled" in judged("memory-read", 448 * KIB, 32, (1, 1), record=memory(100, 110), more=inserts)["cold-memory"].reason

@@ -19,7 +19,7 @@ from quarry_lab.lab_server import LabServer
 from quarry_lab.ports import free_ports
 from quarry_lab.request import Address, LabError, Settings
 from quarry_lab.timeline import Counters, difference
-from quarry_lab.verdicts import NOT_APPLICABLE, NOT_JUDGED, NOT_REPRODUCED, REPRODUCED
+from quarry_lab.verdicts import NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
 from quarry_lab.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
 
 OUTPUT = """YCSB Client 0.17.0
@@ -149,7 +149,7 @@ def point(round_number, read_ms=1.0, write_ms=4.5, busy=0.95, processors=0.15, r
     return {
         "round": round_number, "operation": "published", "size_bytes": PAYLOAD_BYTES, "threads": THREADS, "variant": "quarry", "setting": "1 path",
         "result": {"events_per_second": rate, "interval_seconds": 10, "latency_p95_ms": 1}, "cpu": {"noisy": False},
-        "latencies": {"READ": {"mean_ms": read_ms}, "UPDATE": {"mean_ms": write_ms}}, "written": {"server_bytes_per_payload_byte": 1.1},
+        "latencies": {"READ": {"mean_ms": read_ms, "operations": 100}, "UPDATE": {"mean_ms": write_ms, "operations": 100}}, "written": {"server_bytes_per_payload_byte": 1.1},
         "payload_read_bytes_per_second": 1e8, "payload_written_bytes_per_second": 2e8,
         "timeline_started": started, "operations_timeline": [[started + 12, rate], [started + 14, rate]], "measured_until": started + 12,
         "timeline": [{"second": s, "device_busy_share": busy, "machine_busy_share": processors if s > 1 else 1.0, "checkpoints": ["quarry_catalogue_flushes"],
@@ -170,14 +170,17 @@ def states(points):
 
 def test_what_was_published_is_reproduced_by_its_own_rules():
     found = states([point(n) for n in (1, 2, 3)])
-    assert found == {"e5-load": NOT_APPLICABLE, "e5-mix": NOT_APPLICABLE, "e5-latency": REPRODUCED, "e5-limit": REPRODUCED}
+    assert found == {"e5-load": NOT_MEASURED, "e5-mix": WEAKER, "e5-mean-latency": WEAKER, "e5-read-latency": REPRODUCED, "e5-write-latency": REPRODUCED,
+                     "e5-latency": REPRODUCED, "e5-limit": REPRODUCED, "e5-processors": REPRODUCED}
 
 
-def test_other_figures_are_not_reproduced_and_nothing_measured_is_not_judged():
-    assert states([point(1), point(2), point(3, write_ms=1.5)])["e5-latency"] == NOT_REPRODUCED
-    assert states([point(n, processors=0.6) for n in (1, 2, 3)])["e5-limit"] == NOT_REPRODUCED
-    assert states([point(n, busy=0.4) for n in (1, 2, 3)])["e5-limit"] == NOT_REPRODUCED
-    assert states([])["e5-latency"] == NOT_JUDGED
+def test_other_figures_are_not_reproduced_and_nothing_measured_is_said():
+    assert states([point(n, write_ms=1.5) for n in (1, 2, 3)])["e5-latency"] == WEAKER
+    assert states([point(n, write_ms=30) for n in (1, 2, 3)])["e5-latency"] == STRONGER
+    assert states([point(n, processors=0.6) for n in (1, 2, 3)])["e5-processors"] == WEAKER
+    assert states([point(n, busy=0.4) for n in (1, 2, 3)])["e5-limit"] == WEAKER
+    assert states([point(n, busy=0.1) for n in (1, 2, 3)])["e5-limit"] == OPPOSITE
+    assert set(states([]).values()) == {NOT_MEASURED}
 
 
 def test_only_samples_of_the_measured_interval_count():
@@ -192,10 +195,11 @@ def test_the_devices_share_adds_reads_and_writes():
 
 def test_ours_beside_the_published_rate_tells_the_devices_share():
     experiment = DiskData()
-    load, mix = experiment.published
+    load, mix, reads, _writes = experiment.published
     run = Run([point(n) for n in (1, 2, 3)])
     assert experiment.beside(run, mix).endswith("286 MiB/s, 50% of the device's raw rate")
     assert experiment.beside(run, load) == "not measured"
+    assert experiment.beside(run, reads) == "1.00 ms (1.00 to 1.00)"
 
 
 def test_charts_mark_checkpoints_beside_throughput():

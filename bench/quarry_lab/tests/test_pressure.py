@@ -88,7 +88,7 @@ def test_what_was_not_measured_is_said_of_every_default_row(rounds):
         found = Pressure().verdicts(Run(points))
         assert [v.id for v in found] == [f"pressure-{row}" for row in ("counter-64kb-x8", "counter-64kb-x32", "insert-64kb-x8", "insert-64kb-x32",
                                                                        "mix-64kb-x16", "read-64kb-x8")]
-        assert all(v.state == "not judged" and v.reason.startswith("not measured") for v in found)
+        assert all(v.state == "not measured" and v.reason for v in found)
 
 
 def test_tables_and_charts_show_both_conditions(rounds):

@@ -1,0 +1,177 @@
+"""
+Can a verdict fail? Worlds of made-up rounds, and what each finding must say of them.
+
+The first fourteen are those of an audit that found the rules looking one way; their siblings follow.
+"""
+
+import pytest
+from quarry_lab.experiments.catalogue import EXPERIMENTS
+from worlds import Run, fetch, mix, points, ycsb
+
+USERS = (32, 64, 128, 256, 512)
+
+
+def grown(**changes):
+    """64 KB, 4 MB batches: throughput over users as it was published, but for changes."""
+    rates = {32: 100.0, 64: 160.0, 128: 212.8, 256: 223.4, 512: 223.4} | {int(k[1:]): v for k, v in changes.items()}
+    return [p for users, rate in rates.items() for p in mix(64, users, quarry_head_4m=rate, quarry_inline_4m=rate)]
+
+
+def prefetched(rates):
+    return [p for number, rate in rates.items() for p in points("insert", 1024, 8, f"quarry-prefetch-{number}", rate)]
+
+
+def two_columns(blob, varbinary):
+    return points("read", 2048, 8, "quarry-2blob", blob) + points("read", 2048, 8, "quarry-2varbinary", varbinary)
+
+
+def small_rows(plain, compressed, size=100):
+    return points("fetch", size, 8, "text", plain) + points("fetch", size, 8, "text-compressed", compressed)
+
+
+def stub(none, lz4):
+    return points("stub-62", 65536, 1, "app-none", none, setting="localhost") + points("stub-62", 65536, 1, "app-lz4-17", lz4, setting="localhost")
+
+
+OUR_CLOUD = fetch("cloud", app_none=(221, 220, 222), app_lz4_17=(666, 660, 670), app_zstd=(664, 650, 675))
+BEHIND = fetch("cloud", app_none=10, app_lz4_17=300, app_zstd=290, app_snappy=280)
+
+AUDITED = {
+    "E1: 4 KB inline gains at 8 users and loses at 32":
+        ("e1", mix(4, 8, quarry_head=100, quarry_inline=116) + mix(4, 32, quarry_head=100, quarry_inline=70), {"e1-4kb-inline": "mixed"}),
+    "E1: 4 KB inline gains ten times what was published":
+        ("e1", mix(4, 8, quarry_head=100, quarry_inline=300), {"e1-4kb-inline": "stronger"}),
+    "E1: 64 KB grows exactly as published":
+        ("e1", grown(), {"e1-64kb-users": "reproduced"}),
+    "E1: NDB shows the gains, Quarry does not":
+        ("e1", mix(4, 32, quarry_head=100, quarry_inline=100, quarry_varbinary=100, target_ndb_head=100, target_ndb_inline=118, target_ndb_varbinary=118 * 1.52),
+         {"e1-4kb-inline": "weaker", "e1-4kb-varbinary": "weaker", "e1-4kb-inline-ndb": "reproduced", "e1-4kb-varbinary-ndb": "reproduced"}),
+    "E2: a prefetch of 256 gains as published, 1,024 halves":
+        ("e2", prefetched({1: 1000, 256: 2900, 1024: 500}), {"e2-prefetch": "reproduced", "e2-prefetch-1024": "opposite"}),
+    "E3: our own cloud, lz4 level with zstd, none far behind":
+        ("e3", OUR_CLOUD, {"e3-cloud-lz4-ahead-of-none": "reproduced", "e3-cloud-lz4-first": "mixed", "e3-cloud-none-next": "opposite"}),
+    "E3: none thirty times behind everything":
+        ("e3", BEHIND, {"e3-cloud-none-next": "opposite"}),
+    "E4: seven times as fast without compression":
+        ("e4", small_rows(700, 100), {"e4-compress": "stronger"}),
+    "E5: reads of 100 ms and writes of 450":
+        ("e5", ycsb("published", 1000, 100, 450), {"e5-latency": "reproduced", "e5-read-latency": "weaker", "e5-write-latency": "weaker"}),
+    "E5: reads of 0.01 ms and writes of 9":
+        ("e5", ycsb("published", 1000, 0.01, 9), {"e5-latency": "stronger", "e5-read-latency": "stronger", "e5-write-latency": "weaker"}),
+    "E5: 70,000 a second are measured":
+        ("e5", ycsb("published", 70_000), {"e5-mix": "reproduced"}),
+    "E5: the device 89 % busy, processors 15 %":
+        ("e5", ycsb("published", 1000, busy=0.89), {"e5-limit": "weaker", "e5-processors": "reproduced"}),
+    "wrong direction, E1":
+        ("e1", mix(4, 8, quarry_head=100, quarry_inline=(90, 91, 92)), {"e1-4kb-inline": "opposite"}),
+    "fewer than three rounds":
+        ("e1", mix(4, 8, quarry_head=100, quarry_inline=116), {"e1-4kb-inline": "not judged"}, 2),
+}
+
+SIBLINGS = {
+    "wrong direction, E2": ("e2", two_columns(100, (50, 60, 70)), {"e2-varbinary": "opposite"}),
+    "wrong direction, E3": ("e3", stub(100, (110, 111, 112)), {"e3-poor-ratio": "opposite"}),
+    "wrong direction, E4": ("e4", small_rows(50, 100), {"e4-compress": "opposite"}),
+    "one round against, E1": ("e1", mix(4, 8, quarry_head=100, quarry_inline=(116, 118, 97)), {"e1-4kb-inline": "mixed"}),
+    "one round against, E3": ("e3", stub(100, (95, 96, 103)), {"e3-poor-ratio": "mixed"}),
+    "points of less than ten seconds":
+        ("e1", [p for v, r in (("quarry-head", 100), ("quarry-inline", 116)) for p in points("mix", 4096, 8, v, r, seconds=3.0)], {"e1-4kb-inline": "not judged"}),
+    "half of the points noisy":
+        ("e1", [p for v, r in (("quarry-head", 100), ("quarry-inline", 116)) for p in points("mix", 4096, 8, v, r, noisy=(1, 2))], {"e1-4kb-inline": "not judged"}),
+    "a noisy level leaves the others their verdict":
+        ("e1", mix(4, 8, quarry_head=100, quarry_inline=116)
+         + [p for v, r in (("quarry-head", 100), ("quarry-inline", 50)) for p in points("mix", 4096, 32, v, r, noisy=(1, 2))], {"e1-4kb-inline": "reproduced"}),
+    "the gain at one level, nothing at another": ("e1", mix(4, 8, quarry_head=100, quarry_inline=116) + mix(4, 32, quarry_head=100, quarry_inline=101),
+                                                  {"e1-4kb-inline": "mixed"}),
+    "a single published value counts with a quarter of the gain":
+        ("e1", mix(4, 8, quarry_inline=100, quarry_varbinary=138), {"e1-4kb-varbinary": "reproduced"}),
+    "and no more": ("e1", mix(4, 8, quarry_inline=100, quarry_varbinary=137), {"e1-4kb-varbinary": "weaker"}),
+    "a small published value counts with two points":
+        ("e1", mix(64, 32, quarry_head_4m=100, quarry_inline_4m=103.1), {"e1-64kb-inline": "reproduced"}),
+    "'more than' has no upper end": ("e1", mix(64, 32, quarry_head=100, quarry_head_4m=900), {"e1-64kb-batch": "reproduced"}),
+    "'more than' has a lower end": ("e1", mix(64, 32, quarry_head=100, quarry_head_4m=149), {"e1-64kb-batch": "weaker"}),
+    "a claim about 32 users does not look at 8":
+        ("e1", mix(64, 8, quarry_head_4m=100, quarry_inline_4m=105), {"e1-64kb-inline": "not measured"}),
+    "64 KB does not grow": ("e1", grown(x64=100, x128=100, x256=100, x512=100), {"e1-64kb-users": "weaker"}),
+    "64 KB grows at first as published, then falls": ("e1", grown(x256=150, x512=100), {"e1-64kb-users": "mixed"}),
+    "64 KB without most levels": ("e1", mix(64, 32, quarry_head_4m=100), {"e1-64kb-users": "not measured"}),
+    "4 KB is bounded at 512 users, for latency":
+        ("e1", mix(4, 256, 8, quarry_head=100, quarry_inline=115) + mix(4, 512, 40, quarry_head=101, quarry_inline=112), {"e1-4kb-saturation": "reproduced"}),
+    "4 KB still grows at 512 users":
+        ("e1", mix(4, 256, 8, quarry_head=100, quarry_inline=115) + mix(4, 512, 9, quarry_head=170, quarry_inline=190), {"e1-4kb-saturation": "weaker"}),
+    "24 KB converges at 256 users": ("e1", mix(24, 256, quarry_head=100, quarry_inline=101), {"e1-24kb-convergence": "reproduced"}),
+    "24 KB does not converge": ("e1", mix(24, 256, quarry_head=100, quarry_inline=130), {"e1-24kb-convergence": "weaker"}),
+    "24 KB: rounds too far apart to tell": ("e1", mix(24, 256, quarry_head=100, quarry_inline=(80, 101, 125)), {"e1-24kb-convergence": "not judged"}),
+    "24 KB falls at 512 users":
+        ("e1", mix(24, 256, quarry_head=100, quarry_inline=100) + mix(24, 512, quarry_head=80, quarry_inline=85), {"e1-24kb-reduced": "reproduced"}),
+    "24 KB rises at 512 users":
+        ("e1", mix(24, 256, quarry_head=100, quarry_inline=100) + mix(24, 512, quarry_head=120, quarry_inline=115), {"e1-24kb-reduced": "opposite"}),
+    "24 KB VARBINARY stays": ("e1", mix(24, 256, quarry_varbinary=100) + mix(24, 512, quarry_varbinary=101), {"e1-24kb-varbinary-bounded": "reproduced"}),
+    "larger batches answer sooner at 64 KB":
+        ("e1", [p for users in (32, 64, 128) for p in mix(64, users, {"quarry_head": 30, "quarry_head_4m": 15}, quarry_head=100, quarry_head_4m=160)],
+         {"e1-64kb-batch-healthier": "reproduced", "e1-64kb-batch-latency": "reproduced"}),
+    "larger batches answer later at 64 KB":
+        ("e1", mix(64, 128, {"quarry_head": 15, "quarry_head_4m": 30}, quarry_head=100, quarry_head_4m=160),
+         {"e1-64kb-batch-healthier": "opposite", "e1-64kb-batch-latency": "opposite", "e1-64kb-batch": "reproduced"}),
+    "64 KB: inline gains slightly": ("e1", mix(64, 32, quarry_head=100, quarry_inline=104) + mix(64, 64, quarry_head=100, quarry_inline=103),
+                                     {"e1-64kb-slight": "reproduced"}),
+    "64 KB: inline gains much": ("e1", mix(64, 32, quarry_head=100, quarry_inline=160), {"e1-64kb-slight": "stronger"}),
+    "64 KB converges under pressure": ("e1", mix(64, 256, quarry_head_4m=100, quarry_inline_4m=101), {"e1-64kb-convergence": "reproduced"}),
+    "448 KB improves at 32 users, then no more":
+        ("e1", mix(448, 32, {"quarry_head": 90, "quarry_head_4m": 60}, quarry_head=100, quarry_head_4m=130) + mix(448, 64, quarry_head=100, quarry_head_4m=101),
+         {"e1-448kb-32users": "reproduced", "e1-448kb-convergence": "reproduced", "e1-448kb-batch": "reproduced"}),
+    "448 KB: larger batches answer later":
+        ("e1", mix(448, 32, {"quarry_head": 60, "quarry_head_4m": 90}, quarry_head=130, quarry_head_4m=100),
+         {"e1-448kb-32users": "opposite", "e1-448kb-batch": "opposite"}),
+    "448 KB is capped at what one SQL server had there": ("e1", mix(448, 32, quarry_head_4m=480) + mix(448, 64, quarry_head_4m=500), {"e1-448kb-cap": "reproduced"}),
+    "448 KB is capped far above that": ("e1", mix(448, 32, quarry_head_4m=7000) + mix(448, 64, quarry_head_4m=7100), {"e1-448kb-cap": "stronger"}),
+    "inline wins where latency is acceptable":
+        ("e1", mix(4, 8, 12, quarry_head=100, quarry_inline=110) + mix(24, 32, 40, quarry_head=100, quarry_inline=90),
+         {"e1-acceptable-latency": "reproduced", "e1-strained-latency": "reproduced"}),
+    "inline loses where latency is acceptable, wins beyond":
+        ("e1", mix(4, 8, 12, quarry_head=100, quarry_inline=90) + mix(24, 32, 40, quarry_head=100, quarry_inline=110),
+         {"e1-acceptable-latency": "opposite", "e1-strained-latency": "opposite"}),
+    "no level has such a latency": ("e1", mix(4, 8, 500, quarry_head=100, quarry_inline=110),
+                                    {"e1-acceptable-latency": "not measured", "e1-strained-latency": "not measured"}),
+    "VARBINARY is always ahead": ("e1", mix(4, 8, quarry_head=100, quarry_inline=110, quarry_varbinary=150), {"e1-varbinary-always": "reproduced"}),
+    "VARBINARY is ahead of one of two": ("e1", mix(4, 8, quarry_head=100, quarry_inline=160, quarry_varbinary=150), {"e1-varbinary-always": "mixed"}),
+    "latency of many users grows with the values":
+        ("e1", mix(4, 32, 3, quarry_head=9) + mix(24, 32, 4, quarry_head=9) + mix(4, 512, 90, quarry_head=9) + mix(24, 512, 300, quarry_head=9),
+         {"e1-many-users": "reproduced"}),
+    "latency of many users does not": ("e1", mix(4, 32, 3, quarry_head=9) + mix(24, 32, 4, quarry_head=9) + mix(4, 512, 90, quarry_head=9) + mix(24, 512, 60, quarry_head=9),
+                                       {"e1-many-users": "mixed"}),
+    "E2: 1,024 as published": ("e2", prefetched({1: 1211.91, 256: 3471.71, 1024: 3659.52}), {"e2-prefetch": "reproduced", "e2-prefetch-1024": "reproduced"}),
+    "E2: nothing gained": ("e2", prefetched({1: 100, 256: 100, 1024: 101}), {"e2-prefetch": "weaker", "e2-prefetch-1024": "weaker"}),
+    "E2: VARBINARY a hundred times": ("e2", two_columns(100, 10_000), {"e2-varbinary": "stronger"}),
+    "E3: as the author's chart": ("e3", fetch("cloud", app_none=253, app_lz4_17=1060, app_zstd=523, uncompress=142),
+                                  {"e3-cloud-lz4": "reproduced", "e3-cloud-zstd": "reproduced", "e3-cloud-uncompress": "reproduced", "e3-cloud-lz4-first": "reproduced",
+                                   "e3-cloud-none-next": "opposite"}),
+    "E3: zstd beats lz4": ("e3", fetch("cloud", app_none=250, app_lz4_17=1000, app_zstd=1500), {"e3-cloud-lz4-first": "opposite", "e3-cloud-zstd": "mixed"}),
+    "E3: none wins": ("e3", fetch("cloud", app_none=2000, app_lz4_17=1000, app_zstd=500),
+                      {"e3-cloud-lz4-ahead-of-none": "opposite", "e3-cloud-none-next": "reproduced"}),
+    "E3: lz4 loses half where it should lose slightly": ("e3", stub(100, 50), {"e3-poor-ratio": "stronger"}),
+    "E4: as published": ("e4", small_rows(46_000, 35_000), {"e4-compress": "reproduced"}),
+    "E4: nothing gained": ("e4", small_rows(100, 100), {"e4-compress": "weaker"}),
+    "E5: as published": ("e5", ycsb("load", 44_500) + ycsb("published", 69_000, 1.1, 4.5),
+                         {"e5-load": "reproduced", "e5-mix": "reproduced", "e5-latency": "reproduced", "e5-read-latency": "reproduced", "e5-write-latency": "reproduced",
+                          "e5-limit": "reproduced", "e5-processors": "reproduced"}),
+    "E5: a fifth of the rates": ("e5", ycsb("load", 8_500) + ycsb("published", 11_000), {"e5-load": "weaker", "e5-mix": "weaker"}),
+    "E5: ten times the rates": ("e5", ycsb("load", 445_000) + ycsb("published", 700_000), {"e5-load": "stronger", "e5-mix": "stronger"}),
+    "E5: processors were the limit": ("e5", ycsb("published", 1000, busy=0.3, processors=0.9), {"e5-limit": "opposite", "e5-processors": "weaker"}),
+    "nothing measured": ("e1", [], {"e1-4kb-inline": "not measured", "e1-448kb-cap": "not measured", "e1-parts-spread": "not measured", "e1-more-nodes": "not measured"}),
+}
+
+
+def states(world):
+    experiment, made, _wanted, *rounds = world
+    return {verdict.id: verdict.state for verdict in EXPERIMENTS[experiment].verdicts(Run(made, *rounds))}
+
+
+@pytest.mark.parametrize("world", [pytest.param(world, id=name) for name, world in (AUDITED | SIBLINGS).items()])
+def test_a_world_has_its_verdict(world):
+    found = states(world)
+    assert {name: found.get(name, "no such finding") for name in world[2]} == world[2]
+
+
+def test_there_are_fourteen_audited_worlds():
+    assert len(AUDITED) == 14

@@ -1,0 +1,59 @@
+"""Made-up rounds for the rules: points as the benches of E1 to E5 record them, and what the rules read of a run."""
+
+from __future__ import annotations
+
+from quarry_lab.variants import KIB
+from quarry_lab.ycsb import PAYLOAD_BYTES
+
+DOCUMENT_BYTES = 4_287_156
+ROUNDS = (1, 2, 3)
+
+
+class Run:
+    def __init__(self, points: list[dict], rounds: int = 3, **session):
+        self.points = points
+        probes = [{"round": n, "random_read_bytes_per_second": 4e8, "sequential_write_bytes_per_second": 8e8} for n in ROUNDS]
+        self.run = {"parameters": {"rounds": rounds, "settings": {"seconds": 10}, "payload": "random"},
+                    "sessions": [{"device_probes": probes, "json_value": {}, "links": [], "memory_limit": {}, "payload_bytes": 1, **session}]}
+
+
+def spread(value) -> tuple:
+    """One figure for all rounds, or one for each."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * len(ROUNDS)
+
+
+def points(operation: str, size_bytes: int, threads: int, variant: str, rate, p95=2.0, setting: str = "", noisy=(), seconds: float = 10.0) -> list[dict]:
+    """A point for each of the rates; p95 alike. noisy: the rounds in which other work ran."""
+    rates, late = spread(rate), spread(p95)
+    return [{"round": n, "operation": operation, "size_bytes": size_bytes, "threads": threads, "variant": variant, "setting": setting, "batch_rows": 1,
+             "result": {"events_per_second": events, "latency_p95_ms": milliseconds, "interval_seconds": seconds, "writes": 100, "total_rows_written": 100,
+                        "uncompressed_bytes_per_second": events * 1e6, "received_bytes_per_second": events * 1e6},
+             "cpu": {"noisy": n in noisy, "server_cpus": 1.2, "client_cpus": 0.7, "processors": 2}, "quarry_status": {}}
+            for n, (events, milliseconds) in enumerate(zip(rates, late, strict=True), 1)]
+
+
+def mix(size_kib: int, threads: int, p95=2.0, **rates) -> list[dict]:
+    """E1's load. rates: variant (underscores for dashes) -> rate or rates; p95 of all, or a dictionary by variant."""
+    made = []
+    for name, rate in rates.items():
+        late = p95[name] if isinstance(p95, dict) else p95
+        made += points("mix", size_kib * KIB, threads, name.replace("_", "-"), rate, late)
+    return made
+
+
+def fetch(link: str, **rates) -> list[dict]:
+    """E3: megabytes a second of the largest document, by application codec."""
+    return [p for name, rate in rates.items() for p in points("real", DOCUMENT_BYTES, 1, name.replace("_", "-"), rate, setting=link)]
+
+
+def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy: float = 0.95, processors: float = 0.15) -> list[dict]:
+    made = points(operation, PAYLOAD_BYTES, 16, "quarry", rate, setting="1 path")
+    timeline = [{"second": s, "device_busy_share": busy, "machine_busy_share": processors} for s in range(1, 15)]
+    latencies = {"INSERT": {"mean_ms": write_ms, "operations": 100}} if operation == "load" else {
+        "READ": {"mean_ms": read_ms, "operations": 100}, "UPDATE": {"mean_ms": write_ms, "operations": 100}}
+    for p in made:
+        events = p["result"]["events_per_second"]
+        p |= {"latencies": latencies, "written": {"server_bytes_per_payload_byte": 1.1}, "timeline": timeline, "timeline_started": 1000.0, "measured_until": 1012.0,
+              "payload_read_bytes_per_second": 0 if operation == "load" else events / 2 * PAYLOAD_BYTES,
+              "payload_written_bytes_per_second": events / (1 if operation == "load" else 2) * PAYLOAD_BYTES}
+    return made
