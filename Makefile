@@ -2,7 +2,7 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench flame lab ndb tidy format hooks ci install uninstall clean distclean
+.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench flame lab results ndb tidy format hooks ci install uninstall clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
@@ -90,6 +90,9 @@ flame: build ## where the server's time goes, inserts and reads of 64 KB, as fla
 
 lab: build ## run the published experiments and write one report: make lab SCALE=quick|full ARGS="--only e1,e4"
 	@$(LAB) lab $(if $(SCALE),--scale $(SCALE)) $(ARGS)
+
+results: setup ## the tables of docs/lab.md from lab/results: make results ARGS="--add build/bench/lab/e1" takes a run in, ARGS=--check changes nothing
+	@$(LAB) results $(ARGS)
 
 ndb: setup ## build MySQL NDB Cluster privately (about an hour, once) and start it: the lab then measures it too; scripts/ndb stop ends it
 	@scripts/ndb build --jobs $(JOBS)

@@ -26,7 +26,7 @@ from .variants import BASELINE_SUFFIX, KIB
 from .verb import EXIT_INTERRUPTED, numbers
 
 # Verbs of other parts of the package, each with a main(arguments) of its own.
-OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "flame": "quarry_lab.flame", "turns": "quarry_lab.turns"}
+OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "flame": "quarry_lab.flame", "results": "quarry_lab.lab_results", "turns": "quarry_lab.turns"}
 
 
 def _words(text: str) -> list[str]:

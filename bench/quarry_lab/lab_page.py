@@ -15,6 +15,7 @@ from string import Template
 from . import charts, stats, verdicts
 from .experiments.base import Experiment
 from .html_table import html_table
+from .lab_results import is_older_than_the_engine
 from .noise import NOISE_CPUS_MAX
 from .results import RunDirectory
 from .verdicts import ANSWERED, FAIR_ROUNDS, FAIR_SECONDS, MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Verdict
@@ -108,6 +109,8 @@ def _alarms(chapters: list[Chapter], lab: dict) -> str:
         found.append("This report is of an unfinished run: some points are missing.")
     if _noisy(points) > len(points) * verdicts.NOISY_SHARE_MAX:
         found.append(f"The machine was not quiet: other work disturbed {_noisy(points)} of {len(points)} points. Figures are shown, conclusions are not drawn.")
+    if old := [c.experiment.name.upper() for c in chapters if is_older_than_the_engine(c.last_session["machine"]["commit"])]:
+        found.append(f"Older than the code: the engine's sources changed since {', '.join(dict.fromkeys(old))} ran.")
     short = [c for c in chapters if c.run.run["parameters"]["rounds"] < FAIR_ROUNDS or c.run.run["parameters"]["settings"]["seconds"] < FAIR_SECONDS]
     if short:
         names = ", ".join(dict.fromkeys(c.experiment.name.upper() for c in short))

@@ -9,8 +9,8 @@ mixed         not at all client levels, or not in every round
 not judged    too few or too short rounds, a machine that was not quiet, rounds too far apart to tell
 not measured  with what was lacking
 
-The published range of a figure is published.Figure.judged. Each client level (or other cell) is judged by itself and all of them count: none is picked for being
-best. A level that is not judged is named, and leaves the others their verdict.
+The published range of a figure is published.Figure.judged. Each client level (or other cell) is judged by itself and all of them count: none is picked
+for being best. A level that is not judged is named, and leaves the others their verdict.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import fcntl
 import platform
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -187,7 +188,7 @@ def execute(experiment: Experiment, request: Request, console: Console) -> RunDi
             with data_file_system(request), RunProgress(console, request.name, [p.operation for p in left], guess) as progress:
                 context = Context(request, run, progress)
                 with experiment.open(context) as bench:
-                    session = {"started": time.time(), "machine": machine(), "memory": device.memory_info(),
+                    session = {"started": time.time(), "command": ["quarry_lab", *sys.argv[1:]], "machine": machine(), "memory": device.memory_info(),
                                "free_disk_bytes": device.free_bytes(run.path), **bench.describe()}
                     run.add_session(session)
                     print_configuration(console, experiment, request, session, len(left), len(points))

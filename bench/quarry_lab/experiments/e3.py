@@ -61,7 +61,8 @@ class FetchCompressed(JavaExperiment):
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
-        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy. What is said to be published was read off the author's charts.")
+        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy. "
+        "What is said to be published was read off the author's charts.")
     published = tuple(PublishedFigure(DOCUMENT.figure(name), Cell(REAL, key, DOCUMENT_BYTES, 1, link)) for name, key, link in (
         ("cloud-none", "app-none", CLOUD), ("cloud-lz4-17", "app-lz4-17", CLOUD), ("cloud-zstd", "app-zstd", CLOUD), ("cloud-uncompress", "uncompress", CLOUD),
         ("local-none", "app-none", LOCAL), ("local-row-format", "row-compressed", LOCAL)))

@@ -10,7 +10,7 @@ import pytest
 from quarry_lab import java
 from quarry_lab.experiments import e3_figures
 from quarry_lab.experiments.e3 import FetchCompressed
-from quarry_lab.experiments.e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES, verdicts
+from quarry_lab.experiments.e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, verdicts
 from quarry_lab.fetch_bench import FetchBench, rows_of
 from quarry_lab.links import LINKS
 from quarry_lab.methods import METHODS

@@ -97,6 +97,12 @@ def test_a_disturbed_or_short_lab_says_so_and_draws_no_conclusion(tmp_path):
     assert "A look, not a measurement" in short and 'chip yes' not in short
 
 
+def test_a_page_says_when_its_results_are_older_than_the_engine(chapters, monkeypatch):
+    assert "Older than the code" not in lab_page.render(chapters, LAB)
+    monkeypatch.setattr(lab_page, "is_older_than_the_engine", lambda commit: commit == "abc123")
+    assert "Older than the code: the engine&#x27;s sources changed since E1, E2, E4 ran." in lab_page.render(chapters, LAB)
+
+
 def test_json_and_csv_hold_what_the_page_shows(chapters, tmp_path):
     state = lab.LabState(tmp_path, {"scale": "normal"}, fresh=False)
     steps = [lab.Step(c.experiment, type("R", (), {"output_directory": c.run.path}), 1, 0, 0, False) for c in chapters]

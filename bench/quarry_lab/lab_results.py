@@ -1,0 +1,192 @@
+"""
+Results as data: `python -m quarry_lab results`.
+
+    results                      writes the tables of docs/lab.md anew from the newest file of each experiment in lab/results (`make results`)
+    results --check              says whether they are what those files give; exit 1 when not. Also says which result is older than the engine's code.
+    results --add DIRECTORY ...  first puts the runs in these directories (build/bench/lab/e1) there: one JSON per run
+
+A file has what the rules read and nothing that belongs to a machine's tree: command, commit, date, machine, configuration, the raw rounds; no absolute path.
+Verdicts are not in it: they are computed from the rounds, by the rules and the published figures as they are now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from . import published
+from .experiments.base import Experiment
+from .experiments.catalogue import EXPERIMENTS, PUBLISHED
+from .request import LabError
+from .results import RunDirectory, open_run
+from .server import REPOSITORY
+from .verb import exit_code_of
+from .verdicts import FAIR_ROUNDS, FAIR_SECONDS
+
+DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "lab.md"
+ENGINE_SOURCES = ("src", "include", "plugin")
+# Of a point what rules, tables and the figures beside the published ones read.
+_POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "repeat", "batch_rows", "result", "latencies", "payload_read_bytes_per_second",
+          "payload_written_bytes_per_second", "timeline_started", "measured_until", "memory")
+_CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "processors")
+_SAMPLE = ("second", "device_busy_share", "machine_busy_share")
+_SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "memory_limit", "payload_bytes")
+_SERVER = ("version", "pinned", "plugin_sha256")
+_PATH = re.compile(r"(?<![\w.:])/(?:[\w.+@-]+/)*([\w.+@-]*)")
+_BLOCK = "<!-- results of {}: made by `make results` -->"
+_END = "<!-- end of results -->"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One file: what an experiment reads of a run."""
+
+    path: Path
+    run: dict
+    points: list[dict]
+
+    @property
+    def session(self) -> dict:
+        return self.run["sessions"][-1]
+
+    @property
+    def commit(self) -> str:
+        return self.session["machine"]["commit"]
+
+
+def without_paths(value):
+    """The same with each absolute path cut to its last name."""
+    if isinstance(value, dict):
+        return {key: without_paths(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_paths(item) for item in value]
+    return _PATH.sub(r"\1", value) if isinstance(value, str) else value
+
+
+def _picked(source: dict, names: tuple[str, ...]) -> dict:
+    return {name: source[name] for name in names if name in source}
+
+
+def _point(point: dict) -> dict:
+    made = _picked(point, _POINT) | {"cpu": _picked(point["cpu"], _CPU)}
+    if "written" in point:
+        made["written"] = _picked(point["written"], ("server_bytes_per_payload_byte",))
+    if status := {name: count for name, count in point.get("quarry_status", {}).items() if "reservation" in name}:
+        made["quarry_status"] = status
+    if "timeline" in point:
+        made["timeline"] = [_picked(sample, _SAMPLE) for sample in point["timeline"]]
+    return made
+
+
+def content(run: RunDirectory) -> dict:
+    """What a file of this run holds. Raises LabError for a run that is not finished or was a look only."""
+    parameters = run.run["parameters"]
+    if run.run["finished"] is None:
+        raise LabError(f"{run.path.name} is not finished: the command that began it goes on")
+    if parameters["rounds"] < FAIR_ROUNDS or parameters["settings"]["seconds"] < FAIR_SECONDS:
+        raise LabError(f"{run.path.name} has {parameters['rounds']} rounds of {parameters['settings']['seconds']} s; "
+                       f"a result takes {FAIR_ROUNDS} of {FAIR_SECONDS} s")
+    sessions = [_picked(session, _SESSION) | {"servers": {name: _picked(server, _SERVER) for name, server in session.get("servers", {}).items()}}
+                for session in run.run["sessions"]]
+    head = {"experiment": parameters["name"], "commit": sessions[-1]["machine"]["commit"], "date": time.strftime("%Y-%m-%d", time.gmtime(run.run["finished"])),
+            "parameters": parameters, "sessions": sessions}
+    return without_paths(head) | {"points": [without_paths(_point(point)) for point in run.points]}
+
+
+def add(run: RunDirectory, directory: Path = DIRECTORY) -> Path:
+    made = content(run)
+    directory.mkdir(parents=True, exist_ok=True)
+    payload = made["parameters"]["payload"]
+    kind = "" if payload == "random" else f"-{payload}"
+    path = directory / f"{made['experiment']}{kind}-{made['date']}-{made['commit'] or 'unversioned'}.json"
+    points = ",\n  ".join(json.dumps(point) for point in made.pop("points"))
+    text = json.dumps(made, indent=1)
+    path.write_text(f'{text[:-2]},\n "points": [\n  {points}\n ]\n}}\n', encoding="utf-8")
+    return path
+
+
+def read(path: Path) -> Result:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return Result(path, {"parameters": found["parameters"], "sessions": found["sessions"], "date": found["date"]}, found["points"])
+
+
+def newest(experiment: str, directory: Path = DIRECTORY) -> Result | None:
+    """Of the usual payload, by date and then by name."""
+    paths = sorted(directory.glob(f"{experiment}-[0-9]*.json"))
+    return read(paths[-1]) if paths else None
+
+
+def is_older_than_the_engine(commit: str) -> bool | None:
+    """Whether the engine's sources changed since; None where git does not know that commit."""
+    command = ["git", "-C", str(REPOSITORY), "diff", "--quiet", commit, "HEAD", "--", *ENGINE_SOURCES]
+    code = subprocess.run(command, capture_output=True, check=False).returncode if commit else 128
+    return {0: False, 1: True}.get(code)
+
+
+# --- the tables ---
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def block(experiment: Experiment, result: Result | None) -> str:
+    """The tables of one experiment: every finding, and every published figure with ours."""
+    if result is None:
+        document = published.document(experiment.name)
+        lines = ["No result of this experiment is in `lab/results` yet.", "", "| finding | rule |", "|---|---|"]
+        return "\n".join([*lines, *(_row(claim.says, claim.rule) for claim in document.claims.values())])
+    parameters, machine = result.run["parameters"], result.session["machine"]
+    head = (f"{result.run['date']}, commit {result.commit or 'unknown'}; {machine['cpu']}, {machine['processors']} processors; {parameters['rounds']} rounds of "
+            f"{parameters['settings']['seconds']} s; {len(result.points)} points, {sum(p['cpu']['noisy'] for p in result.points)} of them noisy. "
+            f"`lab/results/{result.path.name}` has every round.")
+    lines = [head, "", "| finding | verdict | here (range of the rounds) |", "|---|---|---|"]
+    lines += [_row(v.statement, v.state, v.reason) for v in experiment.verdicts(result)]
+    lines += ["", "| published | there | here (range of the rounds) |", "|---|---|---|"]
+    return "\n".join([*lines, *(_row(f.what, f.value, experiment.beside(result, f)) for f in experiment.published)])
+
+
+def filled(page: str, directory: Path = DIRECTORY) -> str:
+    """The page with the tables that the files give. Raises LabError where a block is missing."""
+    for experiment in PUBLISHED:
+        begin = _BLOCK.format(experiment.name)
+        before, found, rest = page.partition(begin)
+        _former, closed, after = rest.partition(_END)
+        if not (found and closed):
+            raise LabError(f"the page lacks '{begin}' ... '{_END}'")
+        page = f"{before}{begin}\n{block(experiment, newest(experiment.name, directory))}\n{_END}{after}"
+    return page
+
+
+def _run(arguments: argparse.Namespace, console: Console) -> None:
+    for directory in arguments.add:
+        run = open_run(directory)
+        if run is None or run.run["parameters"]["name"] not in EXPERIMENTS:
+            raise LabError(f"{directory} holds no run of the lab")
+        console.print(f"added {add(run).relative_to(REPOSITORY)}", highlight=False)
+    page = PAGE.read_text(encoding="utf-8")
+    made = filled(page)
+    for experiment in PUBLISHED:
+        result = newest(experiment.name)
+        if result and is_older_than_the_engine(result.commit) is not False:
+            console.print(f"[yellow]{result.path.name}[/yellow] was measured at {result.commit or 'an unknown commit'}: the engine's code is another one now",
+                          highlight=False)
+    if arguments.check and made != page:
+        raise LabError(f"{PAGE.relative_to(REPOSITORY)} is not what lab/results gives: `make results`")
+    if made != page:
+        PAGE.write_text(made, encoding="utf-8")
+    console.print(f"{PAGE.relative_to(REPOSITORY)} is what lab/results gives", highlight=False)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="quarry_lab results", description="Makes the tables of docs/lab.md from lab/results.")
+    parser.add_argument("--add", type=Path, nargs="+", default=[], metavar="DIRECTORY",
+                        help="first put the finished runs in these directories into lab/results")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when the tables are not what the files give")
+    parsed = parser.parse_args(arguments)
+    return exit_code_of(lambda console: _run(parsed, console))

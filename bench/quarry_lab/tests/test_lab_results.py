@@ -1,0 +1,77 @@
+"""Results as data: a run becomes one file without a path of its machine, and the tables of docs/lab.md are what the files give."""
+
+import json
+import re
+
+import pytest
+from quarry_lab import lab_results
+from quarry_lab.experiments.catalogue import EXPERIMENTS, PUBLISHED
+from quarry_lab.request import LabError
+from quarry_lab.results import RunDirectory
+from worlds import mix, ycsb
+
+MACHINE = {"cpu": "a processor", "processors": 2, "memory_bytes": 1, "file_system": "ext4 rw", "device": "/dev/vda", "commit": "abc1234"}
+
+
+def made_run(path, name, points, rounds=3, finished=True):
+    run = RunDirectory(path, {"name": name, "rounds": rounds, "payload": "random", "settings": {"seconds": 10}, "target": "/home/someone/mysqld.sock"})
+    run.add_session({"started": 1.0, "machine": MACHINE, "command": ["quarry_lab", "bench", "--plugin", "/home/someone/ha_quarry.so"], "json_value": {},
+                     "device_probes": [], "servers": {"main": {"version": "10.11", "command": ["/usr/sbin/mariadbd"], "pinned": {"a": "1"}, "plugin": "/x/y.so",
+                                                               "plugin_sha256": "0" * 64}}})
+    for point in points:
+        run.add_point(point)
+    if finished:
+        run.finish()
+    return run
+
+
+def test_a_file_gives_the_verdicts_of_its_run(tmp_path):
+    points = mix(4, 8, quarry_head=100, quarry_inline=116) + mix(4, 32, quarry_head=100, quarry_inline=70)
+    for name, rounds in (("e1", points), ("e5", ycsb("published", 1000))):
+        run = made_run(tmp_path / name, name, rounds)
+        result = lab_results.read(lab_results.add(run, tmp_path / "results"))
+        verdicts = EXPERIMENTS[name].verdicts(result)
+        assert verdicts == EXPERIMENTS[name].verdicts(run) and {v.state for v in verdicts} > {"not measured"}
+        assert lab_results.newest(name, tmp_path / "results").points == result.points
+
+
+def test_a_file_has_what_was_run_and_no_path_of_the_machine(tmp_path):
+    path = lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100)), tmp_path / "results")
+    assert re.fullmatch(r"e1-\d{4}-\d\d-\d\d-abc1234\.json", path.name)
+    text = path.read_text()
+    assert not re.search(r'(?<![\w.])/\w', text) and "someone" not in text and "mysqld.sock" in text
+    found = json.loads(text)
+    assert found["sessions"][0]["command"] == ["quarry_lab", "bench", "--plugin", "ha_quarry.so"]
+    assert found["sessions"][0]["servers"] == {"main": {"version": "10.11", "pinned": {"a": "1"}, "plugin_sha256": "0" * 64}}
+    assert (found["experiment"], found["commit"], len(found["points"])) == ("e1", "abc1234", 3)
+
+
+@pytest.mark.parametrize("changes, said", [({"finished": False}, "not finished"), ({"rounds": 2}, "2 rounds of 10 s; a result takes 3 of 10 s")])
+def test_what_bears_no_verdict_is_no_result(tmp_path, changes, said):
+    with pytest.raises(LabError, match=said):
+        lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100), **changes), tmp_path / "results")
+
+
+def page():
+    return "# head\n" + "\n".join(f"{lab_results._BLOCK.format(e.name)}\nold\n{lab_results._END}\n" for e in PUBLISHED) + "tail\n"
+
+
+def test_a_page_is_filled_and_stays_as_it_is(tmp_path):
+    lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100, quarry_inline=116)), tmp_path / "results")
+    made = lab_results.filled(page(), tmp_path / "results")
+    assert "| 4 KB: inline about +15% to +20% over the default head | reproduced | x8: +16% (+16% to +16%) |" in made
+    assert "commit abc1234" in made and made.startswith("# head\n") and made.endswith("tail\n") and "old" not in made.split()
+    assert made.count("No result of this experiment") == len(PUBLISHED) - 1
+    assert lab_results.filled(made, tmp_path / "results") == made
+    with pytest.raises(LabError, match="the page lacks"):
+        lab_results.filled("nothing", tmp_path / "results")
+
+
+def test_the_tables_of_the_document_are_what_the_results_give():
+    text = lab_results.PAGE.read_text(encoding="utf-8")
+    assert lab_results.filled(text) == text, "`make results` writes them anew"
+
+
+def test_an_unknown_commit_is_not_said_to_be_older():
+    assert lab_results.is_older_than_the_engine("") is None and lab_results.is_older_than_the_engine("no-such-commit") is None
+    assert lab_results.is_older_than_the_engine("HEAD") is False
