@@ -28,13 +28,14 @@ SAME_APART = 0.10  # a round so far from no difference is none: our threshold, o
 
 @dataclass(frozen=True)
 class Level:
-    """One client level, or another cell, that a claim speaks of. measured: on the axis of `state`'s rule; text: it in words."""
+    """One client level, or another cell, that a claim speaks of. measured: on the axis of `state`'s rule; text: it in words; why: it is not judged."""
 
     name: str
     state: str
     text: str
     measured: Summary
     points: list[dict] = field(repr=False)
+    why: str = ""
 
 
 # --- the rules: a state from the rounds' range ---
@@ -82,9 +83,8 @@ def _mirrored(measured: Summary, neutral: float) -> Summary:
 # --- levels ---
 def level(name: str, state: str, measured: Summary, points: list[dict], parameters: dict, form=lambda x: f"{x:+.0%}") -> Level:
     """`state` if the level's rounds are fair enough for one."""
-    text = f"{name}: {form(measured.median)}{measured.range_text(form)}"
-    why = unfair(points, min(measured.rounds, parameters["rounds"]))
-    return Level(name, NOT_JUDGED if why else state, text + (f", not judged: {why}" if why else ""), measured, points)
+    why = unfair(points, min(measured.rounds, parameters["rounds"])) or ("rounds too far apart to tell" if state == NOT_JUDGED else "")
+    return Level(name, NOT_JUDGED if why else state, f"{name}: {form(measured.median)}{measured.range_text(form)}", measured, points, why)
 
 
 def gain(ratio: Summary) -> Summary:
@@ -104,11 +104,16 @@ def verdict(finding: Finding, levels: list[Level], lacking: str) -> Verdict:
     if not levels:
         return not_measured(finding, lacking)
     state = together(each.state for each in levels)
-    alike = {each.state for each in levels} <= {state}
-    text = "; ".join(each.text if alike or "not judged" in each.text else f"{each.text}, {each.state}" for each in levels)
     points = {id(point): point for each in levels for point in each.points}
-    figures = {f"{each.name.replace(' ', '_')}": figures_of(each.measured) | {"state": each.state} for each in levels}
-    return Verdict(finding.id, finding.statement, finding.rule, state, text + noise_note(list(points.values())), figures)
+    figures = {each.name.replace(" ", "_"): figures_of(each.measured) | {"state": each.state} for each in levels}
+    return Verdict(finding.id, finding.statement, finding.rule, state, _in_words(levels) + noise_note(list(points.values())), figures)
+
+
+def _in_words(levels: list[Level]) -> str:
+    """What all levels share is said once, at the end, or is the verdict itself."""
+    if len({(each.state, each.why) for each in levels}) == 1:
+        return "; ".join(each.text for each in levels) + (f"; {levels[0].why}" if levels[0].why else "")
+    return "; ".join(f"{each.text}, {each.state}{f': {each.why}' if each.why else ''}" for each in levels)
 
 
 def judge_gain(cells: Cells, claim: Claim, keys: Iterable[CellKey], variant: str, over: str, parameters: dict) -> Verdict:

@@ -59,16 +59,16 @@ class Side:
     def of(self, claim: Claim) -> list[tuple[str, str]]:
         return [(self.roles[role], _word(role)) for role in claim.judging["roles"] if role in self.roles]
 
-    def compared(self, claim: Claim, keys: list[CellKey], state: Callable[[Summary], str]) -> list[Level]:
-        """A level for every cell and pair; `state` is given the gain, of latency how many times sooner."""
+    def compared(self, claim: Claim, keys: list[CellKey], state: Callable[[Summary], str], only: str = "", note: str = "") -> list[Level]:
+        """A level for every cell and pair (of `only` alone); `state` is given the gain, of latency how many times sooner. note: ends a level's name."""
         is_p95 = claim.judging.get("measure") == "p95"
         made = []
-        for variant, over, words in self.pairs(claim):
+        for variant, over, words in (pair for pair in self.pairs(claim) if only in ("", pair[2])):
             for key in keys:
                 ratio = self.cells.ratio(key, over, variant, p95_ms) if is_p95 else self.cells.ratio(key, variant, over)
                 if ratio:
                     points = self.cells.rounds_of([key], (variant, over))
-                    made.append(level(self._name(claim, key, words, is_p95), state(gain(ratio)), gain(ratio), points, self.parameters))
+                    made.append(level(self._name(claim, key, words, is_p95) + note, state(gain(ratio)), gain(ratio), points, self.parameters))
         return made
 
     def _name(self, claim: Claim, key: CellKey, words: str, is_p95: bool) -> str:
@@ -174,14 +174,12 @@ def _cap(side: Side, claim: Claim) -> list[Level]:
 
 def _where(side: Side, claim: Claim, least: float, most: float) -> list[Level]:
     """The levels at which the default variant's own latency is between these."""
-    made = []
-    for variant, over, words in side.pairs(claim):
-        one = replace(claim, judging=claim.judging | {"pairs": [pair for pair in claim.judging["pairs"] if f"{_word(pair[0])} / {_word(pair[1])}" == words]})
+    made: list[Level] = []
+    for _variant, over, words in side.pairs(claim):
         for key in side.keys(_sizes(claim)):
             late = side.cells.summary(key, over, p95_ms)
             if late and least <= late.median <= most:
-                found = side.compared(one, [key], direction)
-                made += [replace(each, name=f"{each.name} {words}", text=f"{words} {each.text} at p95 {late.median:.3g} ms") for each in found]
+                made += side.compared(claim, [key], direction, words, f" at p95 {late.median:.3g} ms")
     return made
 
 
@@ -260,7 +258,8 @@ def _lacking(claim: Claim) -> str:
         most = int(claim.figure.value)
         levels = [32 if judging["kind"] == "many_users" else most // 2, most]
     users = f" with {', '.join(map(str, levels))} users" if levels else ""
-    return f"this run lacks {' or '.join(roles)} of {', '.join(map(str, _sizes(claim)))} KB{users or ' with the same users'}"
+    some = " at two client levels" if judging["kind"] == "cap" else " at the same client level"
+    return f"this run lacks {' or '.join(roles)} of {', '.join(map(str, _sizes(claim)))} KB{users or some}"
 
 
 def sweep(cells: Cells) -> dict[int, str]:

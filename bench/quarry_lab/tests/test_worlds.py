@@ -131,6 +131,21 @@ SIBLINGS = {
     "inline loses where latency is acceptable, wins beyond":
         ("e1", mix(4, 8, 12, quarry_head=100, quarry_inline=90) + mix(24, 32, 40, quarry_head=100, quarry_inline=110),
          {"e1-acceptable-latency": "opposite", "e1-strained-latency": "opposite"}),
+    "parts win at 4 KB alone":
+        ("e1", mix(4, 32, 40, quarry_head=100, quarry_inline=90) + mix(24, 32, 40, quarry_head=100, quarry_inline=110), {"e1-strained-latency": "mixed"}),
+    "parts win at no level in every round": ("e1", mix(24, 32, 40, quarry_head=100, quarry_inline=(90, 110, 110)), {"e1-strained-latency": "weaker"}),
+    "only the levels of such a latency count":
+        ("e1", mix(24, 8, 12, quarry_head=100, quarry_inline=110) + mix(24, 32, 500, quarry_head=100, quarry_inline=50), {"e1-acceptable-latency": "reproduced"}),
+    "as published at one level, more at another":
+        ("e1", mix(4, 8, quarry_head=100, quarry_inline=116) + mix(4, 32, quarry_head=100, quarry_inline=150), {"e1-4kb-inline": "mixed"}),
+    "opposite at every level": ("e1", mix(4, 8, quarry_head=100, quarry_inline=90) + mix(4, 32, quarry_head=100, quarry_inline=50), {"e1-4kb-inline": "opposite"}),
+    "InnoDB is bounded, too, and NDB is not":
+        ("e1", mix(4, 256, 8, innodb=100, target_ndb_head=100) + mix(4, 512, 40, innodb=101, target_ndb_head=190),
+         {"e1-4kb-saturation": "not measured", "e1-4kb-saturation-innodb": "reproduced", "e1-4kb-saturation-ndb": "weaker"}),
+    "NDB gains by its prefetch, Quarry has none": ("e2", points("insert", 1024, 8, "target-ndb-prefetch-1", 1000) + points("insert", 1024, 8, "target-ndb-prefetch-256", 2900),
+                                                   {"e2-prefetch": "not measured", "e2-prefetch-ndb": "reproduced"}),
+    "the NDB API as far ahead as MongoDB was": ("e4", points("fetch", 100, 8, "target-ndb-api", 300) + points("fetch", 100, 8, "target-ndb-text", 100),
+                                                {"e4-native": "reproduced", "e4-mongodb": "not measured"}),
     "no level has such a latency": ("e1", mix(4, 8, 500, quarry_head=100, quarry_inline=110),
                                     {"e1-acceptable-latency": "not measured", "e1-strained-latency": "not measured"}),
     "VARBINARY is always ahead": ("e1", mix(4, 8, quarry_head=100, quarry_inline=110, quarry_varbinary=150), {"e1-varbinary-always": "reproduced"}),
