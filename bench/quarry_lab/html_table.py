@@ -7,7 +7,7 @@ from html import escape
 from rich.table import Table
 from rich.text import Text
 
-from .shown import shown_lines
+from quarry_advisor.shown import shown_lines
 
 
 def _plain(cell) -> str:

@@ -24,11 +24,11 @@ import tempfile
 import time
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.append(str(REPOSITORY / "tools"))
-from quarry_backup import HOME_NAME  # noqa: E402
+from quarry_backup import HOME_NAME
 
-from . import private  # noqa: E402
+from . import private
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 BUILD = REPOSITORY / "build"
 MARIADB = Path(os.environ.get("QUARRY_MARIADB_SERVER", BUILD / "mariadb" / "server"))

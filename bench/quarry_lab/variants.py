@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from quarry_advisor.constants import TRAILER_BYTES
+
 from . import published
-from .advisor.constants import TRAILER_BYTES
 
 KIB = 1024
 CORE_SIZES_KIB = (4, 24, 64, 448)

@@ -9,7 +9,7 @@ import pytest
 from harness.server import REPOSITORY
 from hostile import COMMENTS, NAMES, SMUGGLED, literal, quoted, raw
 
-from quarry_lab.advisor.definition import essence
+from quarry_advisor.definition import essence
 
 TOOLS = REPOSITORY / "build" / "release" / "tools"
 DATABASE = "a \x1b[31m`b` <i> -- [bold]"
@@ -32,9 +32,9 @@ def run(*command, environment=None):
 
 def advise(server, table, *options, database=DATABASE):
     name = f"{database}.{table}" if re.fullmatch(r"\w+", database + table) else f"{quoted(database)}.{quoted(table)}"
-    command = [sys.executable, "-m", "quarry_lab.advisor", name, *options]
+    command = [sys.executable, "-m", "quarry_advisor", name, *options]
     address = [f"--socket={server.socket}", "--user=root"]
-    return run(*command, *address, environment={"PYTHONPATH": str(REPOSITORY / "bench")})
+    return run(*command, *address, environment={"PYTHONPATH": str(REPOSITORY / "tools")})
 
 
 def show_create(server, table, database=DATABASE):
@@ -173,7 +173,7 @@ def test_reports_on_pages_and_terminals(capsys):
     from rich.text import Text
 
     from quarry_lab.html_table import html_table
-    from quarry_lab.shown import SafeConsole
+    from quarry_advisor.shown import SafeConsole
 
     table = Table(title=Text(NAMES["html"]))
     table.add_column(Text("name"))

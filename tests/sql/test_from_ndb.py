@@ -5,7 +5,7 @@ import tempfile
 
 import pymysql
 import pytest
-from quarry_lab.advisor.from_ndb import convert
+from quarry_advisor.from_ndb import convert
 
 pytestmark = pytest.mark.quarry_only
 

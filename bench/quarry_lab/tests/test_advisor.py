@@ -10,12 +10,13 @@ import pymysql
 import pytest
 from rich.console import Console
 
+from quarry_lab import advisor_trial as trial
 from quarry_lab import private
-from quarry_lab.advisor import cli, trial
-from quarry_lab.advisor.catalog import read_table
-from quarry_lab.advisor.errors import AdvisorError
-from quarry_lab.advisor.sampler import NEIGHBOURS, Limits, Sampler
-from quarry_lab.advisor.target import Address, Target
+from quarry_advisor import cli
+from quarry_advisor.catalog import read_table
+from quarry_advisor.errors import AdvisorError
+from quarry_advisor.sampler import NEIGHBOURS, Limits, Sampler
+from quarry_advisor.target import Address, Target
 from quarry_lab.server import REPOSITORY, PrivateServer, SqlError
 
 KIB = 1024

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from quarry_lab.advisor import constants as c
-from quarry_lab.advisor import compression, places, rules, sizes
-from quarry_lab.advisor.catalog import diving_key, value_columns
-from quarry_lab.advisor.definition import Facts, column_definitions, doubt, essence
-from quarry_lab.advisor.errors import AdvisorError
-from quarry_lab.advisor.estimate import estimate
-from quarry_lab.advisor.profile import Column, Partition, Profile, Row, Sample, Server, Table, Workload
-from quarry_lab.advisor.report import bar, octaves
-from quarry_lab.advisor.statements import alter_statement, batch_statements, varbinary_statement, with_options
+from quarry_advisor import constants as c
+from quarry_advisor import compression, places, rules, sizes
+from quarry_advisor.catalog import diving_key, value_columns
+from quarry_advisor.definition import Facts, column_definitions, doubt, essence
+from quarry_advisor.errors import AdvisorError
+from quarry_advisor.estimate import estimate
+from quarry_advisor.profile import Column, Partition, Profile, Row, Sample, Server, Table, Workload
+from quarry_advisor.report import bar, octaves
+from quarry_advisor.statements import alter_statement, batch_statements, varbinary_statement, with_options
 from quarry_lab.server import REPOSITORY
 
 KIB = 1024

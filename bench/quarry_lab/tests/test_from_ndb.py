@@ -4,8 +4,8 @@ import io
 import subprocess
 
 import pytest
-from quarry_lab.advisor.errors import AdvisorError
-from quarry_lab.advisor.from_ndb import convert
+from quarry_advisor.errors import AdvisorError
+from quarry_advisor.from_ndb import convert
 from quarry_lab.server import REPOSITORY
 
 DUMP = b"""-- MySQL dump 10.13  Distrib 9.4.0, for Linux (x86_64)

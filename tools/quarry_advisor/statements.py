@@ -13,8 +13,8 @@ from .definition import check_statement, options_of, sql, tokens, without_option
 from .errors import AdvisorError
 from .profile import Column, Profile, Table
 from .rules import Advice, Batches, ColumnAdvice
+from .shown import shown_lines
 from .target import quoted
-from ..shown import shown_lines
 
 
 def alter_statement(profile: Profile, advice: Advice, table_name: str | None = None) -> str:

@@ -1,5 +1,5 @@
 """
-`--trial`: the advice, Quarry's defaults and InnoDB side by side, on a copy of the sample in a private server of this machine.
+`quarry-advisor --trial`: the advice, Quarry's defaults and InnoDB side by side, on a copy of the sample in a private server of this machine.
 
 Each round makes the table of each contestant in random order, one at a time: load the sample, wait until it is written, count disk and
 buffer pool, then insert, read and update for a while with several clients. Ratios are taken round by round. The copy holds the managed
@@ -21,19 +21,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from . import constants as c
-from .errors import AdvisorError
-from .profile import Profile
-from .rules import Advice
-from .statements import column_options
-from .target import quoted
-from .. import device, noise
-from ..demo import workers
-from ..demo.workers import Client, Outcome, WorkerError
-from ..lab_server import DATABASE, ConfigurationError, LabServer
-from ..server import BUILD, MARIADB, PLUGIN, ServerError
-from ..shown import plain, shown
-from ..stats import Summary, human_bytes, human_count, paired_ratio, percentile, summarize
+from quarry_advisor import constants as c
+from quarry_advisor.errors import AdvisorError
+from quarry_advisor.profile import Profile
+from quarry_advisor.rules import Advice
+from quarry_advisor.shown import plain, shown
+from quarry_advisor.statements import column_options
+from quarry_advisor.target import quoted
+
+from . import device, noise
+from .demo import workers
+from .demo.workers import Client, Outcome, WorkerError
+from .lab_server import DATABASE, ConfigurationError, LabServer
+from .server import BUILD, MARIADB, PLUGIN, ServerError
+from .stats import Summary, human_bytes, human_count, paired_ratio, percentile, summarize
 
 SERVER = {"innodb_buffer_pool_size": "512M", "innodb_log_file_size": "512M"}
 SERVER_BYTES = 2 << 30  # redo log, system tablespaces, and what a dropped table leaves for a few seconds

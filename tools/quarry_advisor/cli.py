@@ -26,9 +26,9 @@ from .profile import Profile
 from .report import Findings, document, print_report
 from .rules import advise
 from .sampler import Limits, Sampler
+from .shown import SafeConsole, plain, shown
 from .target import Address, Target, error_of
 from .workload import read_workload
-from ..shown import SafeConsole, plain, shown
 
 PASSWORD_VARIABLE = "QUARRY_ADVISOR_PASSWORD"
 DEFAULT_SOCKET = "/run/mysqld/mysqld.sock"
@@ -171,7 +171,7 @@ def run(arguments: argparse.Namespace, console: Console, messages: Console) -> N
 def load_trial() -> ModuleType:
     """What a trial needs of the lab is not installed with the advisor."""
     try:
-        return importlib.import_module("quarry_lab.advisor.trial")
+        return importlib.import_module("quarry_lab.advisor_trial")
     except ImportError as error:
         raise AdvisorError(f"--trial needs Quarry's source tree, where `make build` was run: use tools/quarry-advisor there ({error})") from None
 

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from . import constants as c
 from .estimate import Estimate
+from .numbers import human_bytes, human_count, percentile
 from .profile import Profile
 from .rules import Advice, ColumnAdvice
+from .shown import plain, shown_lines, strong
 from .statements import alter_statement, batch_statements, runnable, varbinary_statement
-from ..shown import plain, shown_lines, strong
-from ..stats import human_bytes, human_count, percentile
 
 BAR_WIDTH = 40
 _BARS = " ▏▎▍▌▋▊▉█"

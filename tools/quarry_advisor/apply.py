@@ -19,9 +19,9 @@ from .definition import essence
 from .errors import AdvisorError
 from .profile import Profile, Table
 from .rules import Advice
+from .shown import plain, shown, shown_lines
 from .statements import alter_statement, runnable
 from .target import Address, connect, error_of, quoted, show_create
-from ..shown import plain, shown, shown_lines
 
 _NOT_ALLOWED = {ER.TABLEACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, ER.SPECIFIC_ACCESS_DENIED_ERROR}
 

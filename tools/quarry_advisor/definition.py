@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .errors import AdvisorError
-from ..shown import shown
+from .shown import shown
 
 OPTION_NAMES = frozenset(("INLINE_SIZE", "PREFIX_SIZE", "PART_SIZE", "CODEC", "DEFAULTS"))
 # The session that reads has neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES (target.py).

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from .errors import AdvisorError
-from ..shown import shown
+from .shown import shown
 
 ENGINE = b"ENGINE=QUARRY DEFAULTS=NDB"
 ENDING = b"-- Dump completed"

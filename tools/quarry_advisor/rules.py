@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from . import constants as c
+from .numbers import human_bytes, percentile
 from .profile import Column, Compressed, Profile
 from .sizes import half_page, power_of_two, round_up
-from ..stats import human_bytes, percentile
 
 INLINE_STEP = 64
 SMALL_SHARE_MIN = 0.02  # fewer values that fit the page than this do not bear on INLINE_SIZE
