@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pymysql
-from quarry_lab.server import ServerError
+from quarry_server.server import ServerError
 from rich.console import Console
 
 from .cluster import DIRECTORY, Cluster, locked

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pymysql
-from quarry_lab.private import make_directory, unprivileged_id, unreachable, write_secret
-from quarry_lab.server import BUILD, MARIADB, PLUGIN, holds_former_home, set_aside
+from quarry_server.private import make_directory, unprivileged_id, unreachable, write_secret
+from quarry_server.server import BUILD, MARIADB, PLUGIN, holds_former_home, set_aside
 
 from .galera import recovered_position, transfer_path, why_no_galera
 from .haproxy import HAPROXY, HAProxy

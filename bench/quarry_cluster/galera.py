@@ -15,8 +15,8 @@ import stat
 import subprocess
 from pathlib import Path
 
-from quarry_lab.private import new_secret, write_secret
-from quarry_lab.server import MARIADB, PrivateServer
+from quarry_server.private import new_secret, write_secret
+from quarry_server.server import MARIADB, PrivateServer
 
 from .plan import ClusterError, Node, Plan
 from .tls import Certificates

@@ -16,8 +16,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from quarry_lab.private import unprivileged_id
-from quarry_lab.server import MARIADB
+from quarry_server.private import unprivileged_id
+from quarry_server.server import MARIADB
 
 from .plan import ClusterError, Plan, recorded_pid
 

@@ -14,7 +14,7 @@ import time
 from typing import Any, Callable
 
 import pymysql
-from quarry_lab.server import BUILD
+from quarry_server.server import BUILD
 from rich.console import Console
 from rich.table import Table
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
-from quarry_lab import private
-from quarry_lab.server import PLUGIN, PrivateServer
+from quarry_server import private
+from quarry_server.server import PLUGIN, PrivateServer
 
 from .galera import galera_options
 from .plan import Node, Plan

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 import pymysql
-from quarry_lab.server import BUILD
+from quarry_server.server import BUILD
 from quarry_lab.stats import summarize
 from rich.console import Console
 from rich.table import Table

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quarry_lab.private import new_secret
+from quarry_server.private import new_secret
 
 KINDS = {"spider": 2, "4": 4, "galera": 0}  # what KIND= may be, and how many shards that is
 FRONTS = 2

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from quarry_lab.server import REPOSITORY, tool
+from quarry_server.server import REPOSITORY, tool
 
 from .cluster import Cluster
 from .plan import ClusterError

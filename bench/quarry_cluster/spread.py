@@ -19,7 +19,7 @@ from typing import Any, Sequence
 
 import pymysql
 from quarry_lab import charts
-from quarry_lab.server import BUILD
+from quarry_server.server import BUILD
 from quarry_lab.stats import percentile, summarize
 from rich.console import Console
 from rich.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pymysql
-from quarry_lab.server import tool
+from quarry_server.server import tool
 from rich.console import Console
 from rich.table import Table
 

@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from quarry_lab.private import make_directory
+from quarry_server.private import make_directory
 
 from .plan import ClusterError
 

@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-# What users run is a tool (quarry_advisor, quarry_backup), and the lab measures with parts of them.
+# What users run is a tool (quarry_advisor, quarry_backup, quarry_server): the lab uses them.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))

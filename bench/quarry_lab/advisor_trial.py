@@ -28,12 +28,12 @@ from quarry_advisor.rules import Advice
 from quarry_advisor.shown import plain, shown
 from quarry_advisor.statements import column_options
 from quarry_advisor.target import quoted
+from quarry_server.server import BUILD, MARIADB, PLUGIN, ServerError
 
 from . import device, noise
 from .demo import workers
 from .demo.workers import Client, Outcome, WorkerError
 from .lab_server import DATABASE, ConfigurationError, LabServer
-from .server import BUILD, MARIADB, PLUGIN, ServerError
 from .stats import Summary, human_bytes, human_count, paired_ratio, percentile, summarize
 
 SERVER = {"innodb_buffer_pool_size": "512M", "innodb_log_file_size": "512M"}

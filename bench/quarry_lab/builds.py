@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pymysql
+from quarry_server import private
+from quarry_server.server import BUILD, PLUGIN, ServerError
 from rich.console import Console
 from rich.table import Table
 
-from . import private
 from .lab_server import DATABASE, ConfigurationError, LabServer, parse_mycnf
-from .server import BUILD, PLUGIN, ServerError
 from .stats import paired_ratio, summarize
 from .variants import KIB
 from .verb import chosen, numbers

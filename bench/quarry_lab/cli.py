@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from quarry_server.server import PLUGIN, ServerError
 from rich.console import Console
 
 from . import charts, variants
@@ -19,7 +20,6 @@ from .payload import KINDS
 from .program import ProgramError
 from .request import SCALES, LabError, Request, parse_options
 from .results import RunDirectory, open_run
-from .server import PLUGIN, ServerError
 from .session import execute
 from .target import NDB_ALONE, PASSWORD_VARIABLE, engines_of, local_cluster, parse_address
 from .variants import BASELINE_SUFFIX, KIB

@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from quarry_server.server import BUILD, REPOSITORY
+
 from .program import RunningProgram
-from .server import BUILD, REPOSITORY
 
 SOURCES = REPOSITORY / "bench" / "clients"
 DIRECT_FILE = SOURCES / "direct_file.h"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from .server import BUILD
+from quarry_server.server import BUILD
 
 ROOT = BUILD / "connector"
 CONFIG = ROOT / "usr" / "bin" / "mariadb_config"  # finds its paths from its own place

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quarry_server.server import BUILD, PLUGIN
 from rich.console import Console
 from rich.table import Table
 
@@ -30,7 +31,6 @@ from . import sysbench
 from .lab_server import DATABASE, LabServer, parse_mycnf
 from .payload import Payload
 from .request import BENCH_OUTPUT, LabError
-from .server import BUILD, PLUGIN
 from .tables import size_label
 from .variants import ALL, KIB, Variant, create_table
 from .verb import chosen, exit_code_of, numbers

@@ -27,12 +27,12 @@ from quarry_cluster.haproxy import HAPROXY
 from quarry_cluster.ids import through_route
 from quarry_cluster.nodes import FRONTS_MAX, Member
 from quarry_cluster.plan import ClusterError
+from quarry_server.server import MARIADB
 
 from . import device, noise
 from .experiments.base import Bench, Context
 from .plan import Block, Point
 from .request import DATA, LabError
-from .server import MARIADB
 from .stats import percentile
 
 OPERATION = "fronts"

@@ -9,11 +9,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from quarry_server.server import BUILD, REPOSITORY
+
 from .lab_server import LabServer
 from .links import LOOPBACK, Endpoint
 from .ports import free_ports
 from .program import ProgramError, RunningProgram
-from .server import BUILD, REPOSITORY
 
 # bench/java: the constants of Database
 URL_VARIABLE, USER_VARIABLE, PASSWORD_VARIABLE = "QUARRY_LAB_JDBC_URL", "QUARRY_LAB_JDBC_USER", "QUARRY_LAB_JDBC_PASSWORD"

@@ -26,7 +26,7 @@ from .experiments.base import Experiment
 from .experiments.catalogue import EXPERIMENTS, PUBLISHED
 from .request import LabError
 from .results import RunDirectory, open_run
-from .server import REPOSITORY
+from quarry_server.server import REPOSITORY
 from .verb import exit_code_of
 from .verdicts import FAIR_ROUNDS, FAIR_SECONDS
 

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pymysql
+from quarry_server import private
+from quarry_server.server import PrivateServer
 
-from . import device, private, processors
+from . import device, processors
 from .connected import ConnectedServer
 from .request import LabError
-from .server import PrivateServer
 
 DATABASE = "lab"
 

@@ -19,11 +19,12 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from quarry_server.server import BUILD, REPOSITORY
+
 from .link_probe import ProbeServer
 from .namespaces import ClientNamespace, NamespaceError, usable_queue
 from .ports import free_ports
 from .program import ProgramError, RunningProgram
-from .server import BUILD, REPOSITORY
 
 PROGRAM = BUILD / "toxiproxy-server"
 LOOPBACK = "127.0.0.1"

@@ -2,6 +2,6 @@
 
 import os
 
-from .server import BUILD
+from quarry_server.server import BUILD
 
 os.environ.setdefault("MPLCONFIGDIR", str(BUILD / "matplotlib"))

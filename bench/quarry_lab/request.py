@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from .server import BUILD, PLUGIN
+from quarry_server.server import BUILD, PLUGIN
 
 BENCH_OUTPUT = BUILD / "bench"
 DATA = BENCH_OUTPUT / "data"  # of all servers of a run; removed when it ends

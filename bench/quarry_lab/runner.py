@@ -17,13 +17,14 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from quarry_server.server import HOME_NAME
+
 from . import device, noise, ordered_commits, server_functions, stats, sysbench
 from .experiments.base import Bench, Context
 from .lab_server import LabServer
 from .payload import Payload
 from .plan import FEW_ROWS, OPERATION_LABELS, WITHOUT_DATASET, WITHOUT_PAYLOAD, Block, Point
 from .request import LabError
-from .server import HOME_NAME
 from .target import SCHEMA_PREFIX, TargetServer
 from .variants import ALL, Variant, column_names, create_table
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from quarry_server.server import BUILD, REPOSITORY, PrivateServer
 from rich.console import Console
 from rich.table import Table
 
@@ -28,7 +29,6 @@ from .progress import RunProgress
 from .repeats import blocks_to_repeat
 from .request import BENCH_OUTPUT, DATA, LabError, Request
 from .results import RunDirectory, open_run, point_key
-from .server import BUILD, REPOSITORY, PrivateServer
 
 
 def machine() -> dict:

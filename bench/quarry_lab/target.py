@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 import pymysql
+from quarry_server.server import BUILD
 
 from .connected import ConnectedServer, engines, rows
 from .links import LOOPBACK
 from .request import Address, LabError
-from .server import BUILD
 
 SCHEMA_PREFIX = "quarry_lab_"
 _OUR_SCHEMAS = "SHOW DATABASES LIKE '" + SCHEMA_PREFIX.replace("_", r"\_") + "%'"

@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from quarry_server.server import BUILD, PLUGIN
 from rich.console import Console
 from rich.table import Table
 
@@ -29,7 +30,6 @@ from .lab_server import DATABASE, LabServer, parse_mycnf
 from .noise import Meter
 from .payload import Payload
 from .request import BENCH_OUTPUT, LabError
-from .server import BUILD, PLUGIN
 from .stats import human_count, paired_ratio, summarize
 from .variants import ALL, KIB, create_table
 from .verb import chosen, exit_code_of, numbers

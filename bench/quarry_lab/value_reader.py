@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from quarry_server.server import BUILD, MARIADB
+
 from . import clients
 from .clients import SOURCES
 from .connector import CONFIG, connector_flags
 from .links import LOOPBACK
 from .payload import Payload
 from .program import ProgramError, RunningProgram
-from .server import BUILD, MARIADB
 
 PASSWORD_VARIABLE = "QUARRY_READER_PASSWORD"  # bench/clients/read_values.cc
 HEADERS = MARIADB.parent / "headers"

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 
 import pymysql
+from quarry_server.server import ServerError
 from rich.console import Console
 
 from .lab_server import ConfigurationError
 from .program import ProgramError
 from .request import LabError
-from .server import ServerError
 
 EXIT_INTERRUPTED = 130
 

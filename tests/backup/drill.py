@@ -12,7 +12,7 @@ import sys
 
 import pytest
 from harness.server import REPOSITORY, SCRATCH, Server
-from quarry_lab.server import tool
+from quarry_server.server import tool
 
 # What mariadb-backup itself makes, now and then, of DDL between a backup and its increments; of InnoDB tables alone as well
 # (docs/internals/testing.md has the control). A test in which it does so is run again, and the output says that it was.

@@ -9,7 +9,7 @@ import pymysql
 import pytest
 from drill import allocated, check_all, checksums
 from harness.heads import make_trailer
-from quarry_lab.server import HOME_NAME, tool
+from quarry_server.server import HOME_NAME, tool
 
 
 def fill(server, schema="d", rows=40):

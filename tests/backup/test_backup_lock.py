@@ -9,7 +9,7 @@ import pytest
 from harness import io_layer
 from harness.values import payload
 from harness.waiting import WAIT_S, wait_for
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 LOCK = "SET SESSION quarry_backup_lock = 1"
 STAGES = ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT", "END")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from drill import check_all, checksums
-from quarry_lab.server import ServerError
+from quarry_server.server import ServerError
 
 MARKER = b"<a payload that nobody may find in a backup>"
 

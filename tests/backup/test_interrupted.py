@@ -8,7 +8,7 @@ import subprocess
 import pymysql
 import pytest
 from drill import checksums
-from quarry_lab.server import ServerError
+from quarry_server.server import ServerError
 from test_backup import fill
 
 from harness.waiting import wait_for

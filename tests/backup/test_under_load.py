@@ -14,7 +14,7 @@ import pymysql
 from drill import binlogs_after, check_all, checksums, increments_under_ddl, replay
 from harness.values import SEED
 from harness.waiting import wait_for
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 WRITERS = 3
 BINLOG = ["--log-bin", "--server-id=1", "--binlog-format=ROW", "--quarry-segment-size=2M", "--gtid-domain-id=7"]

@@ -5,7 +5,7 @@ import threading
 import pytest
 from drill import binlogs_after, check_all, checksums, increments_under_ddl, replay
 from quarry_lab.device import allocated_bytes
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 from harness.gc import Gc
 from test_under_load import BINLOG, Load, restored

@@ -1,6 +1,6 @@
 """How clients without unix sockets reach a test's server."""
 
-from quarry_lab.private import new_secret
+from quarry_server.private import new_secret
 
 USER, PASSWORD = "client", new_secret()
 PASSWORD_VARIABLE = "QUARRY_TEST_PASSWORD"  # Values.java

@@ -9,8 +9,8 @@ from handlersocket import HandlerSocket, HandlerSocketError
 from harness.server import ENGINE, Server
 from payloads import SMALL_SIZES_BYTES, check_fetched, check_in_server, sha256
 from quarry_cluster.plan import free_ports
-from quarry_lab.private import new_secret
-from quarry_lab.server import MARIADB
+from quarry_server.private import new_secret
+from quarry_server.server import MARIADB
 
 
 class Doors:

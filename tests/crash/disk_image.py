@@ -17,7 +17,7 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 SECTOR_BYTES, BLOCK_BYTES = 512, 4096
 NAME_CALLS = ("create", "rename", "unlink", "mkdir", "rmdir")

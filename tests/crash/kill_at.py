@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pymysql
 
 from harness.trace import CannotTrace, attach, detach, thread_of
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 CHANGES = (
     *("fsync", "fdatasync", "sync_file_range", "write", "writev", "pwrite64", "pwritev", "pwritev2"),

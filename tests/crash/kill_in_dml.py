@@ -24,7 +24,7 @@ import sys
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS / "crash")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools"), str(TESTS / "crash")]
 
 import pymysql  # noqa: E402
 from dml_kinds import IDS_PER_CLIENT, KINDS, QUARRY_OPTIONS, TABLES, Maker, Transaction  # noqa: E402
@@ -35,7 +35,7 @@ from row_model import Client, RowModel  # noqa: E402
 from harness import io_layer  # noqa: E402
 from harness.gc import Gc  # noqa: E402
 from quarry_lab.device import allocated_bytes  # noqa: E402
-from quarry_lab.server import HOME_NAME, ServerError  # noqa: E402
+from quarry_server.server import HOME_NAME, ServerError  # noqa: E402
 
 from harness.server import ENGINE, Server  # noqa: E402
 from harness.waiting import wait_for  # noqa: E402

@@ -27,12 +27,12 @@ import sys
 import threading
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS / "crash")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools"), str(TESTS / "crash")]
 
 import pymysql  # noqa: E402
 from disk_image import POLICIES, Disk, contents, difference  # noqa: E402
 from dml_kinds import KINDS, QUARRY_OPTIONS, TABLES, Maker  # noqa: E402
-from quarry_lab.server import ServerError  # noqa: E402
+from quarry_server.server import ServerError  # noqa: E402
 from row_model import Client, RowModel  # noqa: E402
 
 from harness import io_layer  # noqa: E402

@@ -13,7 +13,7 @@ import time
 
 import pymysql
 import pytest
-from quarry_lab.server import ServerError
+from quarry_server.server import ServerError
 
 from harness.server import Server
 from harness.trace import CannotTrace, attach, detach, thread_of

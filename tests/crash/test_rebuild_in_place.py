@@ -20,7 +20,7 @@ from harness.server import Server
 from harness.trace import thread_of
 from harness.values import SEED, payload
 from harness.waiting import wait_for
-from quarry_lab.server import HOME_NAME, ServerError
+from quarry_server.server import HOME_NAME, ServerError
 
 pytestmark = pytest.mark.quarry_only
 

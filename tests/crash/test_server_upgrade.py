@@ -12,7 +12,7 @@ import pytest
 from harness.server import BASE_OPTIONS
 from harness.twin import Twin
 from harness.values import payload, text
-from quarry_lab.server import BUILD, HOME_NAME, PLUGIN, PrivateServer, ServerError
+from quarry_server.server import BUILD, HOME_NAME, PLUGIN, PrivateServer, ServerError
 
 UNKNOWN_STORAGE_ENGINE = 1286
 pytestmark = pytest.mark.quarry_only

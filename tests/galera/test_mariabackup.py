@@ -6,7 +6,7 @@ import sys
 import pymysql
 import pytest
 from quarry_cluster.galera import why_no_galera
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 from harness.cluster import Galera
 from harness.waiting import wait_for

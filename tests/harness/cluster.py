@@ -15,8 +15,8 @@ import pymysql
 from quarry_cluster.galera import recovered_position, transfer_path, wsrep_options
 from quarry_cluster.plan import free_ports
 from quarry_cluster.tls import Certificates
-from quarry_lab.private import new_secret
-from quarry_lab.server import HOME_NAME, ServerError
+from quarry_server.private import new_secret
+from quarry_server.server import HOME_NAME, ServerError
 
 from harness.server import SCRATCH, Server
 from harness.values import SEED

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from harness.server import SCRATCH
 from harness.waiting import wait_for
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 SOURCE = pathlib.Path(__file__).with_name("io_layer.c")
 OPTIONS = ("--innodb-use-native-aio=0",)

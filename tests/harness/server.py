@@ -12,9 +12,9 @@ import shutil
 import subprocess
 
 import pymysql
-from quarry_lab.private import make_directory
-from quarry_lab.server import HOME_NAME, PrivateServer
-from quarry_lab.server import tool as tool_path
+from quarry_server.private import make_directory
+from quarry_server.server import HOME_NAME, PrivateServer
+from quarry_server.server import tool as tool_path
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = pathlib.Path(os.environ.get("QUARRY_TEST_SCRATCH", REPOSITORY / "build" / "tests"))

@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 pytestmark = pytest.mark.quarry_only
 

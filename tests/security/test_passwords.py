@@ -5,7 +5,7 @@ from quarry_cluster.plan import free_ports
 from quarry_lab import sysbench
 from quarry_lab.lab_server import LabServer
 from quarry_lab.payload import Payload
-from quarry_lab.private import new_secret
+from quarry_server.private import new_secret
 from quarry_lab.variants import ALL, create_table
 
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M"}

@@ -6,7 +6,7 @@ where quarry=FORCE keeps the server down without the engine, and a server that c
 
 import pymysql
 import pytest
-from quarry_lab.server import ServerError
+from quarry_server.server import ServerError
 
 from harness.server import Server
 from harness.values import payload

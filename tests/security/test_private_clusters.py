@@ -8,8 +8,8 @@ import pytest
 from quarry_cluster.cluster import Cluster
 from quarry_cluster.ddl import ShardedTables
 from quarry_cluster.galera import why_no_galera
-from quarry_lab.private import unprivileged_id, unreachable
-from quarry_lab.server import BUILD, MARIADB, PLUGIN
+from quarry_server.private import unprivileged_id, unreachable
+from quarry_server.server import BUILD, MARIADB, PLUGIN
 
 from harness.outside import look, user_ids
 

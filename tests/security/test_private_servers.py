@@ -9,8 +9,8 @@ import pymysql
 import pytest
 from quarry_cluster.plan import free_ports
 from quarry_lab.lab_server import LabServer
-from quarry_lab.private import account, new_secret, unprivileged_id, unreachable
-from quarry_lab.server import BUILD, MARIADB, PLUGIN, REPOSITORY, PrivateServer
+from quarry_server.private import account, new_secret, unprivileged_id, unreachable
+from quarry_server.server import BUILD, MARIADB, PLUGIN, REPOSITORY, PrivateServer
 
 from harness.outside import GUESSES, NOBODY, as_nobody, is_open, look, user_ids
 
@@ -129,7 +129,7 @@ def test_root_of_sql_is_whoever_runs_the_server_and_nobody_else(reachable):
 def test_who_is_not_root_starts_servers_of_its_own(reachable, monkeypatch):
     """Its own name is SQL's root there, and the machine's root no other than before."""
     os.chown(reachable, NOBODY, NOBODY)
-    monkeypatch.setattr("quarry_lab.server.BUILD", reachable / "build")
+    monkeypatch.setattr("quarry_server.server.BUILD", reachable / "build")
 
     def start():
         server = PrivateServer(reachable / "server", plugin=None).start()

@@ -5,7 +5,7 @@ import subprocess
 
 from quarry_cluster.galera import RSYNC_USER, transfer_path
 from quarry_cluster.plan import free_ports
-from quarry_lab.private import write_secret
+from quarry_server.private import write_secret
 
 from harness.outside import as_nobody, doors_of
 from harness.waiting import wait_for

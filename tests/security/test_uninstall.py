@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from quarry_lab.server import HOME_NAME, MARIADB, PLUGIN, tool
+from quarry_server.server import HOME_NAME, MARIADB, PLUGIN, tool
 
 from harness.server import REPOSITORY, Server
 from harness.values import payload

@@ -4,7 +4,7 @@ import subprocess
 
 import pymysql
 import pytest
-from quarry_lab.server import ServerError
+from quarry_server.server import ServerError
 from harness.gc import Gc
 from harness.values import payload
 

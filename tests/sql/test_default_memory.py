@@ -4,7 +4,7 @@ import pytest
 from harness.server import SCRATCH, Server
 from quarry_lab import device
 from quarry_lab.memory_cgroup import MemoryCgroup, reason_against
-from quarry_lab.server import PrivateServer
+from quarry_server.server import PrivateServer
 
 MIB = 1 << 20
 

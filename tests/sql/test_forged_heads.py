@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pymysql
 import pytest
-from quarry_lab.server import tool
+from quarry_server.server import tool
 
 from harness.gc import Gc
 from harness.heads import TRAILER, TRAILER_SIZE_BYTES, find_trailers, make_trailer

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from quarry_lab.device import allocated_bytes
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 from harness.gc import Gc, figures
 from harness.server import Server

@@ -9,7 +9,7 @@ import pymysql
 import pytest
 from harness.server import REPOSITORY
 from harness.values import payload
-from quarry_lab.server import FORMER_HOME_NAMES, HOME_NAME, PLUGIN, PrivateServer, ServerError, set_former_aside
+from quarry_server.server import FORMER_HOME_NAMES, HOME_NAME, PLUGIN, PrivateServer, ServerError, set_former_aside
 
 pytestmark = pytest.mark.quarry_only
 

@@ -1,7 +1,7 @@
 """The engine loaded into a running server (INSTALL SONAME), and by the next start, which finds it in mysql.plugin."""
 
 import pytest
-from quarry_lab.server import HOME_NAME, PLUGIN
+from quarry_server.server import HOME_NAME, PLUGIN
 
 from harness.values import payload
 

@@ -12,7 +12,7 @@ import time
 import pymysql
 import pytest
 from quarry_cluster.plan import free_ports
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 from harness.cluster import follow
 from harness.segments import all_extents

@@ -4,7 +4,7 @@ import re
 import subprocess
 
 import pytest
-from quarry_lab.server import PLUGIN
+from quarry_server.server import PLUGIN
 
 # What MariaDB looks up when it loads a plugin, and the services of plugin/server/mariadb_services.cc, which it fills in.
 FOUND_BY_NAME = {

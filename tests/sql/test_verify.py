@@ -16,7 +16,7 @@ from harness.segments import all_extents, flip_bit
 from harness.server import REPOSITORY
 from harness.values import payload
 from harness.waiting import wait_for
-from quarry_lab.server import HOME_NAME
+from quarry_server.server import HOME_NAME
 
 pytestmark = pytest.mark.quarry_only
 

@@ -41,7 +41,7 @@ import re
 import time
 
 import pymysql
-from quarry_lab.server import ServerError
+from quarry_server.server import ServerError
 
 from harness.heads import HeadSearch
 from harness.segments import TRAILER_SIZE_BYTES

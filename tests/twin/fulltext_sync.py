@@ -19,11 +19,11 @@ import sys
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools")]
 
 import pymysql  # noqa: E402
 from harness.server import SCRATCH  # noqa: E402
-from quarry_lab.server import PrivateServer  # noqa: E402
+from quarry_server.server import PrivateServer  # noqa: E402
 
 CACHE_SIZE_BYTES = 1_600_000  # the least that innodb_ft_cache_size may be; a tenth of it wakes the thread
 WORDS = 40_000

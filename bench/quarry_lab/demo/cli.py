@@ -20,12 +20,12 @@ from pathlib import Path
 
 import mariadb
 import pymysql
+from quarry_server.server import BUILD, PLUGIN, PrivateServer, ServerError, SqlError
 from rich.console import Console
 
 from .. import device, noise, session
 from ..lab_server import ConfigurationError, LabServer
 from ..request import LabError
-from ..server import BUILD, PLUGIN, PrivateServer, ServerError, SqlError
 from ..sysbench import SysbenchError
 from . import console as tables_console
 from . import corpus as corpus_module

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mariadb
 
-from .. import private
+from quarry_server import private
 
 _SERVER_GOES_DOWN = (1053, 1927)  # ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED
 _CLIENT_ERRORS = (range(2000, 3000), range(5000, 6000))  # CR_*: raised by the client library, not by the server

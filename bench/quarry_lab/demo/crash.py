@@ -21,7 +21,8 @@ from typing import Callable
 
 import mariadb
 
-from ..server import PrivateServer
+from quarry_server.server import PrivateServer
+
 from . import client as connections
 from . import workers
 from .corpus import Corpus

@@ -11,7 +11,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from .. import private, sysbench, variants
+from quarry_server import private
+
+from .. import sysbench, variants
 from ..lab_server import LabServer
 from ..payload import Payload
 from .screen import Screen

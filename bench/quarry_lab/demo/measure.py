@@ -17,10 +17,11 @@ import random
 import time
 from dataclasses import asdict, dataclass
 
+from quarry_server.server import HOME_NAME
+
 from .. import device, stats
 from ..lab_server import DATABASE, LabServer
 from ..runner import difference
-from ..server import HOME_NAME
 from . import jobs, space, workers
 from .corpus import Corpus
 from .screen import Screen

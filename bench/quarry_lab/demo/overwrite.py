@@ -16,8 +16,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable
 
+from quarry_server.server import HOME_NAME, PrivateServer
+
 from .. import device
-from ..server import HOME_NAME, PrivateServer
 from . import client as connections
 from .corpus import Corpus, Item
 from .tables import Variant

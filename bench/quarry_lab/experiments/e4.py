@@ -14,10 +14,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from quarry_server import private
+from quarry_server.server import MARIADB
 from rich import box
 from rich.table import Table
 
-from .. import charts, device, noise, private, published, rules, stats, target, value_reader
+from .. import charts, device, noise, published, rules, stats, target, value_reader
 from ..cells import CellKey, Cells, client_cpus, p95_ms, server_cpus, throughput
 from ..lab_server import PINNED, LabServer, file_sha256
 from ..links import LOOPBACK
@@ -27,7 +29,6 @@ from ..ports import free_ports
 from ..published import Claim
 from ..request import DATA, Request, Settings
 from ..results import RunDirectory
-from ..server import MARIADB
 from ..tables import add_sections, size_label
 from ..target import SCHEMA_PREFIX, TargetServer
 from ..value_reader import Reading

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from quarry_server.server import MARIADB
+
 from .. import java
 from ..lab_server import file_sha256
 from ..request import Request
-from ..server import MARIADB
 from .base import Experiment
 
 

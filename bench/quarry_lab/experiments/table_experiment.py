@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+from quarry_server.server import MARIADB
 from rich.table import Table
 
 from .. import device, processors, sysbench, target
@@ -22,7 +23,6 @@ from ..plan import OPERATION_LABELS, OPERATIONS, WITHOUT_DATASET, Cell, table_ce
 from ..request import DATA, Request
 from ..results import RunDirectory
 from ..runner import TableBench, line
-from ..server import MARIADB
 from ..tables import comparison_table
 from ..target import TargetServer
 from ..variants import ALL, LABELS, TARGET, Variant

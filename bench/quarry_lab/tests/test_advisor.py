@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from quarry_lab import advisor_trial as trial
-from quarry_lab import private
 from quarry_advisor import cli
 from quarry_advisor.catalog import read_table
 from quarry_advisor.errors import AdvisorError
 from quarry_advisor.sampler import NEIGHBOURS, Limits, Sampler
 from quarry_advisor.target import Address, Target
-from quarry_lab.server import REPOSITORY, PrivateServer, SqlError
+from quarry_server import private
+from quarry_server.server import REPOSITORY, PrivateServer, SqlError
 
 KIB = 1024
 WRITING = re.compile(r"\b(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|TRUNCATE|LOAD|CALL|GRANT|LOCK|SET GLOBAL|OPTIMIZE|ANALYZE)\b", re.IGNORECASE)

@@ -15,7 +15,7 @@ from quarry_advisor.estimate import estimate
 from quarry_advisor.profile import Column, Partition, Profile, Row, Sample, Server, Table, Workload
 from quarry_advisor.report import bar, octaves
 from quarry_advisor.statements import alter_statement, batch_statements, varbinary_statement, with_options
-from quarry_lab.server import REPOSITORY
+from quarry_server.server import REPOSITORY
 
 KIB = 1024
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 from quarry_lab import builds
-from quarry_lab.server import PLUGIN
+from quarry_server.server import PLUGIN
 from rich.console import Console
 
 CELL = builds.Cell("read", 64 * 1024)

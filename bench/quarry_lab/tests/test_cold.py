@@ -19,7 +19,7 @@ from quarry_lab.lab_server import LabServer
 from quarry_lab.plan import Point, all_points
 from quarry_lab.request import LabError
 from quarry_lab.results import open_run
-from quarry_lab.server import PLUGIN
+from quarry_server.server import PLUGIN
 from quarry_lab.verdicts import MET, NOT_MEASURED, NOT_MET
 from quarry_lab.variants import KIB
 from rich.console import Console

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from quarry_lab import flame
 from quarry_lab.request import LabError
-from quarry_lab.server import PLUGIN
+from quarry_server.server import PLUGIN
 
 SCRIPT = """mariadbd 
 \tffffffff81e0 copy_to_iter ([kernel.kallsyms])

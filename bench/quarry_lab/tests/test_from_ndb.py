@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from quarry_advisor.errors import AdvisorError
 from quarry_advisor.from_ndb import convert
-from quarry_lab.server import REPOSITORY
+from quarry_server.server import REPOSITORY
 
 DUMP = b"""-- MySQL dump 10.13  Distrib 9.4.0, for Linux (x86_64)
 /*!50503 SET NAMES utf8mb4 */;

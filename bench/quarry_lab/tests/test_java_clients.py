@@ -9,7 +9,7 @@ from quarry_lab import java, links, namespaces, ycsb
 from quarry_lab.lab_server import LabServer
 from quarry_lab.methods import METHODS
 from quarry_lab.ports import free_ports
-from quarry_lab.server import PLUGIN
+from quarry_server.server import PLUGIN
 from quarry_lab.ycsb import WORKLOADS, YcsbRun
 
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M"}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import clients, device, ordered_commits, private, session, sysbench, target, value_reader
+from quarry_lab import clients, device, ordered_commits, session, sysbench, target, value_reader
 from quarry_lab.experiments import e4, table_experiment
 from quarry_lab.experiments.core import Core
 from quarry_lab.lab_server import ConfigurationError, LabServer
@@ -18,8 +18,9 @@ from quarry_lab.program import ProgramError
 from quarry_lab.request import Address, Request, Settings
 from quarry_lab.results import open_run
 from quarry_lab.runner import TableBench
-from quarry_lab.server import MARIADB
+from quarry_server.server import MARIADB
 from quarry_lab.variants import ALL, create_table
+from quarry_server import private
 from rich.console import Console
 
 SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}

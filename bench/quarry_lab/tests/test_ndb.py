@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 from quarry_lab import target
-from quarry_lab.server import REPOSITORY
+from quarry_server.server import REPOSITORY
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from quarry_lab.plan import all_points
 from quarry_lab.pressure_bench import PressureBench, cache_bytes, memory_bytes
 from quarry_lab.request import LabError
 from quarry_lab.results import open_run
-from quarry_lab.server import PLUGIN
+from quarry_server.server import PLUGIN
 from quarry_lab.variants import KIB
 from rich.console import Console
 

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from quarry_lab import private, session
-from quarry_lab.server import PrivateServer, ServerError, SqlError, data_directory_template, describe_exit, unescape
+from quarry_lab import session
+from quarry_server import private
+from quarry_server.server import PrivateServer, ServerError, SqlError, data_directory_template, describe_exit, unescape
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_an_installation_leaves_the_temporary_tables_of_others_alone(tmp_path, m
     other = common / "#sql-temptable-1-1-1.MAI"
     other.touch()
     monkeypatch.setenv("TMPDIR", str(common))
-    monkeypatch.setattr("quarry_lab.server.BUILD", tmp_path / "build")
+    monkeypatch.setattr("quarry_server.server.BUILD", tmp_path / "build")
     data_directory_template([], private.account())
     assert other.exists()
 
@@ -83,7 +84,7 @@ def test_killing_a_dead_server_is_an_error_and_it_starts_again(server):
 def test_the_leftover_of_a_killed_run_is_ended_first(tmp_path):
     child = f"""
 import os
-from quarry_lab.server import PrivateServer
+from quarry_server.server import PrivateServer
 print(PrivateServer({str(tmp_path / 'server')!r}, plugin=None).start().pid, flush=True)
 os._exit(1)  # as if killed: nothing is cleaned up
 """

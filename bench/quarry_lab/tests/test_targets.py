@@ -31,7 +31,7 @@ from quarry_lab.progress import RunProgress
 from quarry_lab.request import LabError, Settings
 from quarry_lab.results import RunDirectory
 from quarry_lab.runner import TableBench
-from quarry_lab.server import PLUGIN
+from quarry_server.server import PLUGIN
 from quarry_lab.variants import ALL, KIB
 from rich.console import Console
 

@@ -9,7 +9,7 @@ import pytest
 from quarry_lab import sysbench, turns
 from quarry_lab.lab_server import DATABASE, LabServer
 from quarry_lab.payload import Payload
-from quarry_lab.server import PLUGIN
+from quarry_server.server import PLUGIN
 from quarry_lab.sysbench import SysbenchError
 from rich.console import Console
 
