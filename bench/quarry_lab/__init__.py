@@ -4,4 +4,4 @@ import sys
 from pathlib import Path
 
 # What users run is a tool (quarry_advisor, quarry_backup, quarry_server): the lab uses them.
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))

@@ -24,12 +24,12 @@ from pymysql.cursors import Cursor
 from quarry_cluster.cluster import Cluster, passing_cluster
 from quarry_cluster.ddl import ShardedTables
 from quarry_cluster.haproxy import HAPROXY
-from quarry_cluster.ids import through_route
 from quarry_cluster.nodes import FRONTS_MAX, Member
 from quarry_cluster.plan import ClusterError
 from quarry_server.server import MARIADB
 
 from . import device, noise
+from .cluster.ids import through_route
 from .experiments.base import Bench, Context
 from .plan import Block, Point
 from .request import DATA, LabError

@@ -20,7 +20,7 @@ import time
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools")]
 
-from quarry_cluster.outage import Kill, draw, table  # noqa: E402
+from quarry_lab.cluster.outage import Kill, draw, table  # noqa: E402
 from quarry_cluster.plan import KINDS  # noqa: E402
 from quarry_server.server import BUILD  # noqa: E402
 from rich.console import Console  # noqa: E402

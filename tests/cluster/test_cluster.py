@@ -9,10 +9,10 @@ import signal
 
 import pymysql
 import pytest
-from quarry_cluster import pieces
+from quarry_lab.cluster import pieces
 from quarry_cluster.ddl import REHEARSAL, ShardedTables, TableName, definition_on
 from quarry_cluster.keeper import run
-from quarry_cluster.ledger import TABLE as LEDGER
+from quarry_lab.cluster.ledger import TABLE as LEDGER
 from quarry_cluster.plan import ClusterError
 from quarry_cluster.rebuild import rebuild
 

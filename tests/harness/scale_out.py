@@ -9,7 +9,7 @@ import shutil
 import pymysql
 from quarry_cluster.cluster import Cluster
 from quarry_cluster.ddl import ShardedTables
-from quarry_cluster.ledger import DEFINITION, TABLE, Load
+from quarry_lab.cluster.ledger import DEFINITION, TABLE, Load
 
 from harness.server import SCRATCH
 from harness.waiting import wait_for

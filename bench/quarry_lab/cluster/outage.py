@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Sequence
 
-from quarry_lab import charts
-from quarry_lab.stats import Summary, percentile, summarize
 from rich.table import Table
 
+from .. import charts
+from ..stats import Summary, percentile, summarize
 from .ledger import Event, longest_gap
 
 BUCKET_S = 0.5

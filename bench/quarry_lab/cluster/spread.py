@@ -1,4 +1,4 @@
-"""What an operation costs on each node, and what follows for more shards and fronts: `python -m quarry_cluster.spread`.
+"""What an operation costs on each node, and what follows for more shards and fronts: `python -m quarry_lab.cluster.spread`.
 
 Measured: throughput and p95 of 64 KB reads and writes through a front and straight at a primary; CPU seconds (/proc) and
 bytes of the SQL protocol (Bytes_sent, Bytes_received; HAProxy's own counters) on every node. All nodes share this machine,
@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any, Sequence
 
 import pymysql
-from quarry_lab import charts
+from quarry_cluster.cluster import Cluster, passing_cluster
+from quarry_cluster.ddl import ShardedTables
+from quarry_cluster.plan import Node
 from quarry_server.server import BUILD
-from quarry_lab.stats import percentile, summarize
 from rich.console import Console
 from rich.table import Table
 
-from .cluster import Cluster, passing_cluster
-from .ddl import ShardedTables
+from .. import charts
+from ..stats import percentile, summarize
 from .ledger import DEFINITION, VALUE_BYTES, Connect, Load
-from .plan import Node
 
 DATABASE = "spread"
 SHARDS = (1, 2, 4)

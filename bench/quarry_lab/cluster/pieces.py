@@ -1,4 +1,4 @@
-"""One large value on one shard, or its pieces on all of them: `python -m quarry_cluster.pieces`.
+"""One large value on one shard, or its pieces on all of them: `python -m quarry_lab.cluster.pieces`.
 
 A value lives on one shard, whole. Whoever wants several nodes to carry one value stores it as rows of a table of pieces,
 PRIMARY KEY (id, piece), sharded by the piece. Measured, with one client through one front: milliseconds for a value, and
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 import pymysql
+from quarry_cluster.cluster import Cluster, passing_cluster
+from quarry_cluster.ddl import ShardedTables
 from quarry_server.server import BUILD
-from quarry_lab.stats import summarize
 from rich.console import Console
 from rich.table import Table
 
-from .cluster import Cluster, passing_cluster
-from .ddl import ShardedTables
+from ..stats import summarize
 from .spread import cpu_s, ways
 
 SHARDS = 4

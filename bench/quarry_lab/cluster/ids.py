@@ -1,4 +1,4 @@
-"""What an id costs where several servers give ids: `python -m quarry_cluster.ids`.
+"""What an id costs where several servers give ids: `python -m quarry_lab.cluster.ids`.
 
 On a cluster of Spider fronts: AUTO_INCREMENT counted by the front or asked of the shards, a SEQUENCE on the front itself and
 one on a shard. On Galera: a SEQUENCE, whose reservations are certified by all nodes, and quarry_autoincrement_prefetch_sz.
@@ -14,14 +14,13 @@ import time
 from typing import Any, Callable
 
 import pymysql
+from quarry_cluster.cluster import Cluster, passing_cluster
+from quarry_cluster.ddl import ShardedTables
+from quarry_cluster.keeper import run
+from quarry_cluster.nodes import FRONTS_MAX, READ_TIMEOUT_S, Member
 from quarry_server.server import BUILD
 from rich.console import Console
 from rich.table import Table
-
-from .cluster import Cluster, passing_cluster
-from .ddl import ShardedTables
-from .keeper import run
-from .nodes import FRONTS_MAX, READ_TIMEOUT_S, Member
 
 IDS = 1000
 RESERVATIONS = (1, 256, 1024)
