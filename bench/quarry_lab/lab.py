@@ -19,7 +19,7 @@ from rich.table import Table
 
 from . import lab_page, session, stats
 from .cells import p95_ms, throughput
-from .cli import apply_options, chosen, run_and_report, with_target
+from .command import apply_options, chosen, run_and_report, with_target
 from .experiments.base import Experiment
 from .experiments.catalogue import PUBLISHED
 from .lab_page import Chapter

@@ -5,7 +5,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from quarry_lab import cli, lab, lab_page, target, variants
+from quarry_lab import cli, command, lab, lab_page, target, variants
 from quarry_lab.experiments.catalogue import EXPERIMENTS, PUBLISHED
 from quarry_lab.lab_page import Chapter
 from quarry_lab.plan import all_points
@@ -180,12 +180,12 @@ def test_a_target_is_measured_with_the_engines_that_it_has():
 
 
 def test_the_cluster_of_make_ndb_is_measured_with_ndb_alone_unless_it_is_named(monkeypatch):
-    monkeypatch.setattr(cli, "local_cluster", lambda: Address(socket="/ndb"))
-    monkeypatch.setattr(cli, "engines_of", lambda _address: {"INNODB", "NDBCLUSTER"})
+    monkeypatch.setattr(command, "local_cluster", lambda: Address(socket="/ndb"))
+    monkeypatch.setattr(command, "engines_of", lambda _address: {"INNODB", "NDBCLUSTER"})
     experiment = EXPERIMENTS["e1"]
 
     def added(*arguments):
-        request = cli.with_target(experiment, experiment.request(), cli.build_parser().parse_args(["bench", "--exp", "e1", *arguments]))
+        request = command.with_target(experiment, experiment.request(), cli.build_parser().parse_args(["bench", "--exp", "e1", *arguments]))
         return {variants.ALL[key].engine for key in request.variants if key.startswith("target-")}
 
     assert (added(), added("--target", "/ndb")) == ({"NDBCLUSTER"}, {"InnoDB", "NDBCLUSTER"})
