@@ -94,8 +94,8 @@ BUGS = [
     Bug(
         "the sealing for GC swallows the report of a loss",
         "src/append/lane_space.cc",
-        "  AwaitFlush(ticket);\n  if (file != nullptr) (void)CutTail(file);",
-        "  AwaitFlush(ticket);\n  (void)SyncAll();\n  if (file != nullptr) (void)CutTail(file);",
+        "  if (file != nullptr) (void)CutTail(file);  // a tail",
+        "  (void)SyncAll();\n  if (file != nullptr) (void)CutTail(file);  // a tail",
         ["flushed-before-commit"],
     ),
     Bug(
