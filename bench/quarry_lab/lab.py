@@ -123,7 +123,7 @@ def write_report(directory: Path, steps: list[Step], state: LabState) -> Path | 
     target = directory / "index.html"
     target.write_text(lab_page.render(chapters, state.content), encoding="utf-8")
     state.content["verdicts"] = {c.anchor: [asdict(v) for v in c.verdicts()] for c in chapters}
-    state.content["published"] = {c.anchor: [{"what": f.what, "there": f.value, "here": c.experiment.beside(c.run, f)}
+    state.content["published"] = {c.anchor: [{"what": f.what, "there": f.value, "place": f.figure.place, "here": c.experiment.beside(c.run, f)}
                                              for f in c.experiment.published] for c in chapters}
     state.write()
     write_medians(directory / "lab.csv", chapters)

@@ -171,7 +171,7 @@ def _ran(chapter: Chapter) -> str:
 
 def _published(chapter: Chapter) -> str:
     experiment = chapter.experiment
-    rows = "".join(f"<tr><td>{escape(f.what)}</td><td>{escape(f.value)}</td>"
+    rows = "".join(f"<tr><td>{escape(f.what)}<br><small>{escape(f.figure.place)}</small></td><td>{escape(f.value)}</td>"
                    f"<td>{escape(experiment.beside(chapter.run, f))}</td></tr>" for f in experiment.published)
     return (f'<div class="scroll"><table class="verdicts"><tr><th>published</th><th>there</th><th>here (range of the rounds)</th></tr>{rows}</table></div>'
             if rows else "")

@@ -35,7 +35,8 @@ class InlinePartsBatches(TableExperiment):
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "One private server and its client share this machine's processors: the same tables and statements but for the engine's name, fewer "
-        "threads, InnoDB and MyRocks in the same server. An inline part is a copy here: the rest of the value is not shorter for it.")
+        "threads, InnoDB and MyRocks in the same server. All parts of a value lie on that server: "
+        "no load is spread over nodes, and no link between them strains.")
     published = (*(PublishedFigure(DOCUMENT.figure(name), Cell("mix", variant, kib * KIB, 32), over) for name, kib, variant, over in (
         ("4kb-inline", 4, INLINE, HEAD), ("4kb-varbinary", 4, VARBINARY, INLINE), ("24kb-inline", 24, INLINE, HEAD),
         ("24kb-varbinary", 24, VARBINARY, INLINE), ("64kb-inline", 64, INLINE_4M, HEAD_4M), ("64kb-batch", 64, HEAD_4M, HEAD))),

@@ -2,6 +2,7 @@
 
 import io
 import json
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -83,7 +84,7 @@ def test_the_page_is_self_contained_and_well_formed(chapters):
     assert "Three published BLOB benchmarks" in page and "a &lt;cpu&gt;" in page and "1 h 30 min" in page
     for chapter in chapters:
         assert chapter.experiment.source.text.replace("'", "&#x27;") in page
-        assert all(finding.value in page for finding in chapter.experiment.published)
+        assert all(finding.value in page and escape(finding.figure.place) in page for finding in chapter.experiment.published)
         assert all(verdict.id in page for verdict in chapter.verdicts())
     assert page.count("<svg") >= 7 and "Figures are shown, conclusions are not drawn" not in page
 

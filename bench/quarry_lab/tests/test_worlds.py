@@ -81,6 +81,8 @@ SIBLINGS = {
     "a noisy level leaves the others their verdict":
         ("e1", mix(4, 8, quarry_head=100, quarry_inline=116)
          + [p for v, r in (("quarry-head", 100), ("quarry-inline", 50)) for p in points("mix", 4096, 32, v, r, noisy=(1, 2))], {"e1-4kb-inline": "reproduced"}),
+    "a round reaches the published range, the median does not":
+        ("e1", mix(4, 8, quarry_head=100, quarry_inline=(102, 104, 116)), {"e1-4kb-inline": "reproduced"}),
     "the gain at one level, nothing at another": ("e1", mix(4, 8, quarry_head=100, quarry_inline=116) + mix(4, 32, quarry_head=100, quarry_inline=101),
                                                   {"e1-4kb-inline": "mixed"}),
     "a single published value counts with a quarter of the gain":
@@ -94,11 +96,14 @@ SIBLINGS = {
         ("e1", mix(64, 8, quarry_head_4m=100, quarry_inline_4m=105), {"e1-64kb-inline": "not measured"}),
     "64 KB does not grow": ("e1", grown(x64=100, x128=100, x256=100, x512=100), {"e1-64kb-users": "weaker"}),
     "64 KB grows at first as published, then falls": ("e1", grown(x256=150, x512=100), {"e1-64kb-users": "mixed"}),
+    "64 KB grows as published as far as it was measured": ("e1", [p for p in grown() if p["threads"] <= 128], {"e1-64kb-users": "not measured"}),
     "64 KB without most levels": ("e1", mix(64, 32, quarry_head_4m=100), {"e1-64kb-users": "not measured"}),
     "4 KB is bounded at 512 users, for latency":
         ("e1", mix(4, 256, 8, quarry_head=100, quarry_inline=115) + mix(4, 512, 40, quarry_head=101, quarry_inline=112), {"e1-4kb-saturation": "reproduced"}),
     "4 KB still grows at 512 users":
         ("e1", mix(4, 256, 8, quarry_head=100, quarry_inline=115) + mix(4, 512, 9, quarry_head=170, quarry_inline=190), {"e1-4kb-saturation": "weaker"}),
+    "4 KB is bounded at 512 users, but not for latency":
+        ("e1", mix(4, 256, 3, quarry_head=100) + mix(4, 512, 5, quarry_head=101), {"e1-4kb-saturation": "weaker"}),
     "24 KB converges at 256 users": ("e1", mix(24, 256, quarry_head=100, quarry_inline=101), {"e1-24kb-convergence": "reproduced"}),
     "24 KB does not converge": ("e1", mix(24, 256, quarry_head=100, quarry_inline=130), {"e1-24kb-convergence": "weaker"}),
     "24 KB: rounds too far apart to tell": ("e1", mix(24, 256, quarry_head=100, quarry_inline=(80, 101, 125)), {"e1-24kb-convergence": "not judged"}),
@@ -124,6 +129,7 @@ SIBLINGS = {
         ("e1", mix(448, 32, {"quarry_head": 60, "quarry_head_4m": 90}, quarry_head=130, quarry_head_4m=100),
          {"e1-448kb-32users": "opposite", "e1-448kb-batch": "opposite"}),
     "448 KB is capped at what one SQL server had there": ("e1", mix(448, 32, quarry_head_4m=480) + mix(448, 64, quarry_head_4m=500), {"e1-448kb-cap": "reproduced"}),
+    "448 KB at one level shows no cap": ("e1", mix(448, 32, quarry_head_4m=500), {"e1-448kb-cap": "not measured"}),
     "448 KB is capped far above that": ("e1", mix(448, 32, quarry_head_4m=7000) + mix(448, 64, quarry_head_4m=7100), {"e1-448kb-cap": "stronger"}),
     "inline wins where latency is acceptable":
         ("e1", mix(4, 8, 12, quarry_head=100, quarry_inline=110) + mix(24, 32, 40, quarry_head=100, quarry_inline=90),
