@@ -91,7 +91,7 @@ flame: build ## where the server's time goes, inserts and reads of 64 KB, as fla
 lab: build ## run the published experiments and write one report: make lab SCALE=quick|full ARGS="--only e1,e4"
 	@$(LAB) lab $(if $(SCALE),--scale $(SCALE)) $(ARGS)
 
-results: setup ## the tables of docs/lab.md from lab/results: make results ARGS="--add build/bench/lab/e1" takes a run in, ARGS=--check changes nothing
+results: setup ## the tables of docs/internals/lab.md from lab/results: make results ARGS="--add build/bench/lab/e1" takes a run in, ARGS=--check changes nothing
 	@$(LAB) results $(ARGS)
 
 ndb: setup ## build MySQL NDB Cluster privately (about an hour, once) and start it: the lab then measures it too; scripts/ndb stop ends it

@@ -1,7 +1,7 @@
 """
 Results as data: `python -m quarry_lab results`.
 
-    results                      writes the tables of docs/lab.md anew from the newest file of each experiment in lab/results (`make results`)
+    results                      writes the tables of docs/internals/lab.md anew from the newest file of each experiment in lab/results (`make results`)
     results --check              says whether they are what those files give; exit 1 when not. Also says which result is older than the engine's code.
     results --add DIRECTORY ...  first puts the runs in these directories (build/bench/lab/e1) there: one JSON per run
 
@@ -30,7 +30,7 @@ from quarry_server.server import REPOSITORY
 from .verb import exit_code_of
 from .verdicts import FAIR_ROUNDS, FAIR_SECONDS
 
-DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "lab.md"
+DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "internals" / "lab.md"
 ENGINE_SOURCES = ("src", "include", "plugin")
 # Of a point what rules, tables and the figures beside the published ones read.
 _POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "repeat", "batch_rows", "result", "latencies", "payload_read_bytes_per_second",
@@ -184,7 +184,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="quarry_lab results", description="Makes the tables of docs/lab.md from lab/results.")
+    parser = argparse.ArgumentParser(prog="quarry_lab results", description="Makes the tables of docs/internals/lab.md from lab/results.")
     parser.add_argument("--add", type=Path, nargs="+", default=[], metavar="DIRECTORY",
                         help="first put the finished runs in these directories into lab/results")
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when the tables are not what the files give")

@@ -1,4 +1,4 @@
-"""Results as data: a run becomes one file without a path of its machine, and the tables of docs/lab.md are what the files give."""
+"""Results as data: a run becomes one file without a path of its machine, and the tables of docs/internals/lab.md are what the files give."""
 
 import json
 import re
