@@ -178,7 +178,7 @@ class Demo:
         self.result["corpus"] = described
         self.result["data_sets"] = {d.key: self._data_set_record(corpus, d.size_bytes_max) for d in DATA_SETS}
         screen.line(
-            f"{described['files']:,} files, {described['bytes'] / 1e6:,.0f} MB, {described['smallest_bytes']:,} bytes"
+            f"{summary.counted(described['files'], 'file')}, {described['bytes'] / 1e6:,.0f} MB, {described['smallest_bytes']:,} bytes"
             f" to {described['largest_bytes'] / 1e6:.1f} MB, of {described['scanned_files']:,} under"
             f" {' '.join(described['roots'])}; zlib -1 makes them {described['zlib1_ratio']:.1f} times smaller"
         )

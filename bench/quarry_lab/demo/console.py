@@ -20,7 +20,7 @@ def print_comparison(console: Console, result: dict) -> None:
         rounds = result["settings"]["rounds"]
         table = Table(
             title=(
-                f"{data_set.label}: {described['files']:,} files, {described['bytes'] / 1e6:,.0f} MB "
+                f"{data_set.label}: {summary.counted(described['files'], 'file')}, {described['bytes'] / 1e6:,.0f} MB "
                 f"[dim](median{' and range' if rounds > 1 else ''} of {rounds} round{'s' * (rounds > 1)})[/dim]"
             ),
             title_justify="left",

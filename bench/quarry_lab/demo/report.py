@@ -95,7 +95,7 @@ class Page:
     # --- top ---
     def _headline(self) -> str:
         corpus = self.result["corpus"]
-        what = f"{corpus['files']:,} files" + (
+        what = summary.counted(corpus["files"], "file") + (
             "" if corpus["generated_files"] * 2 > corpus["files"] else " of this machine"
         )
         if not self._both:
@@ -188,7 +188,7 @@ class Page:
             unit = f' <span class="muted">{escape(measure.unit)}</span>' if measure.unit else ""
             rows.append(f"<tr><td>{escape(measure.label)}{unit}</td>{''.join(cells)}</tr>")
         title = (
-            f"{data_set.label[0].upper()}{data_set.label[1:]}: {described['files']:,} files,"
+            f"{data_set.label[0].upper()}{data_set.label[1:]}: {summary.counted(described['files'], 'file')},"
             f" {described['bytes'] / 1e6:,.0f} MB"
         )
         last = "<th>Quarry ÷ LONGBLOB</th>" if compares else ""
@@ -288,13 +288,13 @@ class Page:
     def _files_text(self) -> str:
         corpus = self.result["corpus"]
         text = (
-            f"A seeded sample of {corpus['scanned_files']:,} files between 1 KB and 20 MB found under"
+            f"A seeded sample of {summary.counted(corpus['scanned_files'], 'file')} between 1 KB and 20 MB found under"
             f" <code>{escape(' '.join(corpus['roots']))}</code>, with a share of the bytes for every octave of sizes."
             f" zlib at its fastest makes them {corpus['zlib1_ratio']:.1f} times smaller; no codec was used here."
         )
         if corpus["generated_files"]:
             text += (
-                f" The machine had too few: {corpus['generated_files']:,} files ({corpus['generated_bytes'] / 1e6:,.0f}"
+                f" The machine had too few: {summary.counted(corpus['generated_files'], 'file')} ({corpus['generated_bytes'] / 1e6:,.0f}"
                 " MB) are generated JSON documents, HTML pages, logs, serialized objects and image-like data."
             )
         return text

@@ -27,6 +27,11 @@ class Measure:
     form: Callable[[float], str]
 
 
+def counted(count: int, noun: str) -> str:
+    """'1 file', '2,000 files'."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def _plain(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
