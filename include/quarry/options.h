@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,12 +79,26 @@ enum class PageCacheUse : uint8_t {
   kAll,
 };
 
+/// What a read tells of itself.
+struct ReadReport {
+  /// The file was asked for bytes that were in memory by no account: around the page cache, or of 32 KiB and more that
+  /// were not read lately.
+  bool waited_for_device = false;
+};
+
 /// How one value is read.
 struct ReadOptions {
   uint32_t read_batch_bytes =
       kReadBatchDefaultBytes;  ///< quarry_read_batch_bytes: bytes of stored parts asked for in one submission
   bool skip_cache = false;  ///< for those who ask what the segment holds: the value cache is neither asked nor filled
   PageCacheUse page_cache = PageCacheUse::kByRule;
+  ReadReport* report = nullptr;  ///< where to; null: nowhere. Only ever set to true
+};
+
+/// What threads that work for a caller of the core run first and last: a server may have to know of its threads.
+struct ThreadHooks {
+  std::function<void()> begin;
+  std::function<void()> end;
 };
 
 /// How a StoreDirectory is opened. Constant after Open.
@@ -99,6 +114,7 @@ struct DirectoryOptions {
   uint64_t catalogue_renewal_bytes = 1ULL << 20;    ///< a catalogue that is smaller is not written anew
   uint32_t file_mode = 0660;                        ///< of new files, less the process's umask
   uint32_t directory_mode = 0700;                   ///< of new directories, likewise
+  ThreadHooks read_thread_hooks;                    ///< of threads that read values ahead, and decrypt them
   std::shared_ptr<CipherProvider> cipher_provider;  ///< nullptr: nothing can be encrypted or decrypted
 };
 

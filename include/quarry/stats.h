@@ -52,6 +52,9 @@ struct Counters {
   uint64_t parts_compressed = 0;
   uint64_t parts_encrypted = 0;
   uint64_t parts_decrypted = 0;
+  uint64_t read_ahead_values = 0;  ///< that a scan had read by another thread
+  uint64_t read_ahead_bytes = 0;   ///< of them
+  uint64_t read_ahead_unused = 0;  ///< of the values: the scan ended before them, or passed them by
   uint64_t segment_map_loads = 0;  ///< maps of rewritten segments that were read
   uint64_t segment_map_bytes = 0;  ///< gauge: memory of those that are kept
 };

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "quarry/ahead_read.h"
 #include "quarry/backup.h"
 #include "quarry/canceller.h"
 #include "quarry/commit_record.h"
@@ -196,6 +197,10 @@ class StoreDirectory {
   /// because it was asked for again, as ReadValue would. Otherwise an empty buffer; then nothing was read. Errors:
   /// those of Read.
   [[nodiscard]] virtual Result<ValueBuffer> ReadIfCached(const Head& head, const ReadOptions& options) = 0;
+
+  /// Has another thread begin to read a value that the caller will soon want, as ReadValue would: for a scan, which
+  /// knows its next rows. Never waits and never fails. Null: it is in memory already, or no thread will do it.
+  [[nodiscard]] virtual std::unique_ptr<AheadRead> ReadAhead(const Head& head, const ReadOptions& options) = 0;
 
   /// `value`, just appended as `by`, is written in the place of `replaced`. When readers found that one in the value
   /// cache they will find this one there. To be undone by Release(by) when it comes to nothing.

@@ -50,6 +50,9 @@ Counters CounterSet::Snapshot() const {
   counters.parts_encrypted = Get(Counter::kPartsEncrypted);
   counters.parts_decrypted = Get(Counter::kPartsDecrypted);
   counters.segment_map_loads = Get(Counter::kSegmentMapLoads);
+  counters.read_ahead_values = Get(Counter::kReadAheadValues);
+  counters.read_ahead_bytes = Get(Counter::kReadAheadBytes);
+  counters.read_ahead_unused = Get(Counter::kReadAheadUnused);
   return counters;
 }
 

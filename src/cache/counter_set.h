@@ -48,8 +48,11 @@ enum class Counter : uint8_t {
   kPartsEncrypted,
   kPartsDecrypted,
   kSegmentMapLoads,
+  kReadAheadValues,
+  kReadAheadBytes,
+  kReadAheadUnused,
 };
-inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kSegmentMapLoads) + 1;
+inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kReadAheadUnused) + 1;
 
 class CounterSet {
  public:

@@ -9,12 +9,13 @@ PageCacheRule::PageCacheRule(std::function<SystemMemory()> look)
   read_lately_.Resize(look_().usable_bytes / 2);
 }
 
-bool PageCacheRule::GoesAround(uint64_t hash, uint64_t size_bytes, uint64_t now_micros) {
+bool PageCacheRule::GoesAround(uint64_t hash, uint64_t size_bytes, uint64_t now_micros, bool* is_first) {
   if (size_bytes < kAroundMinBytes) return false;
   {
     const MutexLock lock(mutex_);
     if (read_lately_.Note(hash, size_bytes)) return false;
   }
+  if (is_first != nullptr) *is_first = true;
   return !HasSpareMemory(now_micros);
 }
 

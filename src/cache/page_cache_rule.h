@@ -32,8 +32,10 @@ class PageCacheRule {
   /// Takes the size of the memory now; later only what is free.
   explicit PageCacheRule(std::function<SystemMemory()> look);
 
-  /// For a read of `size_bytes` whose key has this hash. Around: true.
-  [[nodiscard]] bool GoesAround(uint64_t hash, uint64_t size_bytes, uint64_t now_micros) QUARRY_EXCLUDES(mutex_);
+  /// For a read of `size_bytes` whose key has this hash. Around: true. `is_first`, if not null, is set to true when the
+  /// read is one of kAroundMinBytes or more, and the first.
+  [[nodiscard]] bool GoesAround(uint64_t hash, uint64_t size_bytes, uint64_t now_micros, bool* is_first = nullptr)
+      QUARRY_EXCLUDES(mutex_);
 
  private:
   [[nodiscard]] bool HasSpareMemory(uint64_t now_micros);

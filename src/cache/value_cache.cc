@@ -177,6 +177,13 @@ ValueBuffer ValueCache::Find(const Locator& locator) {
   return {std::move(pin), entry->value()};
 }
 
+bool ValueCache::Holds(const Locator& locator) {
+  if (limit_bytes() == 0) return false;
+  Shard& shard = ShardOf(HashOf(locator));
+  const MutexLock lock(shard.mutex);
+  return shard.index.contains(locator);
+}
+
 bool ValueCache::NoteMiss(const Locator& locator) {
   if (limit_bytes() == 0) return false;
   counters_->Add(Counter::kCacheMisses);

@@ -70,6 +70,8 @@ class ValueCache {
 
   /// The value, pinned, or an empty buffer.
   [[nodiscard]] ValueBuffer Find(const Locator& locator);
+  /// Whether Find would have something now. No use of it.
+  [[nodiscard]] bool Holds(const Locator& locator);
   /// Find had nothing: whether the value was asked for before, and should be taken in by Begin and Publish.
   [[nodiscard]] bool NoteMiss(const Locator& locator);
   /// Such a value could be taken in, and nothing had to go for it.

@@ -16,6 +16,7 @@
 #include "cache/page_cache_rule.h"
 #include "cache/recent_cache.h"
 #include "cache/value_cache.h"
+#include "context/ahead_reads.h"
 #include "context/catalogue.h"
 #include "context/identity_source.h"
 #include "context/notices.h"
@@ -88,7 +89,8 @@ struct StoreContext {
         identities(env_in),
         has_threads(background_thread),
         catalogue_tasks("quarry_cat", has_threads ? 1 : 0, 1),
-        flush_threads("quarry_flush", has_threads ? kFlushThreadsMax : 0, 0) {}
+        flush_threads("quarry_flush", has_threads ? kFlushThreadsMax : 0, 0),
+        ahead_reads(&counters, has_threads, options_in.read_thread_hooks) {}
 
   [[nodiscard]] std::shared_ptr<TaskThreads> MakePathTasks() const {
     return std::make_shared<TaskThreads>("quarry_store", has_threads ? 1 : 0, kQueuedTasksMax);
@@ -176,6 +178,7 @@ struct StoreContext {
   const bool has_threads;
   TaskThreads catalogue_tasks;
   TaskThreads flush_threads;
+  AheadReads ahead_reads;
 };
 
 [[nodiscard]] inline uint64_t RoundDownToBlock(uint64_t bytes) { return bytes / kBlockSizeBytes * kBlockSizeBytes; }

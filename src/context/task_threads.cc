@@ -67,6 +67,12 @@ void TaskThreads::Stop() {
 }
 
 void TaskThreads::Run() {
+  if (hooks_.begin) hooks_.begin();
+  RunTasks();
+  if (hooks_.end) hooks_.end();
+}
+
+void TaskThreads::RunTasks() {
   MutexLock lock(mutex_);
   while (true) {
     if (stopped_ && (tasks_.empty() || pauses_ > 0)) return;

@@ -13,18 +13,20 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "quarry/options.h"
 
 namespace quarry {
 
 class TaskThreads {
  public:
   /// `name`: of each thread, at most 15 characters, constant. `threads_max` 0: tasks run inside Submit.
-  TaskThreads(const char* name, size_t threads_max, size_t queue_max)
-      : name_(name), threads_max_(threads_max), queue_max_(queue_max) {}
+  TaskThreads(const char* name, size_t threads_max, size_t queue_max, ThreadHooks hooks = {})
+      : name_(name), threads_max_(threads_max), queue_max_(queue_max), hooks_(std::move(hooks)) {}
   ~TaskThreads() { Stop(); }
   TaskThreads(const TaskThreads&) = delete;
   TaskThreads& operator=(const TaskThreads&) = delete;
@@ -41,12 +43,14 @@ class TaskThreads {
 
  private:
   void Run() QUARRY_EXCLUDES(mutex_);
+  void RunTasks() QUARRY_EXCLUDES(mutex_);
   /// Whether there is a thread, or room, for one more task; starts a thread when none is free.
   [[nodiscard]] bool HasRoom() QUARRY_REQUIRES(mutex_);
 
   const char* const name_;
   const size_t threads_max_;
   const size_t queue_max_;
+  const ThreadHooks hooks_;
   Mutex mutex_;
   CondVar work_;   ///< for the threads
   CondVar ended_;  ///< for those who wait for tasks

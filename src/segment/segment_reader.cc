@@ -38,7 +38,8 @@ SegmentReader::SegmentReader(StoreContext* context, SegmentLocator* files, Segme
       segment_(segment),
       head_(head),
       batch_bytes_(std::clamp<uint64_t>(options.read_batch_bytes, kBatchMinBytes, kBatchMaxBytes)),
-      page_cache_use_(options.page_cache) {}
+      page_cache_use_(options.page_cache),
+      report_(options.report) {}
 
 Status SegmentReader::Corruption(const std::string& what) const {
   return Status::Corruption(locator_.store.value, locator_.segment.value, locator_.offset_bytes, what);
@@ -141,6 +142,13 @@ Status SegmentReader::ReadFile(ReadableFile* file, std::span<const ReadRequest> 
 }
 
 bool SegmentReader::GoesAroundPageCache(uint64_t begin_bytes, uint64_t size_bytes) {
+  bool is_first = false;
+  const bool goes_around = ChooseWay(begin_bytes, size_bytes, &is_first);
+  if (report_ != nullptr && (goes_around || is_first)) report_->waited_for_device = true;
+  return goes_around;
+}
+
+bool SegmentReader::ChooseWay(uint64_t begin_bytes, uint64_t size_bytes, bool* is_first) {
   switch (page_cache_use_) {
     case PageCacheUse::kNone:
       return true;
@@ -153,7 +161,7 @@ bool SegmentReader::GoesAroundPageCache(uint64_t begin_bytes, uint64_t size_byte
   }
   return context_->page_cache_rule.GoesAround(
       HashOf(locator_) ^ SplitMixWord((begin_bytes - place_->place_bytes) * kSplitMixStep), size_bytes,
-      context_->env->MonotonicMicros());
+      context_->env->MonotonicMicros(), is_first);
 }
 
 Result<bool> SegmentReader::ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests) {

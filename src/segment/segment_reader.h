@@ -80,8 +80,9 @@ class SegmentReader {
   [[nodiscard]] Status Submit(std::span<const ReadRequest> requests);
   /// The same, `requests` standing where they do in the file.
   [[nodiscard]] Status ReadFile(ReadableFile* file, std::span<const ReadRequest> requests);
-  /// The way for these bytes of the file, chosen once for each read of it.
+  /// The way for these bytes of the file, chosen once for each read of it, and told to report_.
   [[nodiscard]] bool GoesAroundPageCache(uint64_t begin_bytes, uint64_t size_bytes);
+  [[nodiscard]] bool ChooseWay(uint64_t begin_bytes, uint64_t size_bytes, bool* is_first);
   /// False: this file has no such reads, and nothing was read.
   [[nodiscard]] Result<bool> ReadAroundPageCache(ReadableFile* file, std::span<const ReadRequest> requests);
   [[nodiscard]] Status Corruption(const std::string& what) const;
@@ -93,6 +94,7 @@ class SegmentReader {
   const Locator& locator_ = head_.locator;
   const uint64_t batch_bytes_;
   const PageCacheUse page_cache_use_;
+  ReadReport* const report_;
   std::optional<bool> goes_around_;  ///< the next submission, when that is chosen already
   bool used_page_cache_ = false;
   bool missed_recent_ = false;

@@ -52,6 +52,7 @@ Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::Open(const Direc
 }
 
 StoreDirectoryImpl::~StoreDirectoryImpl() {
+  context_->ahead_reads.Stop();
   DrainMaintenance();
   for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)store->Seal();
   DrainMaintenance();
@@ -256,6 +257,12 @@ Result<ValueBuffer> StoreDirectoryImpl::ReadIfCached(const Head& head, const Rea
   if (ValueBuffer cached = FindCached(head.locator, options); !cached.empty()) return cached;
   QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(head.locator.store));
   return store->ReadIntoCache(head, options);
+}
+
+std::unique_ptr<AheadRead> StoreDirectoryImpl::ReadAhead(const Head& head, const ReadOptions& options) {
+  if (!options.skip_cache && context_->values.Holds(head.locator)) return nullptr;
+  const std::shared_ptr<StoreImpl> store = FindStore(head.locator.store);
+  return store == nullptr ? nullptr : store->ReadAhead(head, options);
 }
 
 Status StoreDirectoryImpl::VerifyValue(const Head& head, const ReadOptions& options, const Canceller* canceller) {

@@ -55,6 +55,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) override;
   [[nodiscard]] Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options) override;
   [[nodiscard]] Result<ValueBuffer> ReadIfCached(const Head& head, const ReadOptions& options) override;
+  [[nodiscard]] std::unique_ptr<AheadRead> ReadAhead(const Head& head, const ReadOptions& options) override;
   [[nodiscard]] Status ReadRange(const Head& head, uint64_t offset_bytes, const ReadOptions& options,
                                  std::span<uint8_t> out) override;
   [[nodiscard]] Status VerifyValue(const Head& head, const ReadOptions& options, const Canceller* canceller) override;
@@ -98,6 +99,8 @@ class StoreDirectoryImpl final : public StoreDirectory {
   void DrainMaintenance() {
     context_->ForEachTasks([](TaskThreads* tasks) { tasks->Drain(); });
   }
+  /// The same of the threads that read ahead.
+  void DrainReadsAhead() { context_->ahead_reads.Drain(); }
   /// For tests: a task of the home's background thread that takes as long as it likes.
   void RunMaintenance(std::function<void()> task) { context_->paths[0].tasks->Submit(std::move(task)); }
 

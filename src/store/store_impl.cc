@@ -221,6 +221,20 @@ Result<ValueBuffer> StoreImpl::ReadIntoCache(const Head& head, const ReadOptions
   return TakeIntoCache(segment.get(), head, TakeIn::kWhatIsAskedForAgain, options);
 }
 
+std::unique_ptr<AheadRead> StoreImpl::ReadAhead(const Head& head, const ReadOptions& options) {
+  const Locator& locator = head.locator;
+  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
+  if (segment == nullptr || IsOnSlowPath(*segment)) return nullptr;
+  if (segment->chunks()->Holds(locator.offset_bytes, locator.extent_size_bytes)) return nullptr;
+  ReadOptions by_thread = options;
+  by_thread.report = nullptr;
+  std::vector<uint8_t> prefix(head.prefix.begin(), head.prefix.end());
+  return context_->ahead_reads.Start(locator.value_size_bytes,
+                                     [store = shared_from_this(), locator, prefix = std::move(prefix), by_thread] {
+                                       return store->ReadValue({locator, prefix}, by_thread);
+                                     });
+}
+
 // Empty: the cache will not take it in; nothing was read.
 Result<ValueBuffer> StoreImpl::TakeIntoCache(Segment* segment, const Head& head, TakeIn take_in,
                                              const ReadOptions& options) {

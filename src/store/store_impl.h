@@ -60,6 +60,8 @@ class StoreImpl final : public Store,
   [[nodiscard]] Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options);
   /// The former, or nothing.
   [[nodiscard]] Result<ValueBuffer> ReadIntoCache(const Head& head, const ReadOptions& options);
+  /// What neither the recent chunks hold nor a slow path keeps. Null: nobody reads it.
+  [[nodiscard]] std::unique_ptr<AheadRead> ReadAhead(const Head& head, const ReadOptions& options);
   void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
     context_->values.Carry(replaced, by, value, cached_bytes_);
   }
