@@ -224,6 +224,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # of this tree, whatever the interpreter knows
             )
         self.keeper_pid_file.write_text(f"{process.pid}\n", encoding="ascii")
         wait_for(

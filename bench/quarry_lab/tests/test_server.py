@@ -88,7 +88,8 @@ from quarry_server.server import PrivateServer
 print(PrivateServer({str(tmp_path / 'server')!r}, plugin=None).start().pid, flush=True)
 os._exit(1)  # as if killed: nothing is cleaned up
 """
-    output = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=False).stdout
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    output = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=False, env=environment).stdout
     leftover = int(output)
     assert os.path.exists(f"/proc/{leftover}")
     with PrivateServer(tmp_path / "server", plugin=None) as server:
