@@ -30,11 +30,11 @@ from quarry_advisor.statements import column_options
 from quarry_advisor.target import quoted
 from quarry_server.server import BUILD, MARIADB, PLUGIN, ServerError
 
-from . import device, noise
 from .demo import workers
 from .demo.workers import Client, Outcome, WorkerError
-from .lab_server import DATABASE, ConfigurationError, LabServer
-from .stats import Summary, human_bytes, human_count, paired_ratio, percentile, summarize
+from .probes import device, noise
+from .report.stats import Summary, human_bytes, human_count, paired_ratio, percentile, summarize
+from .servers.lab_server import DATABASE, ConfigurationError, LabServer
 
 SERVER = {"innodb_buffer_pool_size": "512M", "innodb_log_file_size": "512M"}
 SERVER_BYTES = 2 << 30  # redo log, system tablespaces, and what a dropped table leaves for a few seconds

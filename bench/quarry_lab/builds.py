@@ -23,10 +23,10 @@ from quarry_server.server import BUILD, PLUGIN, ServerError
 from rich.console import Console
 from rich.table import Table
 
-from .lab_server import DATABASE, ConfigurationError, LabServer, parse_mycnf
-from .stats import paired_ratio, summarize
-from .variants import KIB
-from .verb import chosen, numbers
+from .design.variants import KIB
+from .report.stats import paired_ratio, summarize
+from .run.verb import chosen, numbers
+from .servers.lab_server import DATABASE, ConfigurationError, LabServer, parse_mycnf
 
 OPERATIONS = ("read", "scan", "insert", "update")
 ROWS_BYTES = 64 << 20  # what a table holds, so that it stays in any cache

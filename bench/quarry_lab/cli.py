@@ -11,17 +11,18 @@ from pathlib import Path
 from quarry_server.server import PLUGIN, ServerError
 from rich.console import Console
 
-from . import lab, variants
-from .command import apply_options, chosen, run_and_report, with_target
-from .experiments.base import Experiment
+from . import lab
+from .design import variants
+from .design.request import SCALES, LabError, Request, parse_options
+from .design.variants import BASELINE_SUFFIX, KIB
 from .experiments.catalogue import EXPERIMENTS
-from .lab_server import ConfigurationError
-from .payload import KINDS
-from .program import ProgramError
-from .request import SCALES, LabError, Request, parse_options
-from .target import PASSWORD_VARIABLE
-from .variants import BASELINE_SUFFIX, KIB
-from .verb import EXIT_INTERRUPTED, numbers
+from .load.payload import KINDS
+from .run.command import apply_options, chosen, run_and_report, with_target
+from .run.experiment import Experiment
+from .run.verb import EXIT_INTERRUPTED, numbers
+from .servers.lab_server import ConfigurationError
+from .servers.program import ProgramError
+from .servers.target import PASSWORD_VARIABLE
 
 # Verbs of other parts of the package, each with a main(arguments) of its own.
 OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "flame": "quarry_lab.flame", "results": "quarry_lab.lab_results", "turns": "quarry_lab.turns"}

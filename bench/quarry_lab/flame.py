@@ -27,13 +27,13 @@ from quarry_server.server import BUILD, PLUGIN
 from rich.console import Console
 from rich.table import Table
 
-from . import sysbench
-from .lab_server import DATABASE, LabServer, parse_mycnf
-from .payload import Payload
-from .request import BENCH_OUTPUT, LabError
-from .tables import size_label
-from .variants import ALL, KIB, Variant, create_table
-from .verb import chosen, exit_code_of, numbers
+from .design.request import BENCH_OUTPUT, LabError
+from .design.variants import ALL, KIB, Variant, create_table
+from .load import sysbench
+from .load.payload import Payload
+from .run.tables import size_label
+from .run.verb import chosen, exit_code_of, numbers
+from .servers.lab_server import DATABASE, LabServer, parse_mycnf
 
 OPERATIONS = ("read", "insert", "mix")
 ENGINES = ("innodb", "quarry")

@@ -17,14 +17,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import lab_page, session, stats
-from .cells import p95_ms, throughput
-from .command import apply_options, chosen, run_and_report, with_target
-from .experiments.base import Experiment
+from . import lab_page
+from .design.cells import p95_ms, throughput
+from .design.request import BENCH_OUTPUT, LabError, Request
+from .design.results import open_run
 from .experiments.catalogue import PUBLISHED
 from .lab_page import Chapter
-from .request import BENCH_OUTPUT, LabError, Request
-from .results import open_run
+from .report import stats
+from .run import session
+from .run.command import apply_options, chosen, run_and_report, with_target
+from .run.experiment import Experiment
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from . import charts, stats, verdicts
-from .experiments.base import Experiment
-from .html_table import html_table
+from .design.results import RunDirectory
 from .lab_results import is_older_than_the_engine
-from .noise import NOISE_CPUS_MAX
-from .results import RunDirectory
-from .verdicts import ANSWERED, FAIR_ROUNDS, FAIR_SECONDS, MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Verdict
+from .probes.noise import NOISE_CPUS_MAX
+from .report import charts, stats, verdicts
+from .report.html_table import html_table
+from .report.verdicts import ANSWERED, FAIR_ROUNDS, FAIR_SECONDS, MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Verdict
+from .run.experiment import Experiment
 
 _TEMPLATE = Path(__file__).parent / "lab_page.html"
 _STYLE = Path(__file__).parent / "page.css"

@@ -21,14 +21,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import published
-from .experiments.base import Experiment
+from .design import published
+from .design.request import LabError
+from .design.results import RunDirectory, open_run
 from .experiments.catalogue import EXPERIMENTS, PUBLISHED
-from .request import LabError
-from .results import RunDirectory, open_run
+from .run.experiment import Experiment
 from quarry_server.server import REPOSITORY
-from .verb import exit_code_of
-from .verdicts import FAIR_ROUNDS, FAIR_SECONDS
+from .report.verdicts import FAIR_ROUNDS, FAIR_SECONDS
+from .run.verb import exit_code_of
 
 DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "internals" / "lab.md"
 ENGINE_SOURCES = ("src", "include", "plugin")

@@ -25,14 +25,14 @@ from quarry_server.server import BUILD, PLUGIN
 from rich.console import Console
 from rich.table import Table
 
-from . import server_functions, sysbench
-from .lab_server import DATABASE, LabServer, parse_mycnf
-from .noise import Meter
-from .payload import Payload
-from .request import BENCH_OUTPUT, LabError
-from .stats import human_count, paired_ratio, summarize
-from .variants import ALL, KIB, create_table
-from .verb import chosen, exit_code_of, numbers
+from .design.request import BENCH_OUTPUT, LabError
+from .design.variants import ALL, KIB, create_table
+from .load import server_functions, sysbench
+from .load.payload import Payload
+from .probes.noise import Meter
+from .report.stats import human_count, paired_ratio, summarize
+from .run.verb import chosen, exit_code_of, numbers
+from .servers.lab_server import DATABASE, LabServer, parse_mycnf
 
 OPERATIONS = ("insert", "read", "mix")
 LIMIT = "heads-and-memory"

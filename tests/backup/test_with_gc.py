@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from drill import binlogs_after, check_all, checksums, increments_under_ddl, replay
-from quarry_lab.device import allocated_bytes
+from quarry_lab.probes.device import allocated_bytes
 from quarry_server.server import HOME_NAME
 
 from harness.gc import Gc

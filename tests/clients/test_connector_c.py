@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from harness.server import SCRATCH
 from payloads import check_files, check_in_server
-from quarry_lab.connector import connector_flags
+from quarry_lab.servers.connector import connector_flags
 
 SOURCE = pathlib.Path(__file__).with_name("long_data.c")
 

@@ -34,7 +34,7 @@ from row_model import Client, RowModel  # noqa: E402
 
 from harness import io_layer  # noqa: E402
 from harness.gc import Gc  # noqa: E402
-from quarry_lab.device import allocated_bytes  # noqa: E402
+from quarry_lab.probes.device import allocated_bytes  # noqa: E402
 from quarry_server.server import HOME_NAME, ServerError  # noqa: E402
 
 from harness.server import ENGINE, Server  # noqa: E402

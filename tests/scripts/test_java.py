@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from quarry_lab.java import IVY
+from quarry_lab.load.java import IVY
 
 from harness.server import REPOSITORY
 

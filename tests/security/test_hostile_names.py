@@ -172,7 +172,7 @@ def test_reports_on_pages_and_terminals(capsys):
     from rich.table import Table
     from rich.text import Text
 
-    from quarry_lab.html_table import html_table
+    from quarry_lab.report.html_table import html_table
     from quarry_advisor.shown import SafeConsole
 
     table = Table(title=Text(NAMES["html"]))

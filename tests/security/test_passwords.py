@@ -2,11 +2,11 @@
 
 import pytest
 from quarry_cluster.plan import free_ports
-from quarry_lab import sysbench
-from quarry_lab.lab_server import LabServer
-from quarry_lab.payload import Payload
+from quarry_lab.load import sysbench
+from quarry_lab.load.payload import Payload
+from quarry_lab.servers.lab_server import LabServer
 from quarry_server.private import new_secret
-from quarry_lab.variants import ALL, create_table
+from quarry_lab.design.variants import ALL, create_table
 
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M"}
 

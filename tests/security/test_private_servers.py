@@ -8,7 +8,7 @@ import tempfile
 import pymysql
 import pytest
 from quarry_cluster.plan import free_ports
-from quarry_lab.lab_server import LabServer
+from quarry_lab.servers.lab_server import LabServer
 from quarry_server.private import account, new_secret, unprivileged_id, unreachable
 from quarry_server.server import BUILD, MARIADB, PLUGIN, REPOSITORY, PrivateServer
 

@@ -2,8 +2,8 @@
 
 import pytest
 from harness.server import SCRATCH, Server
-from quarry_lab import device
-from quarry_lab.memory_cgroup import MemoryCgroup, reason_against
+from quarry_lab.probes import device
+from quarry_lab.servers.memory_cgroup import MemoryCgroup, reason_against
 from quarry_server.server import PrivateServer
 
 MIB = 1 << 20

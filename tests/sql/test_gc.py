@@ -8,7 +8,7 @@ import contextlib
 import threading
 
 import pytest
-from quarry_lab.device import allocated_bytes
+from quarry_lab.probes.device import allocated_bytes
 from quarry_server.server import HOME_NAME
 
 from harness.gc import Gc, figures

@@ -7,7 +7,7 @@ and no hole gives that back.
 import threading
 
 import pytest
-from quarry_lab.device import allocated_bytes
+from quarry_lab.probes.device import allocated_bytes
 
 from harness.gc import Gc, figures
 from harness.segments import all_extents, flip_bit

@@ -13,8 +13,8 @@ from typing import Any, Sequence
 
 from rich.table import Table
 
-from .. import charts
-from ..stats import Summary, percentile, summarize
+from ..report import charts
+from ..report.stats import Summary, percentile, summarize
 from .ledger import Event, longest_gap
 
 BUCKET_S = 0.5

@@ -24,7 +24,7 @@ from quarry_server.server import BUILD
 from rich.console import Console
 from rich.table import Table
 
-from ..stats import summarize
+from ..report.stats import summarize
 from .spread import cpu_s, ways
 
 SHARDS = 4

@@ -25,8 +25,8 @@ from quarry_server.server import BUILD
 from rich.console import Console
 from rich.table import Table
 
-from .. import charts
-from ..stats import percentile, summarize
+from ..report import charts
+from ..report.stats import percentile, summarize
 from .ledger import DEFINITION, VALUE_BYTES, Connect, Load
 
 DATABASE = "spread"

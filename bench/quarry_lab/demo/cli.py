@@ -23,15 +23,13 @@ import pymysql
 from quarry_server.server import BUILD, PLUGIN, PrivateServer, ServerError, SqlError
 from rich.console import Console
 
-from .. import device, noise, session
-from ..lab_server import ConfigurationError, LabServer
-from ..request import LabError
-from ..sysbench import SysbenchError
-from . import console as tables_console
-from . import corpus as corpus_module
-from . import crash as crash_module
-from . import curve as curve_module
-from . import measure, overwrite, report, space, summary, workers
+from ..design.request import LabError
+from ..load.sysbench import SysbenchError
+from ..probes import device, noise
+from ..run import session
+from ..servers.lab_server import ConfigurationError, LabServer
+from . import (
+    console as tables_console, corpus as corpus_module, crash as crash_module, curve as curve_module, measure, overwrite, report, space, summary, workers)
 from .screen import Screen
 from .tables import DATA_SETS, VARIANTS
 

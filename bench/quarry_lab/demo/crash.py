@@ -23,8 +23,7 @@ import mariadb
 
 from quarry_server.server import PrivateServer
 
-from . import client as connections
-from . import workers
+from . import client as connections, workers
 from .corpus import Corpus
 from .jobs import SALT_BYTES, salted
 from .tables import Variant

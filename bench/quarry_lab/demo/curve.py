@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from quarry_server import private
 
-from .. import sysbench, variants
-from ..lab_server import LabServer
-from ..payload import Payload
+from ..design import variants
+from ..load import sysbench
+from ..load.payload import Payload
+from ..servers.lab_server import LabServer
 from .screen import Screen
 
 KEYS = ("quarry-head", "quarry-inline", "quarry-varbinary")

@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass
 
 from quarry_server.server import HOME_NAME
 
-from .. import device, stats
-from ..lab_server import DATABASE, LabServer
-from ..runner import difference
+from ..probes import device
+from ..report import stats
+from ..run.runner import difference
+from ..servers.lab_server import DATABASE, LabServer
 from . import jobs, space, workers
 from .corpus import Corpus
 from .screen import Screen

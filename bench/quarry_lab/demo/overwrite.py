@@ -18,7 +18,7 @@ from typing import Callable
 
 from quarry_server.server import HOME_NAME, PrivateServer
 
-from .. import device
+from ..probes import device
 from . import client as connections
 from .corpus import Corpus, Item
 from .tables import Variant

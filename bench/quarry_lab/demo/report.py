@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from .. import stats
+from ..report import stats
 from . import report_e1, report_space, summary, svg
 from .tables import DATA_SETS, NDB_INLINE_BYTES, VARBINARY_BYTES_MAX, VARIANTS
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from html import escape
 
-from .. import published, stats
-from ..published import Figure
-from ..rules import against, gain
-from ..verdicts import MIXED
+from ..design import published
+from ..design.published import Figure
+from ..design.rules import against, gain
+from ..report import stats
+from ..report.verdicts import MIXED
 from . import svg
 from .curve import LABELS, SIZES_BYTES
 

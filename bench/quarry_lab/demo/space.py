@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .. import device, stats
+from ..probes import device
+from ..report import stats
 
 RECYCLE_BYTES = 3 << 30  # the server starts on a fresh directory when its own, redo log included, has grown beyond this
 RESERVE_BYTES = 512 << 20  # left to everyone else

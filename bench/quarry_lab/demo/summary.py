@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable
 
-from .. import stats
+from ..report import stats
 
 CLEAR = 0.02  # what the rounds must differ by, all in the same direction, to be called better or worse
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Callable
 
-from ..stats import Summary
+from ..report.stats import Summary
 
 
 @dataclass(frozen=True)

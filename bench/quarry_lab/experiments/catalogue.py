@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from .base import Experiment
-from .cold import Cold
-from .core import Core
-from .e1 import InlinePartsBatches
-from .e2 import AutoIncrement
-from .e3 import FetchCompressed
-from .e4 import Protocols
-from .e5 import DiskData
-from .pressure import Pressure
-from .targets import Targets
+from ..run.experiment import Experiment
+from .cold.experiment import Cold
+from .core.experiment import Core
+from .e1.experiment import InlinePartsBatches
+from .e2.experiment import AutoIncrement
+from .e3.experiment import FetchCompressed
+from .e4.experiment import Protocols
+from .e5.experiment import DiskData
+from .pressure.experiment import Pressure
+from .targets.experiment import Targets
 
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold(), Pressure())}

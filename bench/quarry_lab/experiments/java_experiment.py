@@ -6,10 +6,10 @@ from abc import abstractmethod
 
 from quarry_server.server import MARIADB
 
-from .. import java
-from ..lab_server import file_sha256
-from ..request import Request
-from .base import Experiment
+from ..design.request import Request
+from ..load import java
+from ..run.experiment import Experiment
+from ..servers.lab_server import file_sha256
 
 
 class JavaExperiment(Experiment):

@@ -15,19 +15,21 @@ from typing import ClassVar
 from quarry_server.server import MARIADB
 from rich.table import Table
 
-from .. import device, processors, sysbench, target
-from ..cells import CellKey, Cells
-from ..lab_server import PINNED, LabServer, file_sha256, normal
-from ..payload import KINDS, Payload
-from ..plan import OPERATION_LABELS, OPERATIONS, WITHOUT_DATASET, Cell, table_cells
-from ..request import DATA, Request
-from ..results import RunDirectory
-from ..runner import TableBench, line
-from ..tables import comparison_table
-from ..target import TargetServer
-from ..variants import ALL, LABELS, TARGET, Variant
-from ..verdicts import ANSWERED, Finding, Verdict, figures_of, not_measured, stated
-from .base import Context, Experiment
+from ..design.cells import CellKey, Cells
+from ..design.plan import OPERATIONS, OPERATION_LABELS, WITHOUT_DATASET, Cell, table_cells
+from ..design.request import DATA, Request
+from ..design.results import RunDirectory
+from ..design.variants import ALL, LABELS, TARGET, Variant
+from ..load import sysbench
+from ..load.payload import KINDS, Payload
+from ..probes import device, processors
+from ..report.verdicts import ANSWERED, Finding, Verdict, figures_of, not_measured, stated
+from ..run.experiment import Context, Experiment
+from ..run.runner import TableBench, line
+from ..run.tables import comparison_table
+from ..servers import target
+from ..servers.lab_server import PINNED, LabServer, file_sha256, normal
+from ..servers.target import TargetServer
 
 CONDITIONING_BYTES_PER_SECOND = 250 << 20  # estimates, for the planned wall time only
 SERVER_SECONDS = 15 + (5 << 29) / CONDITIONING_BYTES_PER_SECOND  # to start and condition one

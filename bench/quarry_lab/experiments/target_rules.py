@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..cells import CellKey, Cells, bytes_written_ratio, payload_rate
-from ..plan import OPERATION_LABELS
-from ..stats import Summary, human_bytes
-from ..verdicts import MET, NOT_MET, Finding, Verdict, figures_of, judge, not_measured
+from ..design.cells import CellKey, Cells, bytes_written_ratio, payload_rate
+from ..design.plan import OPERATION_LABELS
+from ..report.stats import Summary, human_bytes
+from ..report.verdicts import MET, NOT_MET, Finding, Verdict, figures_of, judge, not_measured
 
 INNODB = "innodb"
 WORDS = (MET, NOT_MET)

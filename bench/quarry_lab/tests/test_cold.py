@@ -7,21 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import cold_bench, device, memory_cgroup, noise, session, sysbench
-from quarry_lab.cells import Cells
-from quarry_lab.experiments import cold, cold_findings
-from quarry_lab.experiments.cold import COLUMNS_SIZE, MEMORY_SIZE, Cold
-from quarry_lab.experiments.cold_findings import BESIDE, OPERATION_OF
-from quarry_lab.experiments.core import Core
-from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import DURABLE_VALUES, MEMORY_VALUES
-from quarry_lab.lab_server import LabServer
-from quarry_lab.plan import Point, all_points
-from quarry_lab.request import LabError
-from quarry_lab.results import open_run
+from quarry_lab.design.cells import Cells
+from quarry_lab.design.plan import Point, all_points
+from quarry_lab.design.request import LabError
+from quarry_lab.design.results import open_run
+from quarry_lab.experiments.cold import bench as cold_bench, experiment as cold, findings as cold_findings
+from quarry_lab.experiments.cold.experiment import COLUMNS_SIZE, MEMORY_SIZE, Cold
+from quarry_lab.experiments.cold.findings import BESIDE, OPERATION_OF
+from quarry_lab.experiments.core.experiment import Core
+from quarry_lab.experiments.targets.experiment import Targets
+from quarry_lab.experiments.targets.findings import DURABLE_VALUES, MEMORY_VALUES
+from quarry_lab.load import sysbench
+from quarry_lab.probes import device, noise
+from quarry_lab.run import session
+from quarry_lab.servers import memory_cgroup
+from quarry_lab.servers.lab_server import LabServer
 from quarry_server.server import PLUGIN
-from quarry_lab.verdicts import MET, NOT_MEASURED, NOT_MET
-from quarry_lab.variants import KIB
+from quarry_lab.design.variants import KIB
+from quarry_lab.report.verdicts import MET, NOT_MEASURED, NOT_MET
 from rich.console import Console
 
 ENGINES = ("innodb", "quarry-default")

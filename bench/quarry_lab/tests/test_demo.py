@@ -12,7 +12,7 @@ import pytest
 from quarry_lab.demo import client, corpus, crash, measure, overwrite, report, space, summary, svg
 from quarry_lab.demo.documents import DocumentGenerator
 from quarry_lab.demo.tables import VARIANTS
-from quarry_lab.stats import Summary
+from quarry_lab.report.stats import Summary
 
 MEGABYTE = 1_000_000
 

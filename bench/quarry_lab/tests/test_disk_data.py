@@ -8,19 +8,21 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from quarry_lab import disk_bench, java, memory_cgroup, session, target, ycsb
-from quarry_lab.device import DeviceCounters
-from quarry_lab.disk_bench import ENGINES, PRIVATE_ENGINES, Layout, payload_traffic
-from quarry_lab.experiments import e5_figures
-from quarry_lab.experiments.e5 import THREADS, DiskData
-from quarry_lab.experiments.e5_findings import device_share, samples_under_load, verdicts
-from quarry_lab.java import JavaError
-from quarry_lab.lab_server import LabServer
-from quarry_lab.ports import free_ports
-from quarry_lab.request import Address, LabError, Settings
-from quarry_lab.timeline import Counters, difference
-from quarry_lab.verdicts import NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
-from quarry_lab.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
+from quarry_lab.design.request import Address, LabError, Settings
+from quarry_lab.experiments.e5 import bench as disk_bench, figures as e5_figures
+from quarry_lab.experiments.e5.bench import ENGINES, PRIVATE_ENGINES, Layout, payload_traffic
+from quarry_lab.experiments.e5.experiment import THREADS, DiskData
+from quarry_lab.experiments.e5.findings import device_share, samples_under_load, verdicts
+from quarry_lab.load import java, ycsb
+from quarry_lab.load.java import JavaError
+from quarry_lab.load.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
+from quarry_lab.probes.device import DeviceCounters
+from quarry_lab.probes.timeline import Counters, difference
+from quarry_lab.report.verdicts import NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
+from quarry_lab.run import session
+from quarry_lab.servers import memory_cgroup, target
+from quarry_lab.servers.lab_server import LabServer
+from quarry_lab.servers.ports import free_ports
 
 OUTPUT = """YCSB Client 0.17.0
 2026-01-01 10:00:00:000 0 sec: 0 operations; est completion in 1 second

@@ -7,16 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from quarry_lab import java
-from quarry_lab.experiments import e3_figures
-from quarry_lab.experiments.e3 import FetchCompressed
-from quarry_lab.experiments.e3_findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, verdicts
-from quarry_lab.fetch_bench import FetchBench, rows_of
-from quarry_lab.links import LINKS
-from quarry_lab.methods import METHODS
-from quarry_lab.namespaces import queues
-from quarry_lab.plan import interleave
-from quarry_lab.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED
+from quarry_lab.design.methods import METHODS
+from quarry_lab.design.plan import interleave
+from quarry_lab.experiments.e3 import figures as e3_figures
+from quarry_lab.experiments.e3.bench import FetchBench, rows_of
+from quarry_lab.experiments.e3.experiment import FetchCompressed
+from quarry_lab.experiments.e3.findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, verdicts
+from quarry_lab.load import java
+from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED
+from quarry_lab.servers.links import LINKS
+from quarry_lab.servers.namespaces import queues
 
 PARAMETERS = {"name": "e3", "rounds": 3}
 

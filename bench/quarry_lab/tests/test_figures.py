@@ -3,12 +3,13 @@
 import io
 
 import pytest
-from quarry_lab import charts, stats, verdicts
-from quarry_lab.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
-from quarry_lab.experiments import e1, e2
-from quarry_lab.experiments.core import Core
-from quarry_lab.tables import comparison_table
-from quarry_lab.variants import KIB
+from quarry_lab.design.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
+from quarry_lab.design.variants import KIB
+from quarry_lab.experiments.core.experiment import Core
+from quarry_lab.experiments.e1 import experiment as e1
+from quarry_lab.experiments.e2 import experiment as e2
+from quarry_lab.report import charts, stats, verdicts
+from quarry_lab.run.tables import comparison_table
 from rich.console import Console
 
 

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from quarry_lab import flame
-from quarry_lab.request import LabError
+from quarry_lab.design.request import LabError
 from quarry_server.server import PLUGIN
 
 SCRIPT = """mariadbd 

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pymysql
 import pytest
-from quarry_lab import fronts_bench
-from quarry_lab.experiments.base import Context
+from quarry_lab.design.plan import Block, Point
+from quarry_lab.design.request import LabError
+from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments.catalogue import EXPERIMENTS
-from quarry_lab.experiments.e2 import IdsBench, deadlocks_per_1000
-from quarry_lab.fronts_bench import Client, FrontsBench, Way
-from quarry_lab.plan import Block, Point
-from quarry_lab.progress import RunProgress
-from quarry_lab.request import LabError
-from quarry_lab.results import RunDirectory
+from quarry_lab.experiments.e2 import bench as fronts_bench
+from quarry_lab.experiments.e2.bench import Client, FrontsBench, Way
+from quarry_lab.experiments.e2.experiment import IdsBench, deadlocks_per_1000
+from quarry_lab.run.experiment import Context
+from quarry_lab.run.progress import RunProgress
 from rich.console import Console
 
 E2 = EXPERIMENTS["e2"]

@@ -5,12 +5,13 @@ import subprocess
 
 import pytest
 
-from quarry_lab import java, links, namespaces, ycsb
-from quarry_lab.lab_server import LabServer
-from quarry_lab.methods import METHODS
-from quarry_lab.ports import free_ports
+from quarry_lab.design.methods import METHODS
+from quarry_lab.load import java, ycsb
+from quarry_lab.servers import links, namespaces
+from quarry_lab.servers.lab_server import LabServer
+from quarry_lab.servers.ports import free_ports
 from quarry_server.server import PLUGIN
-from quarry_lab.ycsb import WORKLOADS, YcsbRun
+from quarry_lab.load.ycsb import WORKLOADS, YcsbRun
 
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M"}
 ROWS, VALUE_BYTES = 4, 2048

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from quarry_lab import device, journal, session
 from quarry_lab.cli import main
-from quarry_lab.experiments.core import Core
-from quarry_lab.request import LabError
+from quarry_lab.design.request import LabError
+from quarry_lab.experiments.core.experiment import Core
+from quarry_lab.probes import device
+from quarry_lab.run import session
+from quarry_lab.servers import journal
 
 needs_loop_devices = pytest.mark.skipif(journal.reason_against() is not None, reason=f"needs {journal.reason_against()}")
 SIZE_BYTES = 256 << 20

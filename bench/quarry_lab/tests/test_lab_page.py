@@ -6,12 +6,15 @@ from html import escape
 from html.parser import HTMLParser
 
 import pytest
-from quarry_lab import cli, command, lab, lab_page, target, variants
+from quarry_lab import cli, lab, lab_page
+from quarry_lab.design import variants
+from quarry_lab.design.plan import all_points
+from quarry_lab.design.request import Address, LabError
+from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments.catalogue import EXPERIMENTS, PUBLISHED
 from quarry_lab.lab_page import Chapter
-from quarry_lab.plan import all_points
-from quarry_lab.request import Address, LabError
-from quarry_lab.results import RunDirectory
+from quarry_lab.run import command
+from quarry_lab.servers import target
 from rich.console import Console
 
 VOID = {"meta", "br", "link", "path", "use", "rect", "image", "img"}

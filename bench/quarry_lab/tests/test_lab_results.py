@@ -5,9 +5,9 @@ import re
 
 import pytest
 from quarry_lab import lab_results
+from quarry_lab.design.request import LabError
+from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments.catalogue import EXPERIMENTS, PUBLISHED
-from quarry_lab.request import LabError
-from quarry_lab.results import RunDirectory
 from worlds import mix, ycsb
 
 MACHINE = {"cpu": "a processor", "processors": 2, "memory_bytes": 1, "file_system": "ext4 rw", "device": "/dev/vda", "commit": "abc1234"}

@@ -8,18 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import clients, device, ordered_commits, session, sysbench, target, value_reader
-from quarry_lab.experiments import e4, table_experiment
-from quarry_lab.experiments.core import Core
-from quarry_lab.lab_server import ConfigurationError, LabServer
-from quarry_lab.payload import Payload
-from quarry_lab.ports import free_ports
-from quarry_lab.program import ProgramError
-from quarry_lab.request import Address, Request, Settings
-from quarry_lab.results import open_run
-from quarry_lab.runner import TableBench
+from quarry_lab.design.request import Address, Request, Settings
+from quarry_lab.design.results import open_run
+from quarry_lab.experiments import table_experiment
+from quarry_lab.experiments.core.experiment import Core
+from quarry_lab.experiments.e4 import experiment as e4
+from quarry_lab.load import clients, ordered_commits, sysbench, value_reader
+from quarry_lab.load.payload import Payload
+from quarry_lab.probes import device
+from quarry_lab.run import session
+from quarry_lab.run.runner import TableBench
+from quarry_lab.servers import target
+from quarry_lab.servers.lab_server import ConfigurationError, LabServer
+from quarry_lab.servers.ports import free_ports
+from quarry_lab.servers.program import ProgramError
 from quarry_server.server import MARIADB
-from quarry_lab.variants import ALL, create_table
+from quarry_lab.design.variants import ALL, create_table
 from quarry_server import private
 from rich.console import Console
 

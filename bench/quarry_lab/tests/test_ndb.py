@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 
 import pytest
-from quarry_lab import target
+from quarry_lab.servers import target
 from quarry_server.server import REPOSITORY
 
 

@@ -5,13 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import cli, lab_server, noise, session, sysbench
+from quarry_lab import cli
+from quarry_lab.design.plan import OPERATIONS, all_points, interleave, table_cells
+from quarry_lab.design.request import SCALES, LabError, parse_options
+from quarry_lab.design.results import RunDirectory, flatten, open_run
+from quarry_lab.design.variants import ALL, KIB, create_table
 from quarry_lab.experiments.catalogue import EXPERIMENTS
-from quarry_lab.lab_server import ConfigurationError, parse_mycnf
-from quarry_lab.plan import OPERATIONS, all_points, interleave, table_cells
-from quarry_lab.request import SCALES, LabError, parse_options
-from quarry_lab.results import RunDirectory, flatten, open_run
-from quarry_lab.variants import ALL, KIB, create_table
+from quarry_lab.load import sysbench
+from quarry_lab.probes import noise
+from quarry_lab.run import session
+from quarry_lab.servers import lab_server
+from quarry_lab.servers.lab_server import ConfigurationError, parse_mycnf
 
 THE_CELLS = table_cells(list(OPERATIONS), [4096, 65536, 458752], [1, 8, 32], [ALL[key] for key in ("innodb", "innodb-varbinary", "quarry")])
 

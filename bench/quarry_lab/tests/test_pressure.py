@@ -5,19 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import cli, memory_cgroup, session
+from quarry_lab import cli
+from quarry_lab.design.plan import all_points
+from quarry_lab.design.request import LabError
+from quarry_lab.design.results import open_run
 from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.catalogue import EXPERIMENTS
-from quarry_lab.experiments.pressure import BESIDE_BYTES_MIN, Pressure
-from quarry_lab.experiments.pressure_findings import CONDITIONS, FREE, TAKEN
-from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, MEMORY_VALUES, NO_ENGINE
-from quarry_lab.plan import all_points
-from quarry_lab.pressure_bench import PressureBench, cache_bytes, memory_bytes
-from quarry_lab.request import LabError
-from quarry_lab.results import open_run
+from quarry_lab.experiments.pressure.bench import PressureBench, cache_bytes, memory_bytes
+from quarry_lab.experiments.pressure.experiment import BESIDE_BYTES_MIN, Pressure
+from quarry_lab.experiments.pressure.findings import CONDITIONS, FREE, TAKEN
+from quarry_lab.experiments.targets.experiment import Targets
+from quarry_lab.experiments.targets.findings import DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, MEMORY_VALUES, NO_ENGINE
+from quarry_lab.run import session
+from quarry_lab.servers import memory_cgroup
 from quarry_server.server import PLUGIN
-from quarry_lab.variants import KIB
+from quarry_lab.design.variants import KIB
 from rich.console import Console
 
 INNODB_RATE = 1000.0

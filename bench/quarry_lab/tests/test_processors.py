@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from quarry_lab import processors
 from quarry_lab.cli import bench_request, build_parser, main
 from quarry_lab.experiments.catalogue import EXPERIMENTS
-from quarry_lab.experiments.core import Core
-from quarry_lab.lab_server import LabServer
+from quarry_lab.experiments.core.experiment import Core
+from quarry_lab.probes import processors
+from quarry_lab.servers.lab_server import LabServer
 
 needs_two = pytest.mark.skipif(processors.reason_against() is not None, reason=f"needs {processors.reason_against()}")
 THREADS = """

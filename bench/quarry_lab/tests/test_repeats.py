@@ -4,13 +4,15 @@ import io
 from types import SimpleNamespace
 
 import pytest
-from quarry_lab import repeats, session, verdicts
-from quarry_lab.cells import Cells, throughput
-from quarry_lab.plan import interleave, table_cells
-from quarry_lab.progress import RunProgress
-from quarry_lab.results import RunDirectory, open_run
-from quarry_lab.variants import ALL, KIB
-from quarry_lab.verdicts import MET, NOT_MET, Finding, judge
+from quarry_lab.design import repeats
+from quarry_lab.design.cells import Cells, throughput
+from quarry_lab.design.plan import interleave, table_cells
+from quarry_lab.design.results import RunDirectory, open_run
+from quarry_lab.design.variants import ALL, KIB
+from quarry_lab.report import verdicts
+from quarry_lab.report.verdicts import MET, NOT_MET, Finding, judge
+from quarry_lab.run import session
+from quarry_lab.run.progress import RunProgress
 from rich.console import Console
 
 PARAMETERS = {"name": "core", "rounds": 3}

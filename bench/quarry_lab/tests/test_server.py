@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from quarry_lab import session
+from quarry_lab.run import session
 from quarry_server import private
 from quarry_server.server import PrivateServer, ServerError, SqlError, data_directory_template, describe_exit, unescape
 

@@ -5,34 +5,25 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import cli, device, server_functions, sysbench
-from quarry_lab.cells import payload_rate
+from quarry_lab import cli
+from quarry_lab.design.cells import payload_rate
+from quarry_lab.design.plan import Point
+from quarry_lab.design.request import LabError, Settings
+from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments import table_experiment
-from quarry_lab.experiments.base import Context
 from quarry_lab.experiments.catalogue import EXPERIMENTS
-from quarry_lab.experiments.targets import Targets
-from quarry_lab.experiments.targets_findings import (
-    COMPRESSED_VALUES,
-    DURABLE_VALUES,
-    FREE_VALUES,
-    HEADED_VALUES,
-    HEADS_ALONE,
-    INSERT_FLOORS,
-    MEMORY_VALUES,
-    NO_ENGINE,
-    NO_TABLE,
-    SIZES_KIB,
-    TEXT3,
-)
-from quarry_lab.ordered_commits import GROWING, WRITTEN, Commits
-from quarry_lab.payload import Payload
-from quarry_lab.plan import Point
-from quarry_lab.progress import RunProgress
-from quarry_lab.request import LabError, Settings
-from quarry_lab.results import RunDirectory
-from quarry_lab.runner import TableBench
+from quarry_lab.experiments.targets.experiment import Targets
+from quarry_lab.experiments.targets.findings import (
+    COMPRESSED_VALUES, DURABLE_VALUES, FREE_VALUES, HEADED_VALUES, HEADS_ALONE, INSERT_FLOORS, MEMORY_VALUES, NO_ENGINE, NO_TABLE, SIZES_KIB, TEXT3)
+from quarry_lab.load import server_functions, sysbench
+from quarry_lab.load.ordered_commits import GROWING, WRITTEN, Commits
+from quarry_lab.load.payload import Payload
+from quarry_lab.probes import device
+from quarry_lab.run.experiment import Context
+from quarry_lab.run.progress import RunProgress
+from quarry_lab.run.runner import TableBench
 from quarry_server.server import PLUGIN
-from quarry_lab.variants import ALL, KIB
+from quarry_lab.design.variants import ALL, KIB
 from rich.console import Console
 
 SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}

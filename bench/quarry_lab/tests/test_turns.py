@@ -6,11 +6,12 @@ import os
 from dataclasses import replace
 
 import pytest
-from quarry_lab import sysbench, turns
-from quarry_lab.lab_server import DATABASE, LabServer
-from quarry_lab.payload import Payload
+from quarry_lab import turns
+from quarry_lab.load import sysbench
+from quarry_lab.load.payload import Payload
+from quarry_lab.servers.lab_server import DATABASE, LabServer
 from quarry_server.server import PLUGIN
-from quarry_lab.sysbench import SysbenchError
+from quarry_lab.load.sysbench import SysbenchError
 from rich.console import Console
 
 SMALL = {"innodb_buffer_pool_size": "128M", "innodb_log_file_size": "64M"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quarry_lab.variants import KIB
-from quarry_lab.ycsb import PAYLOAD_BYTES
+from quarry_lab.design.variants import KIB
+from quarry_lab.load.ycsb import PAYLOAD_BYTES
 
 DOCUMENT_BYTES = 4_287_156
 ROUNDS = (1, 2, 3)

@@ -1,0 +1,1 @@
+"""What is to be measured, and what was: requests, variants, plans, cells, results."""

@@ -1,0 +1,159 @@
+"""
+What the five documents say: one data file for each, the only place in the lab where a published number stands.
+
+A [figure.<id>] has
+    value    one number, or the two ends of a range
+    unit     gain (0.15 is 15 % more), share, /s, MB/s, ms, or a word that is read as it stands (users, bytes)
+    bound    'more than', 'at least', 'at most', 'almost', 'about': as it was said; none: exactly so
+    place    heading and paragraph of the text, or 'read off the author's chart'
+    says     what the figure is of
+A figure with `from` is computed from others: 'a / b' is their quotient as a gain.
+A [claim.<id>] has `item` (its number in the audit's list), `says`, `rule`, and the `figures` it is judged by; what else stands there belongs to the
+judging function. In `says` and `rule` each '{}' is the text of the next of the claim's figures, '{1}' of its second, '{id}' of the one so named.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from ...report.verdicts import Finding
+
+_DIRECTORY = Path(__file__).parent
+NAMES = ("e1", "e2", "e3", "e4", "e5")
+BOUNDS = ("", "about", "almost", "more than", "at least", "at most")
+# A single published value counts as itself and so much of it, either way; a gain at least so many hundredths.
+TOLERANCE, GAIN_TOLERANCE_MIN = 0.25, 0.02
+_WITHOUT_SPACE = ("/s",)
+
+
+class PublishedError(Exception):
+    """A data file says something that cannot be."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    id: str
+    says: str
+    unit: str
+    place: str
+    low: float
+    high: float
+    bound: str = ""
+
+    @property
+    def value(self) -> float:
+        """Of a figure that is no range."""
+        if self.low != self.high:
+            raise PublishedError(f"{self.id} is a range")
+        return self.low
+
+    @property
+    def judged(self) -> tuple[float, float]:
+        """The range that counts as this figure."""
+        if self.bound in ("more than", "at least"):
+            return self.low, float("inf")
+        if self.bound == "at most":
+            return float("-inf"), self.high
+        if self.low != self.high:
+            return self.low, self.high
+        slack = abs(self.low) * TOLERANCE
+        slack = max(slack, GAIN_TOLERANCE_MIN) if self.unit == "gain" else slack
+        return self.low - slack, self.high + slack
+
+    @property
+    def text(self) -> str:
+        numbers = self.number(self.low) if self.low == self.high else f"{self.number(self.low)} to {self.number(self.high)}"
+        return f"{self.bound} {numbers}".strip()
+
+    def number(self, value: float) -> str:
+        """A value in this figure's unit."""
+        if self.unit == "gain":
+            return f"{value:+.0%}"
+        if self.unit == "share":
+            return f"{value:.0%}"
+        digits = f"{value:,.2f}" if isinstance(value, float) and value < 10_000 and value != int(value) else f"{value:,.0f}"
+        return f"{digits}{'' if self.unit in _WITHOUT_SPACE else ' '}{self.unit}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """judging: what else the data file says of it, for the function that judges it."""
+
+    id: str
+    item: int
+    says: str
+    rule: str
+    figures: tuple[Figure, ...]
+    judging: dict = field(default_factory=dict)
+
+    @property
+    def figure(self) -> Figure:
+        return self.figures[0]
+
+    @property
+    def finding(self) -> Finding:
+        return Finding(self.id, self.says, self.rule)
+
+
+@dataclass(frozen=True)
+class Document:
+    name: str
+    text: str  # author or vendor, subject, year
+    setup: str
+    figures: dict[str, Figure]
+    claims: dict[str, Claim]
+
+    def figure(self, name: str) -> Figure:
+        return self.figures[name]
+
+    def value(self, name: str) -> float:
+        return self.figures[name].value
+
+    def claim(self, name: str) -> Claim:
+        return self.claims[f"{self.name}-{name}"]
+
+    def finding(self, name: str) -> Finding:
+        return self.claim(name).finding
+
+
+@cache
+def document(name: str) -> Document:
+    """Of an experiment's name. Raises PublishedError."""
+    data = tomllib.loads((_DIRECTORY / f"{name}.toml").read_text(encoding="utf-8"))
+    figures: dict[str, Figure] = {}
+    for key, entry in data["figure"].items():
+        figures[key] = _figure(key, entry, figures)
+    claims = {f"{name}-{key}": _claim(f"{name}-{key}", entry, figures) for key, entry in data["claim"].items()}
+    return Document(name, data["document"]["text"], data["document"]["setup"], figures, claims)
+
+
+def _figure(key: str, entry: dict, known: dict[str, Figure]) -> Figure:
+    bound = entry.get("bound", "")
+    if bound not in BOUNDS:
+        raise PublishedError(f"figure {key}: unknown bound '{bound}' (allowed: {', '.join(filter(None, BOUNDS))})")
+    if "from" in entry:
+        over, under = (known[part.strip()].value for part in entry["from"].split("/"))
+        low = high = over / under - 1
+    else:
+        value = entry["value"]
+        low, high = value if isinstance(value, list) else (value, value)
+    return Figure(key, entry["says"], entry["unit"], entry["place"], low, high, bound)
+
+
+def _claim(key: str, entry: dict, figures: dict[str, Figure]) -> Claim:
+    missing = [name for name in entry["figures"] if name not in figures]
+    if missing:
+        raise PublishedError(f"claim {key}: no figure '{missing[0]}' in this file")
+    used = tuple(figures[name] for name in entry["figures"])
+    says, rule = (_filled(entry[part], used, figures) for part in ("says", "rule"))
+    judging = {name: value for name, value in entry.items() if name not in ("item", "says", "rule", "figures")}
+    return Claim(key, entry["item"], says, rule, used, judging)
+
+
+def _filled(text: str, used: tuple[Figure, ...], figures: dict[str, Figure]) -> str:
+    for figure in used:
+        text = text.replace("{}", figure.text, 1)
+    return text.format(*(figure.text for figure in used), **{name.replace("-", "_"): figure.text for name, figure in figures.items()})

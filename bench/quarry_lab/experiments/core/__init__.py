@@ -1,0 +1,1 @@
+"""Rates of one server beside InnoDB."""

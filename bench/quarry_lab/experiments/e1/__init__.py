@@ -1,0 +1,1 @@
+"""E1: inline size, parts and batches."""

@@ -1,0 +1,291 @@
+"""
+The claims of E1's document (published/e1.toml), judged from the raw rounds, for Quarry and for every other engine that has the variants a claim compares.
+
+A claim's `kind` names its function here, which gives the levels it speaks of; rules.py makes the verdict of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ...design import published
+from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput
+from ...design.published import Claim
+from ...design.rules import Level, against, direction, gain, level, no_difference, together, verdict
+from ...design.variants import KIB, SWEEP_KIB, sweep_key
+from ...report import stats
+from ...report.stats import Summary
+from ...report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, WEAKER, Finding, Verdict, figures_of, not_measured, stated
+
+DOCUMENT = published.document("e1")
+HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M = "quarry-head", "quarry-inline", "quarry-varbinary", "quarry-head-4m", "quarry-inline-4m"
+SWEEP_SIZE, SWEEP_THREADS = 448 * KIB, 8
+HARM_MIN = 0.05  # of an excessive batch: our threshold
+_ROLES = {"default": HEAD, "inline": INLINE, "binary": VARBINARY, "default_4m": HEAD_4M, "inline_4m": INLINE_4M}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """suffix: of the findings' ids; roles: the document's names of the variants -> ours."""
+
+    suffix: str
+    name: str
+    roles: dict[str, str]
+
+
+ENGINES = (Engine("", "", _ROLES),
+           Engine("-ndb", "NDB", {role: "target-" + key.replace("quarry", "ndb") for role, key in _ROLES.items()}),
+           Engine("-innodb", "InnoDB", {"default": "innodb", "binary": "innodb-varbinary"}))
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one engine measured in one run."""
+
+    cells: Cells
+    parameters: dict
+    roles: dict[str, str]
+
+    def keys(self, sizes_kib: Iterable[int], users: Iterable[int] = ()) -> list[CellKey]:
+        wanted, levels = {size * KIB for size in sizes_kib}, set(users)
+        return [k for k in self.cells.keys() if k.operation == "mix" and k.size_bytes in wanted and (not levels or k.threads in levels)]
+
+    def pairs(self, claim: Claim) -> Iterator[tuple[str, str, str]]:
+        """Variant, the one that it is over, and both in the document's words; of the pairs that this engine has."""
+        for role, over in claim.judging["pairs"]:
+            if role in self.roles and over in self.roles:
+                yield self.roles[role], self.roles[over], f"{_word(role)} / {_word(over)}"
+
+    def of(self, claim: Claim) -> list[tuple[str, str]]:
+        return [(self.roles[role], _word(role)) for role in claim.judging["roles"] if role in self.roles]
+
+    def compared(self, claim: Claim, keys: list[CellKey], state: Callable[[Summary], str], only: str = "", note: str = "") -> list[Level]:
+        """A level for every cell and pair (of `only` alone); `state` is given the gain, of latency how many times sooner. note: ends a level's name."""
+        is_p95 = claim.judging.get("measure") == "p95"
+        made = []
+        for variant, over, words in (pair for pair in self.pairs(claim) if only in ("", pair[2])):
+            for key in keys:
+                ratio = self.cells.ratio(key, over, variant, p95_ms) if is_p95 else self.cells.ratio(key, variant, over)
+                if ratio:
+                    points = self.cells.rounds_of([key], (variant, over))
+                    made.append(level(self._name(claim, key, words, is_p95) + note, state(gain(ratio)), gain(ratio), points, self.parameters))
+        return made
+
+    def _name(self, claim: Claim, key: CellKey, words: str, is_p95: bool) -> str:
+        """As short as it can be: what all levels of the claim share is in its rule."""
+        parts = [f"{key.size_bytes // KIB} KB"] if "sizes" in claim.judging else []
+        parts += [words] if len(claim.judging["pairs"]) > 1 else []
+        return " ".join([*parts, f"x{key.threads}"]) + (" sooner" if is_p95 else "")
+
+    def growth(self, size_kib: int, variant: str, few: int, many: int) -> tuple[Summary, list[dict]] | None:
+        """Throughput of `many` users over that of `few`, as a gain, and the points; None where one is missing."""
+        before, after = (CellKey("mix", size_kib * KIB, users) for users in (few, many))
+        ratio = stats.paired_ratio(self.cells.values(after, variant, throughput), self.cells.values(before, variant, throughput))
+        return (gain(ratio), self.cells.rounds_of((before, after), [variant])) if ratio else None
+
+    def grown(self, claim: Claim, few: int, many: int, state: Callable[[Summary], str]) -> list[Level]:
+        made = []
+        for variant, words in self.of(claim):
+            if found := self.growth(claim.judging["size"], variant, few, many):
+                made.append(level(f"{words} {few} to {many}", state(found[0]), found[0], found[1], self.parameters))
+        return made
+
+
+def _word(role: str) -> str:
+    return {"binary": "VARBINARY", "default_4m": "default 4 MB", "inline_4m": "inline 4 MB"}.get(role, role)
+
+
+def _sizes(claim: Claim) -> list[int]:
+    return claim.judging["sizes"] if "sizes" in claim.judging else [claim.judging["size"]]
+
+
+# --- kinds of claims ---
+def _gain(side: Side, claim: Claim) -> list[Level]:
+    keys = side.keys(_sizes(claim), claim.judging.get("users", ()))
+    return side.compared(claim, keys, lambda found: against(found, claim.figure.judged, 0.0))
+
+
+def _direction(side: Side, claim: Claim) -> list[Level]:
+    return side.compared(claim, side.keys(_sizes(claim), claim.judging.get("users", ())), direction)
+
+
+def _slight(side: Side, claim: Claim) -> list[Level]:
+    """More than nothing, less than the least gain that the document gives as a range."""
+    most, least = claim.figure.low, 1e-9
+    return side.compared(claim, side.keys(_sizes(claim), claim.judging["users"]), lambda found: against(found, (least, most), 0.0))
+
+
+def _no_difference(side: Side, claim: Claim) -> list[Level]:
+    apart = claim.figures[-1].low
+    return side.compared(claim, side.keys(_sizes(claim), claim.judging["users"]), lambda found: no_difference(found, apart))
+
+
+def _same(side: Side, claim: Claim) -> list[Level]:
+    most = int(claim.figure.value)
+    return side.grown(claim, most // 2, most, no_difference)
+
+
+def _reduced(side: Side, claim: Claim) -> list[Level]:
+    most = int(claim.figure.value)
+    return side.grown(claim, most // 2, most, lambda found: {REPRODUCED: OPPOSITE, OPPOSITE: REPRODUCED}.get(direction(found), direction(found)))
+
+
+def _growth(side: Side, claim: Claim) -> list[Level]:
+    """Every step of every variant that has them all."""
+    made: list[Level] = []
+    for variant, words in side.of(claim):
+        steps = [(few, many, claim.figures[which], side.growth(claim.judging["size"], variant, few, many)) for few, many, which in claim.judging["steps"]]
+        if all(found for *_step, found in steps):
+            made += [level(f"{words} {few} to {many}", against(found[0], figure.judged, 0.0), found[0], found[1], side.parameters)
+                     for few, many, figure, found in steps if found]
+    return made
+
+
+def _saturation(side: Side, claim: Claim) -> list[Level]:
+    """No more growth, and latency as the cause."""
+    users, healthy, bounded = claim.figures
+    most = int(users.value)
+    key = CellKey("mix", claim.judging["size"] * KIB, most)
+    made = []
+    for variant, words in side.of(claim):
+        found, late = side.growth(claim.judging["size"], variant, most // 2, most), side.cells.summary(key, variant, p95_ms)
+        if found and late:
+            grown, limit = found[0], bounded.judged[1]
+            holds = grown.high <= limit and late.low > healthy.value
+            state = REPRODUCED if holds else WEAKER if grown.low > limit or late.high <= healthy.value else MIXED
+            one = level(f"{words} {most // 2} to {most}", state, grown, found[1], side.parameters)
+            made.append(replace(one, text=f"{one.text}, p95 {late.median:.3g} ms{late.range_text('{:.3g}'.format)}"))
+    return made
+
+
+def _cap(side: Side, claim: Claim) -> list[Level]:
+    """The highest of all variants and levels: that is what a cap is."""
+    per_node = claim.figures[1]
+    keys = side.keys(_sizes(claim))
+    if len({key.threads for key in keys}) < 2:
+        return []
+    rates = [(rate, key, variant, words) for variant, words in side.of(claim) for key in keys if (rate := side.cells.summary(key, variant, throughput))]
+    if not rates:
+        return []
+    rate, key, variant, words = max(rates, key=lambda found: found[0].median)
+    points = side.cells.rounds_of([key], [variant])
+    return [level(f"highest {words} x{key.threads}", against(rate, per_node.judged), rate, points, side.parameters, per_node.number)]
+
+
+def _where(side: Side, claim: Claim, least: float, most: float) -> list[Level]:
+    """The levels at which the default variant's own latency is between these."""
+    made: list[Level] = []
+    for _variant, over, words in side.pairs(claim):
+        for key in side.keys(_sizes(claim)):
+            late = side.cells.summary(key, over, p95_ms)
+            if late and least <= late.median <= most:
+                made += side.compared(claim, [key], direction, words, f" at p95 {late.median:.3g} ms")
+    return made
+
+
+def _acceptable(side: Side, claim: Claim) -> list[Level]:
+    return _where(side, claim, 0, claim.figure.high)
+
+
+def _strained(side: Side, claim: Claim) -> list[Level]:
+    """The other way round: parts ahead is what was published."""
+    turned = {REPRODUCED: OPPOSITE, OPPOSITE: REPRODUCED}
+    return [replace(each, state=turned.get(each.state, each.state)) for each in _where(side, claim, claim.figure.low, claim.figure.high)]
+
+
+def sometimes(levels: list[Level], mainly: str) -> str:
+    """Of a claim that something is so at some levels, mainly at those whose name begins so."""
+    shown = [each for each in levels if each.state == REPRODUCED]
+    if shown:
+        return REPRODUCED if any(each.name.startswith(mainly) for each in shown) else MIXED
+    judged = {each.state for each in levels} - {NOT_JUDGED}
+    return together(judged) if judged <= {OPPOSITE} else WEAKER
+
+
+def _many_users(side: Side, claim: Claim) -> list[Level]:
+    """Latency over users at each size, and over sizes at the most users."""
+    most = int(claim.figure.value)
+    made: list[Level] = []
+    for variant, _words in side.of(claim):
+        late = {size: CellKey("mix", size * KIB, most) for size in _sizes(claim)}
+        late = {size: key for size, key in late.items() if side.cells.values(key, variant, p95_ms)}
+        if len(late) < 2:
+            continue
+        steps = [(f"{size} KB, {most} / 32 users", key, replace(key, threads=32)) for size, key in late.items()]
+        steps += [(f"{size} / {before} KB x{most}", late[size], late[before]) for before, size in zip(list(late), list(late)[1:], strict=False)]
+        for name, key, base in steps:
+            if ratio := stats.paired_ratio(side.cells.values(key, variant, p95_ms), side.cells.values(base, variant, p95_ms)):
+                made.append(level(name, direction(ratio, 1.0), ratio, side.cells.rounds_of((key, base), [variant]), side.parameters, "{:.2f}x".format))
+    return made
+
+
+_KINDS: dict[str, Callable[[Side, Claim], list[Level]]] = {
+    "gain": _gain, "direction": _direction, "slight": _slight, "no_difference": _no_difference, "same": _same, "reduced": _reduced, "growth": _growth,
+    "saturation": _saturation, "cap": _cap, "acceptable": _acceptable, "strained": _strained, "many_users": _many_users}
+
+
+# --- verdicts ---
+def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
+    found = []
+    for claim in DOCUMENT.claims.values():
+        if claim.judging.get("kind") == "lacking":
+            found.append(not_measured(claim.finding, claim.judging["lacking"]))
+        elif "kind" in claim.judging:
+            found += [v for engine in ENGINES if (v := _of_engine(cells, claim, engine, parameters))]
+    return [*found, _excessive_verdict(cells, parameters), _memory_verdict(cells, parameters)]
+
+
+def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> Verdict | None:
+    """None where another engine than Quarry has no level of this claim."""
+    levels = _KINDS[claim.judging["kind"]](Side(cells, parameters, engine.roles), claim)
+    finding = claim.finding
+    if engine.name:
+        finding = Finding(finding.id + engine.suffix, f"{engine.name}: {finding.statement}", finding.rule)
+    made = verdict(finding, levels, _lacking(claim))
+    if levels and claim.judging["kind"] == "strained":
+        made = replace(made, state=sometimes(levels, f"{claim.judging['mainly']} KB"))
+    return None if engine.name and made.state == NOT_MEASURED else made
+
+
+def _lacking(claim: Claim) -> str:
+    """What this run would have needed."""
+    judging = claim.judging
+    if judging["kind"] in ("acceptable", "strained"):
+        return f"no client level of this run has both variants and such a latency ({claim.figure.text})"
+    roles = [_word(role) for role in judging.get("roles", [])] or [" and ".join(map(_word, pair)) for pair in judging["pairs"]]
+    levels = judging.get("users") or sorted({users for few, many, _which in judging.get("steps", []) for users in (few, many)})
+    if judging["kind"] in ("saturation", "same", "reduced", "many_users"):
+        most = int(claim.figure.value)
+        levels = [32 if judging["kind"] == "many_users" else most // 2, most]
+    users = f" with {', '.join(map(str, levels))} users" if levels else ""
+    some = " at two client levels" if judging["kind"] == "cap" else " at the same client level"
+    return f"this run lacks {' or '.join(roles)} of {', '.join(map(str, _sizes(claim)))} KB{users or some}"
+
+
+def sweep(cells: Cells) -> dict[int, str]:
+    """Batch bytes -> variant, of what this run measured at the sweep's cell."""
+    known = {64 * KIB: HEAD, 4096 * KIB: HEAD_4M, **{kib * KIB: sweep_key(kib) for kib in SWEEP_KIB}}
+    key = CellKey("mix", SWEEP_SIZE, SWEEP_THREADS)
+    return {size: variant for size, variant in sorted(known.items()) if cells.rounds(key, variant)}
+
+
+def _excessive_verdict(cells: Cells, parameters: dict) -> Verdict:
+    finding, key, by_size = DOCUMENT.finding("excessive-batch"), CellKey("mix", SWEEP_SIZE, SWEEP_THREADS), sweep(cells)
+    if len(by_size) < 3:
+        return not_measured(finding, "no sweep of the batch bytes in this run")
+    summaries = {size: cells.summary(key, variant, throughput) for size, variant in by_size.items()}
+    best, largest = max(summaries, key=lambda size: summaries[size].median), max(summaries)
+    text = ", ".join(f"{stats.human_bytes(size)}: {stats.human_count(s.median)}/s" for size, s in summaries.items())
+    ratio = cells.ratio(key, by_size[largest], by_size[best])
+    assert ratio
+    state = OPPOSITE if largest == best else REPRODUCED if ratio.high <= 1 - HARM_MIN else WEAKER
+    figures = {"largest_over_best": figures_of(ratio), "best_batch_bytes": best}
+    return stated(finding, state, text, figures, cells.rounds_of([key], by_size.values()), parameters)
+
+
+def _memory_verdict(cells: Cells, parameters: dict) -> Verdict:
+    keys = [k for k in cells.keys() if k.operation == "mix"]
+    levels = [level(f"{k.size_bytes // KIB} KB x{k.threads}", direction(ratio, 1.0), ratio, cells.rounds_of([k], (INLINE, HEAD)), parameters, "{:.2f}x".format)
+              for k, ratio in cells.ratios(keys, INLINE, HEAD, memory_ratio).items()]
+    return verdict(DOCUMENT.finding("memory"), levels, "no memory of both variants in this run")

@@ -1,0 +1,1 @@
+"""E2: AUTO_INCREMENT over Spider fronts."""

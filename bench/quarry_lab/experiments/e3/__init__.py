@@ -1,0 +1,1 @@
+"""E3: fetching compressed values over links."""

@@ -1,0 +1,103 @@
+"""E3's tables and charts: uncompressed bytes per second of every way to compress, link by link."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from rich import box
+from rich.table import Table
+
+from ...design.cells import CellKey, Cells, client_cpus, server_cpus
+from ...design.methods import LABELS
+from ...design.results import RunDirectory
+from ...report import charts, stats
+from ...report.stats import Summary
+from ...run.tables import add_sections
+from ...servers.links import LINKS
+from .findings import bytes_rate
+
+# Where the value is decompressed: (start of the variant's key, what the legend says, colour); the last one fits every variant.
+_PLACES = (("app", "in the application", "#E69F00"), ("quarry", "by QUARRY", "#0072B2"), ("rocksdb", "by MyRocks", "#009E73"),
+           ("", "by the server or InnoDB", "#D55E00"))
+_MIB = 1 << 20
+CHART_CELLS_MAX = 6
+
+
+def stored_ratio(point: dict) -> float:
+    """Uncompressed bytes per byte on the wire."""
+    return point["result"]["uncompressed_bytes_per_second"] / point["result"]["received_bytes_per_second"]
+
+
+def _title(key: CellKey) -> str:
+    return f"{key.operation}, {stats.human_bytes(key.size_bytes)}, {LINKS[key.setting].label}"
+
+
+def tables(run: RunDirectory) -> list[Table]:
+    cells = Cells(run.points, LABELS)
+    table = Table(title="E3: uncompressed bytes per second", header_style="bold", box=box.SIMPLE_HEAD)
+    for heading in ("data, link", "way"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("MB/s", "range", "/ none", "wire ratio", "server CPU", "client CPU"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    add_sections(table, cells, [(_title(key), [key]) for key in cells.keys()], partial(_row, cells))
+    return [table, *_links_table(run)]
+
+
+def _row(cells: Cells, key: CellKey, variant: str) -> list[str]:
+    rate, ratio = cells.summary(key, variant, bytes_rate), cells.ratio(key, variant, "app-none", bytes_rate)
+    wire = cells.summary(key, variant, stored_ratio)
+    server, client = cells.summary(key, variant, server_cpus), cells.summary(key, variant, client_cpus)
+    assert rate and wire and server and client  # the cell has rounds
+    return [LABELS[variant], f"[bold]{rate.median / 1e6:,.1f}[/bold]", f"[dim]{rate.low / 1e6:,.1f}-{rate.high / 1e6:,.1f}[/dim]",
+            f"{ratio.median:.2f}x" if ratio else "", f"{wire.median:.2f}", f"{server.median:.2f}", f"{client.median:.2f}"]
+
+
+def _links_table(run: RunDirectory) -> list[Table]:
+    """What was asked of each link and what it gave: the last session's probe."""
+    probes = run.run["sessions"][-1].get("links", []) if run.run["sessions"] else []
+    if not probes:
+        return []
+    table = Table(title="the links: asked for and measured on one plain connection", header_style="bold", box=box.SIMPLE_HEAD)
+    for heading in ("link", "made by"):
+        table.add_column(heading)
+    for heading in ("asked Mbit/s", "measured", "asked delay ms", "measured round trip"):
+        table.add_column(heading, justify="right")
+    for probe in probes:
+        table.add_row(probe["label"], probe["by"], str(probe["megabits_per_second"] or "any"),
+                      f"{probe['measured_bytes_per_second'] * 8 / 1e6:,.0f}", f"{probe['delay_ms']} +- {probe['jitter_ms']}",
+                      f"{probe['measured_round_trip_ms']:.2f}")
+    return [table]
+
+
+def _place(variant: str) -> tuple[str, str, str]:
+    return next(place for place in _PLACES if variant.startswith(place[0]))
+
+
+def figures(run: RunDirectory) -> dict[str, Figure]:
+    """One chart of horizontal bars for each of the cells with the most ways in it."""
+    cells = Cells(run.points, LABELS)
+    keys = sorted(cells.keys(), key=lambda k: (-len(_summaries(cells, k)), k))[:CHART_CELLS_MAX]
+    return {f"{key.operation}-{key.size_bytes}-{key.setting}": _bars(cells, key) for key in keys}
+
+
+def _summaries(cells: Cells, key: CellKey) -> dict[str, Summary]:
+    return {v: rate for v in cells.variants() if (rate := cells.summary(key, v, bytes_rate))}
+
+
+def _bars(cells: Cells, key: CellKey) -> Figure:
+    rates = _summaries(cells, key)
+    order = sorted(rates, key=lambda v: rates[v].median)
+    errors = [[(rates[v].median - rates[v].low) / _MIB for v in order], [(rates[v].high - rates[v].median) / _MIB for v in order]]
+    with plt.rc_context({**charts.STYLE, "axes.grid.axis": "x"}):
+        figure, axes = plt.subplots(figsize=(7.2, 1.2 + 0.3 * len(order)), layout="constrained")
+        bars = axes.barh([LABELS[v] for v in order], [rates[v].median / _MIB for v in order], xerr=errors,
+                         color=[_place(v)[2] for v in order], error_kw={"elinewidth": 1, "ecolor": "#444444", "capsize": 2})
+        shown = {_place(v)[1]: bar for v, bar in zip(order, bars, strict=True)}
+        axes.legend(list(shown.values()), list(shown), title="decompressed", loc="lower right")
+        for position, variant in enumerate(order):
+            axes.annotate(charts.short_number(rates[variant].median / _MIB), (rates[variant].high / _MIB, position), xytext=(4, 0),
+                          textcoords="offset points", va="center", fontsize=8, color="#444444")
+        axes.set(title=_title(key), xlabel="uncompressed MiB per second")
+    return figure

@@ -1,0 +1,1 @@
+"""E4: protocols and ways to read."""

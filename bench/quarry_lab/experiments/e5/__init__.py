@@ -1,0 +1,1 @@
+"""E5: NDB's disk data."""

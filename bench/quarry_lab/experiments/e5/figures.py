@@ -1,0 +1,127 @@
+"""E5's tables and charts: throughput and latency per workload, and second by second what device, processors and network did."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich import box
+from rich.table import Table
+
+from ...design.cells import CellKey, Cells, bytes_written_ratio, throughput
+from ...design.results import RunDirectory
+from ...load.ycsb import WORKLOADS
+from ...report import charts, stats
+from ...run.tables import add_sections, median_text
+from .findings import ONE_PATH, device_share, payload_rate, read_latency_ms, write_latency_ms
+
+_MIB = 1 << 20
+_TIMELINES = ("load", "published")  # the workloads whose last round is drawn over time
+
+
+def tables(run: RunDirectory, labels: dict[str, str]) -> list[Table]:
+    cells = Cells(run.points, labels)
+    limit = run.run["sessions"][-1]["memory_limit"] if run.run["sessions"] else {}
+    bound = stats.human_bytes(limit.get("limit_bytes") or limit.get("cache_bytes", 0))
+    rows = run.run["sessions"][-1].get("payload_bytes", 0) if run.run["sessions"] else 0
+    title = f"E5: {stats.human_bytes(rows)} of payload; memory: {limit.get('how', 'not recorded')}, {bound}"
+    table = Table(title=title, header_style="bold", box=box.SIMPLE_HEAD)
+    for heading in ("workload", "engine"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("events/s", "range", "/ InnoDB", "read ms", "write ms", "payload MB/s", "device", "B/B", "noisy"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    sections = [(workload.label, [k for k in cells.keys() if k.operation == operation]) for operation, workload in WORKLOADS.items()]
+    add_sections(table, cells, sections, lambda key, variant: _row(cells, key, variant, run.run))
+    return [table]
+
+
+def _row(cells: Cells, key: CellKey, variant: str, run: dict) -> list[str]:
+    rate, payload = cells.summary(key, variant, throughput), cells.summary(key, variant, payload_rate)
+    assert rate and payload
+    innodb = stats.paired_ratio(cells.values(key, variant, throughput),
+                                cells.values(CellKey(key.operation, key.size_bytes, key.threads, ONE_PATH), "innodb", throughput))
+    share = cells.summary(key, variant, lambda p: device_share(p, run))
+    written = cells.summary(key, variant, bytes_written_ratio)
+    return [f"{cells.label(variant)}, {key.setting}", f"[bold]{stats.human_count(rate.median)}[/bold]",
+            f"[dim]{stats.human_count(rate.low)}-{stats.human_count(rate.high)}[/dim]", median_text(innodb, "{:.2f}x".format),
+            median_text(cells.summary(key, variant, read_latency_ms), "{:.2f}".format), median_text(cells.summary(key, variant, write_latency_ms), "{:.2f}".format),
+            f"{payload.median / 1e6:,.0f}", median_text(share, "{:.0%}".format), median_text(written, "{:.2f}".format),
+            f"{cells.noisy_rounds(key, variant)}/{rate.rounds}"]
+
+
+def figures(run: RunDirectory, labels: dict[str, str]) -> dict[str, Figure]:
+    cells = Cells(run.points, labels)
+    if not run.points:
+        return {}
+    made = {"throughput": _bars(cells, "throughput", "operations per second", throughput),
+            "read-latency": _bars(cells, "mean latency of reads", "milliseconds", read_latency_ms),
+            "write-latency": _bars(cells, "mean latency of writes", "milliseconds", write_latency_ms)}
+    for operation in _TIMELINES:
+        for point in _last_rounds(run.points, operation):
+            name = f"timeline-{operation}-{point['variant']}-{point['setting'].replace(' ', '-')}"
+            made[name] = timeline_figure(point, f"{WORKLOADS[operation].label}: {labels[point['variant']]}, {point['setting']}")
+    return made
+
+
+def _bars(cells: Cells, title: str, unit: str, figure) -> Figure:
+    operations = [o for o in WORKLOADS if any(k.operation == o for k in cells.keys())]
+    sides = sorted({(variant, key.setting, key.threads) for key in cells.keys() for variant in cells.variants() if cells.rounds(key, variant)},
+                   key=lambda side: (cells.variants().index(side[0]), side[1:]))
+    size = {key.operation: key.size_bytes for key in cells.keys()}
+    series = [charts.Series(variant if setting == ONE_PATH else f"{variant}-head", f"{cells.label(variant)}, {setting}",
+                            [cells.summary(CellKey(o, size[o], threads, setting), variant, figure) for o in operations])
+              for variant, setting, threads in sides]
+    return charts.bars(title, "workload", unit, operations, series, (9.5, 4.2))
+
+
+def _last_rounds(points: list[dict], operation: str) -> list[dict]:
+    last: dict[tuple, dict] = {}
+    for point in sorted((p for p in points if p["operation"] == operation), key=lambda p: p["round"]):
+        last[point["variant"], point["setting"], point["threads"]] = point
+    return list(last.values())
+
+
+def timeline_figure(point: dict, title: str) -> Figure:
+    """Throughput, device, processors and network above one time axis; ticks at the top where a checkpoint was written."""
+    with plt.rc_context(charts.STYLE):
+        figure, panels = plt.subplots(4, 1, figsize=(8, 7.2), sharex=True, layout="constrained")
+        samples = point["timeline"]
+        seconds = [s["second"] for s in samples]
+        operations = [(when - point["timeline_started"], rate) for when, rate in point["operations_timeline"]]
+        panels[0].plot([s for s, _r in operations], [r for _s, r in operations], color="#0072B2")
+        panels[0].set(title=title, ylabel="operations/s")
+        _draw_checkpoints(panels[0], samples)
+        _draw_device(panels[1], seconds, samples)
+        panels[2].plot(seconds, [100 * s["machine_busy_share"] for s in samples], color="#333333", label="all processors busy, %")
+        panels[2].plot(seconds, [s["server_cpus"] * 100 for s in samples], color="#0072B2", label="server, % of one processor")
+        panels[2].set(ylabel="processors")
+        panels[2].legend(loc="upper right", fontsize=8)
+        panels[3].plot(seconds, [s["loopback_bytes"] / _MIB for s in samples], color="#009E73")
+        panels[3].set(ylabel="network, MiB/s", xlabel="seconds")
+        for axes in panels:
+            axes.set_ylim(bottom=0)
+    return figure
+
+
+def _draw_checkpoints(axes: Axes, samples: list[dict]) -> None:
+    names = sorted({name for sample in samples for name in sample["checkpoints"]})
+    top = axes.get_ylim()[1]
+    for index, name in enumerate(names):
+        at = [s["second"] for s in samples if name in s["checkpoints"]]
+        axes.plot(at, [top * (1.06 + 0.06 * index)] * len(at), linestyle="", marker="|", markersize=7, color=charts.color_of(name, index), label=name)
+    if names:
+        axes.legend(loc="lower right", fontsize=8, title="checkpoints", title_fontsize=8)
+
+
+def _draw_device(axes: Axes, seconds: list[float], samples: list[dict]) -> None:
+    """The device's own counters, or the server's where there is no block device."""
+    source = "device" if samples and "device_read_bytes" in samples[0] else "server"
+    for direction, colour in (("read", "#009E73"), ("write", "#D55E00")):
+        axes.plot(seconds, [s[f"{source}_{direction}_bytes"] / _MIB for s in samples], color=colour, label=f"{source}, {direction}")
+    axes.set(ylabel="MiB/s")
+    axes.legend(loc="upper right", fontsize=8)
+    if source == "device":
+        right = axes.twinx()
+        right.plot(seconds, [100 * s["device_busy_share"] for s in samples], color="#999999", linestyle=":", linewidth=1)
+        right.set(ylabel="busy, %", ylim=(0, 105))
+        right.grid(visible=False)

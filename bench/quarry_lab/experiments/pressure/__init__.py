@@ -1,0 +1,1 @@
+"""Rows of the targets under memory pressure."""

@@ -1,0 +1,1 @@
+"""The rates that Quarry is to reach."""

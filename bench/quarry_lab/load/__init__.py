@@ -1,0 +1,1 @@
+"""Clients: payloads, sysbench, YCSB, the lab's own readers and writers."""

@@ -1,0 +1,1 @@
+"""Looks at the machine: devices, processors, noise, links."""

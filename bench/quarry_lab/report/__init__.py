@@ -1,0 +1,1 @@
+"""Medians, verdicts, charts and tables: of figures, not of servers."""

@@ -1,0 +1,77 @@
+"""One private server at a time whose memory is limited, as E5, `cold` and `pressure` measure it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from ..design.plan import Block
+from ..design.request import LabError
+from ..report import stats
+from ..servers.lab_server import LabServer
+from ..servers.memory_cgroup import MemoryCgroup, reason_against
+from ..servers.target import TargetServer
+from .experiment import Bench, Context
+
+# Parts of the memory limit. InnoDB's only cache is its buffer pool; MyRocks and QUARRY have the page cache beside their own.
+BUFFER_POOL_SHARE, BLOCK_CACHE_SHARE, MEMTABLES_SHARE = 1 / 2, 1 / 8, 1 / 16
+REDO_BYTES = 256 << 20
+
+
+def cache_options(engine: str, memory_bytes: int) -> dict[str, str]:
+    """Caches and redo log of a server whose memory is limited."""
+    shares = {"innodb_buffer_pool_size": BUFFER_POOL_SHARE}
+    if engine == "ROCKSDB":
+        shares |= {"rocksdb_block_cache_size": BLOCK_CACHE_SHARE, "rocksdb_db_write_buffer_size": MEMTABLES_SHARE}
+    return {"innodb_log_file_size": str(REDO_BYTES), **{name: str(int(memory_bytes * share)) for name, share in shares.items()}}
+
+
+class LimitedBench(Bench):
+    """
+    Externally synchronised. Use as a context manager: what runs is ended on exit. A block has a server of its own; for it there is a
+    memory cgroup of memory_bytes where this user may make one (reason_against says why not).
+    """
+
+    def __init__(self, context: Context, memory_bytes: int):
+        self.run, self.progress, self.request, self._memory_bytes = context.run, context.progress, context.request, memory_bytes
+        self._stack = ExitStack()
+        self._cgroup: MemoryCgroup | None = None
+        self._server: LabServer | TargetServer | None = None
+
+    def __enter__(self) -> LimitedBench:
+        if reason_against() is None:
+            self._cgroup = self._stack.enter_context(MemoryCgroup(self._memory_bytes))
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self._close_server()
+        self._stack.close()
+
+    @property
+    def server(self) -> LabServer:
+        """The private one."""
+        assert isinstance(self._server, LabServer)
+        return self._server
+
+    def end(self, block: Block) -> None:
+        self._close_server()
+
+    def _close_server(self) -> None:
+        if self._server:
+            self._server.close()
+            self._server = None
+
+    def _note_server(self, name: str) -> None:
+        """In run.json: how the server of this name runs."""
+        assert self._server
+        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}), name: self._server.describe()})
+
+    def _failed(self, what: str, error: Exception) -> Exception:
+        """What to raise for a client's error: the error, or that the server ended under it, and how."""
+        if isinstance(self._server, TargetServer):
+            return error
+        assert self.server.server
+        if self.server.server.running():
+            return error
+        limit = stats.human_bytes(self._memory_bytes) if self.server.cgroup else "none"
+        return LabError(f"the server ended during '{what}' (memory limit {limit}; the kernel's log tells whether it was too small): {error}\n"
+                        f"{self.server.server.log_tail()}")

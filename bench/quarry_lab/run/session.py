@@ -1,0 +1,206 @@
+"""
+One run of an experiment from request to raw points and verdicts: needs checked, configuration printed and recorded, the plan executed, all
+cleaned up.
+
+An interrupted run (Ctrl-C, a crash) keeps its points; the same request resumes it on fresh servers.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from quarry_server.server import BUILD, REPOSITORY, PrivateServer
+from rich.console import Console
+from rich.table import Table
+
+from ..design.plan import Block, Point, all_points
+from ..design.repeats import blocks_to_repeat
+from ..design.request import BENCH_OUTPUT, DATA, LabError, Request
+from ..design.results import RunDirectory, open_run, point_key
+from ..load import sysbench
+from ..probes import device, processors
+from ..report import stats, verdicts
+from ..servers import journal
+from .experiment import Bench, Context, Experiment
+from .progress import RunProgress
+
+
+def machine() -> dict:
+    """The machine, as far as it bears on the figures."""
+    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
+    BUILD.mkdir(parents=True, exist_ok=True)
+    place = DATA if DATA.exists() else BUILD
+    found = subprocess.run(["findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", str(place)], capture_output=True, text=True, check=False)
+    return {
+        "cpu": model, "processors": len(processors.AVAILABLE), "memory_bytes": device.memory_info()["MemTotal"],
+        "kernel": platform.release(), "file_system": found.stdout.strip(), "journal": device.has_journal(device.device_of(place)),
+        "device": device.device_of(BUILD), "sysbench": sysbench.version(), "commit": commit(),
+    }
+
+
+def commit() -> str:
+    found = subprocess.run(["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
+@contextmanager
+def exclusive():
+    """One measuring run at a time in this tree: two would spoil each other."""
+    BENCH_OUTPUT.mkdir(parents=True, exist_ok=True)
+    with open(BENCH_OUTPUT / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError("another bench run of this tree is under way; wait for it or interrupt it") from None
+        yield
+
+
+def left_to_do(experiment: Experiment, request: Request) -> tuple[list[Point], list[Point]]:
+    """(all points, those that an interrupted run of the same request has not got yet)."""
+    points = all_points(experiment.plan(request))
+    if not points:
+        raise LabError(f"{experiment.name}: nothing to measure: none of the variants applies to the given sizes")
+    kept = None if request.fresh else open_run(request.output_directory)
+    done = kept.done_keys() if kept and kept.may_resume(experiment.identity(request), request.repeat_seconds_max > 0) else set()
+    return points, [p for p in points if p.key not in done]
+
+
+def check(experiment: Experiment, request: Request) -> None:
+    """Everything that can be known to be missing, said at once and before any work starts. Raises LabError."""
+    missing = experiment.needs(request)
+    if request.journal and (reason := journal.reason_against()):
+        missing.append(reason)
+    if request.apart and (reason := processors.reason_against()):
+        missing.append(reason)
+    directory = request.output_directory.absolute()
+    place = next(path for path in (directory, *directory.parents) if path.exists())
+    free, need = device.free_bytes(place), experiment.disk_bytes(request)
+    if free < need:
+        missing.append(f"{stats.human_bytes(need)} of free disk under {request.output_directory} ({stats.human_bytes(free)} are free)")
+    if missing:
+        raise LabError(f"{experiment.name} needs " + "; and ".join(missing))
+
+
+def print_configuration(console: Console, experiment: Experiment, request: Request, session: dict, left: int, total: int) -> None:
+    table = Table(show_header=False, box=None, padding=(0, 1))
+    info = session["machine"]
+    shared = "divided" if request.apart else "shared"
+    table.add_row("machine", f"{info['cpu']}, {info['processors']} processors {shared} by server and client, "
+                             f"{stats.human_bytes(info['memory_bytes'])} memory ({stats.human_bytes(session['memory']['MemAvailable'])} available)")
+    journaled = {True: ", with a journal", False: ", no journal", None: ""}[info["journal"]]
+    table.add_row("storage", f"{info['device'] or 'no block device'}: {info['file_system']}{journaled}; {stats.human_bytes(session['free_disk_bytes'])} free")
+    for key, server in session.get("servers", {}).items():
+        plugin = f"; plugin sha256 {server['plugin_sha256'][:12]}" if server.get("plugin_sha256") else ""
+        table.add_row(f"server {key}", f"{server['version']}{plugin}")
+        table.add_row("", "[dim]" + ", ".join(f"{k}={v}" for k, v in server["pinned"].items()) + "[/dim]")
+    if payload := session.get("payload"):
+        table.add_row("payload", f"{payload['kind']}; a 64 KB value compresses {payload['compression_ratio_of_64KB']} to 1")
+    settings = request.settings
+    table.add_row("points", f"{left} to measure of {total}: {settings.warmup_seconds} s warm-up + {settings.seconds} s, {request.rounds} round(s), "
+                            f"random order (seed {request.seed})")
+    console.print(f"[bold]{experiment.title}[/bold]")
+    console.print(table, highlight=False)
+
+
+def sweep(data: Path) -> None:
+    """
+    Ends servers that a run left behind when it was killed, and removes their data, its own files and a file system that it mounted for them. Only
+    under the lock of `exclusive`.
+    """
+    for directory in data.iterdir() if data.exists() else ():
+        if not directory.is_dir():
+            continue  # of a probe of the device
+        left = PrivateServer(directory)
+        if left.adopt():
+            left.kill()
+    journal.release(data)
+    shutil.rmtree(data, ignore_errors=True)
+
+
+@contextmanager
+def data_file_system(request: Request) -> Iterator[None]:
+    """What the servers' data lie on: the tree's own file system, or one with a journal of the run's."""
+    if not request.journal:
+        yield
+        return
+    with journal.mounted(DATA, device.free_bytes(DATA.parent) - request.settings.disk_reserve_bytes):
+        yield
+
+
+def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: list[Block]) -> None:
+    done = context.run.done_keys()
+    for block in blocks:
+        points = tuple(p for p in block.points if p.key not in done)
+        if points:
+            measure_block(bench, context, experiment, replace(block, points=points))
+
+
+def measure_block(bench: Bench, context: Context, experiment: Experiment, block: Block, repeats: dict[tuple, int] | None = None) -> None:
+    """repeats: which repetition this is of each point, by its key; None: the first measurement of all."""
+    bench.begin(block)
+    for point in block.points:
+        started, wall_started = time.monotonic(), time.time()
+        record = {**point.as_dict(), "started": wall_started, **({"repeat": repeats[point.key]} if repeats else {}), **bench.measure(point)}
+        context.run.add_point(record)
+        context.progress.done(point.operation, time.monotonic() - started, experiment.line(record))
+    bench.end(block)
+
+
+def repeat_noisy(bench: Bench, context: Context, experiment: Experiment, blocks: list[Block], seconds_max: float) -> None:
+    """Until nothing is noisy, or everything that is was repeated often enough, or the time is over: a block that has begun is ended."""
+    deadline = time.monotonic() + seconds_max
+    while time.monotonic() < deadline:
+        records = {point_key(record): record for record in context.run.points}
+        found = list(blocks_to_repeat(blocks, records, len(context.run.records)))
+        if not found:
+            return
+        context.progress.console.print(f"[dim]measuring again what was disturbed: {sum(len(b.points) for b in found)} points[/dim]", highlight=False)
+        for block in found:
+            if time.monotonic() >= deadline:
+                return
+            context.progress.more([point.operation for point in block.points])
+            repeats = {point.key: records[point.key].get("repeat", 0) + 1 for point in block.points}
+            measure_block(bench, context, experiment, block, repeats)
+
+
+def execute(experiment: Experiment, request: Request, console: Console) -> RunDirectory:
+    """
+    Runs what is not yet done of the request. KeyboardInterrupt passes through after cleaning up, with all finished points kept.
+    Errors: LabError, ConfigurationError, ProgramError, ServerError, OSError.
+    """
+    check(experiment, request)
+    with exclusive():
+        run = RunDirectory(request.output_directory, experiment.identity(request), request.fresh, request.repeat_seconds_max > 0)
+        if run.moved_to:
+            console.print(f"[dim]the earlier run is kept in {run.moved_to}[/dim]")
+        points, left = left_to_do(experiment, request)
+        if run.resumed:
+            console.print(f"resuming the interrupted run: {len(points) - len(left)} of {len(points)} points are there")
+        sweep(DATA)
+        guess = experiment.planned_seconds(request, left) / max(1, len(left))
+        try:
+            with data_file_system(request), RunProgress(console, request.name, [p.operation for p in left], guess) as progress:
+                context = Context(request, run, progress)
+                with experiment.open(context) as bench:
+                    session = {"started": time.time(), "command": ["quarry_lab", *sys.argv[1:]], "machine": machine(), "memory": device.memory_info(),
+                               "free_disk_bytes": device.free_bytes(run.path), **bench.describe()}
+                    run.add_session(session)
+                    print_configuration(console, experiment, request, session, len(left), len(points))
+                    with processors.clients_apart(request.apart):
+                        measure_all(bench, context, experiment, experiment.plan(request))
+                        repeat_noisy(bench, context, experiment, experiment.plan(request), request.repeat_seconds_max)
+            run.finish()
+        finally:
+            sweep(DATA)
+            run.write_csv()
+        verdicts.write(run.path / "verdicts.json", experiment.name, experiment.verdicts(run))
+    return run

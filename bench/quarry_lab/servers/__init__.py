@@ -1,0 +1,1 @@
+"""Private servers and targets, the networks and limits around them, programs."""

@@ -1,0 +1,214 @@
+"""
+The networks of E3: the loopback interface, and links with a rate and a round trip of their own.
+
+A shaped link is made by the kernel where it can (namespaces.py), else by toxiproxy, a proxy on the loopback interface that delays and
+throttles (scripts/build-toxiproxy). What the proxy costs itself is measured on the link `proxy`, which does neither. Every link is probed:
+what was asked for stands beside what it gives.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from quarry_server.server import BUILD, REPOSITORY
+
+from ..probes.link_probe import ProbeServer
+from .namespaces import ClientNamespace, NamespaceError, usable_queue
+from .ports import free_ports
+from .program import ProgramError, RunningProgram
+
+PROGRAM = BUILD / "toxiproxy-server"
+LOOPBACK = "127.0.0.1"
+_START_SECONDS_MAX = 20
+
+
+class LinkError(ProgramError):
+    """A link could not be made."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """megabits_per_second 0: not throttled. Rate and delay fall on what the server sends, the direction of the values."""
+
+    key: str
+    label: str
+    megabits_per_second: int = 0
+    delay_ms: int = 0
+    jitter_ms: int = 0
+    shaped: bool = True
+
+    def toxics(self) -> list[dict]:
+        """As toxiproxy's API wants them: latency in ms, rate in KB/s."""
+        found = []
+        if self.delay_ms:
+            found.append({"name": "latency", "type": "latency", "stream": "downstream",
+                          "attributes": {"latency": self.delay_ms, "jitter": self.jitter_ms}})
+        if self.megabits_per_second:
+            found.append({"name": "bandwidth", "type": "bandwidth", "stream": "downstream",
+                          "attributes": {"rate": self.megabits_per_second * 1000 // 8}})
+        return found
+
+    def queue(self) -> tuple[str, ...] | None:
+        """What the kernel can do it with, if it can."""
+        return usable_queue(self.megabits_per_second, self.delay_ms, self.jitter_ms) if self.shaped else None
+
+
+LINKS = {
+    link.key: link
+    for link in (
+        Link("localhost", "localhost", shaped=False),
+        Link("proxy", "localhost through the proxy"),
+        Link("cloud", "same-region cloud: 2.5 Gbit/s, 1 ms", 2500, 1),
+        Link("gigabit", "1 Gbit Ethernet", 1000),
+        Link("wifi", "Wi-Fi: 200 Mbit/s, 4 ms", 200, 4, 2),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a client finds the server over a link: `prefix` runs its command in the right network."""
+
+    host: str
+    port: int
+    prefix: tuple[str, ...] = ()
+    by: str = "the kernel's loopback"
+
+
+class Network:
+    """
+    All links of a run to one port of a server, which listens on `addresses` once this has been entered. Use as a context manager.
+    Externally synchronised.
+    """
+
+    def __init__(self, links: list[Link], port: int):
+        self.links, self.port = links, port
+        self.addresses = [LOOPBACK]
+        self._stack = ExitStack()
+        self._endpoints: dict[str, Endpoint] = {}
+        self._proxy: Toxiproxy | None = None
+
+    def __enter__(self) -> Network:
+        with ExitStack() as stack:
+            for link in self.links:
+                self._endpoints[link.key] = self._make(stack, link)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self._stack.close()
+
+    def _make(self, stack: ExitStack, link: Link) -> Endpoint:
+        if not link.shaped:
+            return Endpoint(LOOPBACK, self.port)
+        if queue := link.queue():
+            try:
+                namespace = stack.enter_context(ClientNamespace(queue))
+            except NamespaceError as error:
+                raise LinkError(str(error)) from error
+            self.addresses.append(namespace.address)
+            return Endpoint(namespace.address, self.port, tuple(namespace.prefix), "tc " + " ".join(queue))
+        if self._proxy is None:
+            self._proxy = stack.enter_context(Toxiproxy())
+        return Endpoint(LOOPBACK, self._proxy.add(link, self.port), by=self._proxy.version())
+
+    def endpoint(self, link: str) -> Endpoint:
+        return self._endpoints[link]
+
+    def pids(self) -> set[int]:
+        return {self._proxy.pid} if self._proxy else set()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP through a unix socket."""
+
+    def __init__(self, path: Path):
+        super().__init__("localhost", timeout=10)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+class Toxiproxy:
+    """One proxy process, told what to do through a socket in a directory that nobody else can enter. Use as a context manager."""
+
+    def __init__(self) -> None:
+        _build()
+        self._directory = tempfile.TemporaryDirectory(prefix="quarry-links-")  # mode 0700
+        self.socket = Path(self._directory.name) / "api.sock"
+        self._running = RunningProgram([str(PROGRAM), str(self.socket)])
+
+    def __enter__(self) -> Toxiproxy:
+        deadline = time.monotonic() + _START_SECONDS_MAX
+        while True:
+            try:
+                self.version()
+                return self
+            except OSError:
+                if self._running.process.poll() is not None or time.monotonic() > deadline:
+                    self.__exit__()
+                    raise LinkError("toxiproxy did not start") from None
+                time.sleep(0.05)
+
+    def __exit__(self, *_exc) -> None:
+        self._running.stop()
+        self._directory.cleanup()
+
+    @property
+    def pid(self) -> int:
+        return self._running.process.pid
+
+    def version(self) -> str:
+        return f"toxiproxy {json.loads(self._call('GET', '/version'))['version']}"
+
+    def add(self, link: Link, upstream_port: int) -> int:
+        """The port on which the link can be reached."""
+        wanted = {"name": link.key, "listen": f"{LOOPBACK}:0", "upstream": f"{LOOPBACK}:{upstream_port}", "enabled": True}
+        made = json.loads(self._call("POST", "/proxies", wanted))
+        for toxic in link.toxics():
+            self._call("POST", f"/proxies/{link.key}/toxics", toxic)
+        return int(made["listen"].rsplit(":", 1)[1])
+
+    def _call(self, method: str, path: str, body: dict | None = None) -> str:
+        connection = _UnixConnection(self.socket)
+        try:
+            connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status >= 300:
+            raise LinkError(f"toxiproxy refused {method} {path}: {text.strip()}")
+        return text
+
+
+def _build() -> None:
+    """Does nothing when the proxy is there."""
+    done = subprocess.run([REPOSITORY / "scripts" / "build-toxiproxy"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LinkError(done.stderr.strip())
+
+
+def probe(links: list[Link], seconds: float = 1.0) -> list[dict]:
+    """What each link really gives (link_probe.py), and what makes it."""
+    (port,) = free_ports(1)
+    with Network(links, port) as network, ProbeServer(network.addresses, port):
+        return [{**asdict(link), "by": network.endpoint(link.key).by, **_probe(network.endpoint(link.key), seconds)} for link in links]
+
+
+def _probe(endpoint: Endpoint, seconds: float) -> dict:
+    client = [*endpoint.prefix, sys.executable, "-m", "quarry_lab.probes.link_probe", endpoint.host, str(endpoint.port), str(seconds)]
+    environment = {"PYTHONPATH": str(REPOSITORY / "bench")}
+    return json.loads(RunningProgram(client, environment).wait(seconds + 90))
