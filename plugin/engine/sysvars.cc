@@ -38,6 +38,8 @@ constexpr unsigned long long kGcRateMax = 1ULL << 40;
 constexpr unsigned long long kScrubRateDefault = 1ULL << 20;
 constexpr unsigned long long kScrubRateMax = 1ULL << 40;
 constexpr uint kScrubIntervalDefault = 7 * 24 * 3600;
+constexpr unsigned long long kBatchSizeDefault = 4ULL << 20;
+constexpr unsigned long long kBatchSizeMax = 64ULL << 20;
 constexpr uint kScrubIntervalMax = 366 * 24 * 3600;
 
 uint replica_write_batch_bytes;
@@ -81,6 +83,10 @@ MYSQL_THDVAR_UINT(read_batch_bytes, PLUGIN_VAR_RQCMDARG,
 MYSQL_THDVAR_UINT(write_batch_bytes, PLUGIN_VAR_RQCMDARG,
                   "Bytes of one write call, and of the buffer behind it, when a value is written", nullptr, nullptr,
                   kWriteBatchDefaultBytes, kBatchMinBytes, kBatchMaxBytes, 0);
+MYSQL_THDVAR_ULONGLONG(batch_size, PLUGIN_VAR_RQCMDARG,
+                       "Bytes of the values of the next rows that a scan that locks nothing has read ahead at once. 0: "
+                       "each value when its row is read",
+                       nullptr, nullptr, kBatchSizeDefault, 0, kBatchSizeMax, 0);
 MYSQL_THDVAR_BOOL(range_pushdown, PLUGIN_VAR_OPCMDARG,
                   "A SELECT that looks at a column only by SUBSTRING, MID, LEFT and LENGTH reads the parts it needs. "
                   "OFF: whole values",
@@ -236,6 +242,7 @@ st_mysql_sys_var* system_variables[] = {MYSQL_SYSVAR(inline_size),
                                         MYSQL_SYSVAR(codec),
                                         MYSQL_SYSVAR(defaults),
                                         MYSQL_SYSVAR(read_batch_bytes),
+                                        MYSQL_SYSVAR(batch_size),
                                         MYSQL_SYSVAR(range_pushdown),
                                         MYSQL_SYSVAR(write_batch_bytes),
                                         MYSQL_SYSVAR(backup_lock),
@@ -276,6 +283,8 @@ uint32_t ReadBatchBytes(THD* thd, bool has_ndb_defaults) {
   return has_ndb_defaults && bytes == kReadBatchDefaultBytes ? kNdbBatchBytes : bytes;
 }
 
+uint64_t BatchSize(THD* thd) { return THDVAR(thd, batch_size); }
+
 bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 
 uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
@@ -304,6 +313,8 @@ Result<DirectoryOptions> DirectoryOptionsFromVariables(const std::string& home_p
   options.zeroed_pool_bytes = zeroed_pool_bytes;
   options.recent_cache_bytes = recent_cache_bytes;
   options.value_cache_bytes = cache_size;
+  // Key management plugins may rely on it.
+  options.read_thread_hooks = {[] { my_thread_init(); }, [] { my_thread_end(); }};
   // What the server makes of UMASK and UMASK_DIR.
   options.file_mode = static_cast<uint32_t>(my_umask);
   options.directory_mode = static_cast<uint32_t>(my_umask_dir);

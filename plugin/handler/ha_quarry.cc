@@ -62,6 +62,8 @@ int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
     return HA_ERR_OUT_OF_MEM;
   }
   rewriter_.Attach(table, &share_->layout(), child());
+  read_ahead_.Attach(this, table, child(), &rewriter_);
+  read_options_.report = read_ahead_.report();
   virtual_on_managed_ = rewriter_.active() && table->vfield != nullptr;
   store_.reset();
   if (const Result<ChildTable> child_table = ReadChildTable(child()); child_table.ok()) OfferForSelfCheck(*child_table);
@@ -69,6 +71,7 @@ int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
 }
 
 int QuarryHandler::close() {
+  read_ahead_.Close();
   rewriter_.ForgetRow();
   store_.reset();
   share_ = nullptr;
@@ -76,6 +79,7 @@ int QuarryHandler::close() {
 }
 
 int QuarryHandler::reset() {
+  read_ahead_.Close();
   const int error = ForwardingHandler::reset();
   rewriter_.ReleaseValues();
   child_range_reads_ = false;
@@ -85,7 +89,7 @@ int QuarryHandler::reset() {
   return error;
 }
 
-void QuarryHandler::BeginStatement(THD* thd, bool locks_rows) {
+void QuarryHandler::BeginStatement(THD* thd, bool locks_rows, bool locks_nothing) {
   ht = QuarryHandlerton();
   gc_scan_ = GcScan::Current();
   if (gc_scan_ != nullptr) gc_scan_->NoteKey(EncryptionKeyOf(table_share));
@@ -93,15 +97,17 @@ void QuarryHandler::BeginStatement(THD* thd, bool locks_rows) {
   rewriter_.BeginStatement(thd, locks_rows, locks_rows || table_share->tmp_table != NO_TMP_TABLE);
   read_options_.read_batch_bytes = ReadBatchBytes(thd, layout().has_ndb_defaults);
   write_batch_bytes_ = WriteBatchBytes(thd, layout().has_ndb_defaults);
+  read_ahead_.BeginStatement(thd, locks_nothing, read_options_);
 }
 
 int QuarryHandler::external_lock(THD* thd, int lock_type) {
   if (lock_type == F_UNLCK) {
+    read_ahead_.Close();
     const int sync_error = unsynced_copy_ ? SyncForDdl() : 0;
     const int error = ForwardingHandler::external_lock(thd, lock_type);
     return error != 0 ? error : sync_error;
   }
-  BeginStatement(thd, lock_type == F_WRLCK);
+  BeginStatement(thd, lock_type == F_WRLCK, lock_type == F_RDLCK && table->reginfo.lock_type == TL_READ);
   const int error = ForwardingHandler::external_lock(thd, lock_type);
   if (error == 0 && lock_type == F_WRLCK && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
   return error;
@@ -109,7 +115,7 @@ int QuarryHandler::external_lock(THD* thd, int lock_type) {
 
 int QuarryHandler::start_stmt(THD* thd, thr_lock_type lock_type) {
   // Under LOCK TABLES ... WRITE a plain SELECT is a consistent read to InnoDB, whatever the table is locked for.
-  BeginStatement(thd, get_lock_type() == F_WRLCK && lock_type >= TL_FIRST_WRITE);
+  BeginStatement(thd, get_lock_type() == F_WRLCK && lock_type >= TL_FIRST_WRITE, lock_type == TL_READ);
   const int error = ForwardingHandler::start_stmt(thd, lock_type);
   if (error == 0 && rewriter_.active()) Transaction::JoinWhereSavepointsAre(thd);
   return error;
@@ -170,6 +176,17 @@ inline int QuarryHandler::ReadRow(uchar* buf, Read read) {
   return Decode(buf);
 }
 
+template <typename Read>
+inline int QuarryHandler::ScanRow(uchar* buf, ScanStep step, Read read) {
+  const int error = ReadRow(buf, read);
+  if (error == 0) {
+    read_ahead_.NoteRow(step);
+  } else {
+    read_ahead_.EndScan();
+  }
+  return error;
+}
+
 int QuarryHandler::Decode(uchar* buf) {
   if (IsBeyondRange()) {
     rewriter_.DropRow(buf);
@@ -194,32 +211,46 @@ int QuarryHandler::info(uint flag) {
   return 0;
 }
 
+int QuarryHandler::index_init(uint index, bool sorted) {
+  read_ahead_.BeginIndex(index, sorted);
+  return ForwardingHandler::index_init(index, sorted);
+}
+int QuarryHandler::index_end() {
+  read_ahead_.EndScan();
+  return ForwardingHandler::index_end();
+}
 int QuarryHandler::index_read_map(uchar* buf, const uchar* key, key_part_map keypart_map, enum ha_rkey_function flag) {
-  return ReadRow(buf, [&] { return ForwardingHandler::index_read_map(buf, key, keypart_map, flag); });
+  read_ahead_.BeginKey(ScanStart::From::kKey, key, keypart_map, flag);
+  return ScanRow(buf, ScanStep::kNone, [&] { return ForwardingHandler::index_read_map(buf, key, keypart_map, flag); });
 }
 int QuarryHandler::index_read_last_map(uchar* buf, const uchar* key, key_part_map keypart_map) {
-  return ReadRow(buf, [&] { return ForwardingHandler::index_read_last_map(buf, key, keypart_map); });
+  read_ahead_.BeginKey(ScanStart::From::kKeyLast, key, keypart_map, HA_READ_PREFIX_LAST);
+  return ScanRow(buf, ScanStep::kNone, [&] { return ForwardingHandler::index_read_last_map(buf, key, keypart_map); });
 }
 int QuarryHandler::index_read(uchar* buf, const uchar* key, uint key_length, enum ha_rkey_function flag) {
+  read_ahead_.EndScan();
   return ReadRow(buf, [&] { return ForwardingHandler::index_read(buf, key, key_length, flag); });
 }
 int QuarryHandler::index_read_last(uchar* buf, const uchar* key, uint key_length) {
+  read_ahead_.EndScan();
   return ReadRow(buf, [&] { return ForwardingHandler::index_read_last(buf, key, key_length); });
 }
 int QuarryHandler::index_next(uchar* buf) {
-  return ReadRow(buf, [&] { return ForwardingHandler::index_next(buf); });
+  return ScanRow(buf, ScanStep::kNext, [&] { return ForwardingHandler::index_next(buf); });
 }
 int QuarryHandler::index_prev(uchar* buf) {
-  return ReadRow(buf, [&] { return ForwardingHandler::index_prev(buf); });
+  return ScanRow(buf, ScanStep::kPrev, [&] { return ForwardingHandler::index_prev(buf); });
 }
 int QuarryHandler::index_first(uchar* buf) {
-  return ReadRow(buf, [&] { return ForwardingHandler::index_first(buf); });
+  read_ahead_.BeginFrom(ScanStart::From::kFirst);
+  return ScanRow(buf, ScanStep::kNone, [&] { return ForwardingHandler::index_first(buf); });
 }
 int QuarryHandler::index_last(uchar* buf) {
-  return ReadRow(buf, [&] { return ForwardingHandler::index_last(buf); });
+  read_ahead_.BeginFrom(ScanStart::From::kLast);
+  return ScanRow(buf, ScanStep::kNone, [&] { return ForwardingHandler::index_last(buf); });
 }
 int QuarryHandler::index_next_same(uchar* buf, const uchar* key, uint key_length) {
-  return ReadRow(buf, [&] { return ForwardingHandler::index_next_same(buf, key, key_length); });
+  return ScanRow(buf, ScanStep::kNextSame, [&] { return ForwardingHandler::index_next_same(buf, key, key_length); });
 }
 // The row behind a range is read to see that the range has ended, and handed to no one: its values need not be read,
 // nor be readable. But the server compares the row once more, and computes virtual columns of it first: neither may
@@ -243,11 +274,18 @@ int QuarryHandler::read_range_next() {
 }
 
 int QuarryHandler::rnd_init(bool scan) {
-  return gc_scan_ != nullptr ? BeginGcScan(scan) : ForwardingHandler::rnd_init(scan);
+  read_ahead_.EndScan();
+  if (gc_scan_ != nullptr) return BeginGcScan(scan);
+  if (scan) read_ahead_.BeginFrom(ScanStart::From::kTable);
+  return ForwardingHandler::rnd_init(scan);
+}
+int QuarryHandler::rnd_end() {
+  read_ahead_.CloseCursor();
+  return ForwardingHandler::rnd_end();
 }
 int QuarryHandler::rnd_next(uchar* buf) {
   if (gc_scan_ != nullptr) return MarkNextRow(buf);
-  return ReadRow(buf, [&] { return ForwardingHandler::rnd_next(buf); });
+  return ScanRow(buf, ScanStep::kNext, [&] { return ForwardingHandler::rnd_next(buf); });
 }
 int QuarryHandler::rnd_pos(uchar* buf, uchar* position) {
   return ReadRow(buf, [&] { return ForwardingHandler::rnd_pos(buf, position); });

@@ -13,6 +13,7 @@
 
 #include "handler/forwarding_handler.h"
 #include "handler/table_share.h"
+#include "rows/read_ahead.h"
 #include "rows/row_rewriter.h"
 #include "server/child_table_id.h"
 #include "server/ha_error.h"
@@ -39,6 +40,8 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   int extra(enum ha_extra_function operation) override;
   int info(uint flag) override;
 
+  int index_init(uint index, bool sorted) override;
+  int index_end() override;
   int index_read_map(uchar* buf, const uchar* key, key_part_map keypart_map, enum ha_rkey_function flag) override;
   int index_read_last_map(uchar* buf, const uchar* key, key_part_map keypart_map) override;
   int index_read(uchar* buf, const uchar* key, uint key_length, enum ha_rkey_function flag) override;
@@ -51,6 +54,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   int read_range_first(const key_range* start_key, const key_range* end_key, bool eq_range, bool sorted) override;
   int read_range_next() override;
   int rnd_init(bool scan) override;
+  int rnd_end() override;
   int rnd_next(uchar* buf) override;
   int rnd_pos(uchar* buf, uchar* position) override;
   int ft_read(uchar* buf) override;
@@ -96,10 +100,13 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   /// Runs `read` (a call of the child that fills `buf`) and decodes the row.
   template <typename Read>
   int ReadRow(uchar* buf, Read read);
+  /// The same for a row of a scan, which went on by `step`.
+  template <typename Read>
+  int ScanRow(uchar* buf, ScanStep step, Read read);
   int Decode(uchar* buf);
   [[nodiscard]] bool IsBeyondRange();
   int NextOfRanges(range_id_t* range_info);
-  void BeginStatement(THD* thd, bool locks_rows);
+  void BeginStatement(THD* thd, bool locks_rows, bool locks_nothing);
 
   /// The layout, with what the prefix limit of the table makes of its guaranteed prefixes.
   [[nodiscard]] ColumnLayout LimitedLayout();
@@ -140,6 +147,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
 
   QuarryShare* share_ = nullptr;  ///< owned by the TABLE_SHARE (or ha_partition's)
   RowRewriter rewriter_;
+  ReadAhead read_ahead_;
   std::shared_ptr<Store> store_;
   ReadOptions read_options_;
   uint32_t write_batch_bytes_ = kWriteBatchDefaultBytes;

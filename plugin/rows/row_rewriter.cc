@@ -323,8 +323,32 @@ Status RowRewriter::ReadColumn(Column* column, const DecodedField& field, bool r
     }
     if (column->pieces.Prepare(locator.value_size_bytes)) return ReadPieces(column, field, options);
   }
+  if (ahead_ != nullptr) column->decoded = ahead_->Take(locator);
+  if (!column->decoded.empty()) return Status::Ok();
   QUARRY_TRY_ASSIGN(column->decoded, Directory()->ReadValue(field.head(), options));
   return Status::Ok();
+}
+
+void RowRewriter::PrepareAhead(uchar* row) const {
+  for (const Column& column : columns_) column.Set(row, Bytes{kNotFilledIn, 0});
+}
+
+bool RowRewriter::FindHeadsAhead(const uchar* row, std::vector<DecodedField>* heads) {
+  heads->clear();
+  for (const Column& column : columns_) {
+    if (!lookers_.LooksAtRead(column.plan->field_index) || column.IsNull(row)) continue;
+    if (column.wanted == Wanted::kRanges && column.wanted_by == table_->in_use->query_id) continue;
+    const Bytes raw = column.Get(row);
+    if (raw.size < kTrailerSizeBytes) continue;
+    const Result<DecodedField> field = DecodeField(raw.span());
+    if (!field.ok()) return false;
+    if (!field->is_head) continue;
+    if (!access_.IsOwn(field->locator.store) || !CheckClaimedSize(field->locator, column.value_size_max).ok()) {
+      return false;
+    }
+    heads->push_back(*field);
+  }
+  return true;
 }
 
 bool RowRewriter::WantsPieces(Column* column, const DecodedField& field) {

@@ -44,6 +44,16 @@ class AppendTarget {
   ~AppendTarget() = default;
 };
 
+/// Values that were asked for before the row that holds them was read (read_ahead.h).
+class ValuesAhead {
+ public:
+  /// The value behind `locator`, which is about to be read; or an empty buffer, then it is to be read.
+  [[nodiscard]] virtual ValueBuffer Take(const Locator& locator) = 0;
+
+ protected:
+  ~ValuesAhead() = default;
+};
+
 /// The longest value that a column whose length takes `length_size` bytes can hold.
 [[nodiscard]] inline uint64_t LongestValueBytes(uint32_t length_size) { return (uint64_t{1} << (8 * length_size)) - 1; }
 
@@ -54,6 +64,8 @@ class RowRewriter {
  public:
   /// `layout` and `child`, the open InnoDB handler of the rows, must outlive the rewriter.
   void Attach(TABLE* table, const ColumnLayout* layout, const handler* child);
+  /// Whole values are asked of `ahead` first.
+  void UseAhead(ValuesAhead* ahead) { ahead_ = ahead; }
   /// Any managed column at all?
   [[nodiscard]] bool active() const { return !columns_.empty(); }
 
@@ -94,6 +106,12 @@ class RowRewriter {
   /// Fields of `record` that are the row just read's, as it came from InnoDB, become their values: the record goes to
   /// another handler. Counts the heads among them as caught.
   Status ShowToOther(const uchar* record, const ReadOptions& options);
+
+  /// For a row beside the one being read, which another cursor of the child reads into `row`: before it does, and
+  /// after. `heads`: those whose values DecodeRow would read whole, in its order; they point into the row. False: one
+  /// is damaged or not the table's own.
+  void PrepareAhead(uchar* row) const;
+  [[nodiscard]] bool FindHeadsAhead(const uchar* row, std::vector<DecodedField>* heads);
 
   /// GC's way of reading: no value is. BeginMark before the child fills `buf`, MarkRow after: gives `scan` the locator
   /// of every head, and leaves the managed columns empty. The read set must hold them all (FetchAll). Errors:
@@ -191,6 +209,7 @@ class RowRewriter {
   TABLE* table_ = nullptr;
   RowLookers lookers_;
   StoreAccess access_;
+  ValuesAhead* ahead_ = nullptr;
   std::vector<Column> columns_;
   bool is_outside_of_keys_ = true;
   std::vector<Patch> patches_;

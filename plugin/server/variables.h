@@ -11,6 +11,8 @@ namespace quarry {
 uint32_t WriteBatchBytes(THD* thd, bool has_ndb_defaults);
 /// quarry_read_batch_bytes of the session, in the same way.
 uint32_t ReadBatchBytes(THD* thd, bool has_ndb_defaults);
+/// quarry_batch_size of the session; 0: nothing is read ahead.
+uint64_t BatchSize(THD* thd);
 /// quarry_range_pushdown of the session.
 bool RangePushdown(THD* thd);
 /// quarry_autoincrement_prefetch_sz of the session, 1-65536.

@@ -455,3 +455,16 @@ def test_tables_of_different_keys_do_not_change_places(encrypted):
         fails(server, f"ALTER TABLE e.p EXCHANGE PARTITION p0 WITH TABLE e.{name}")
     server.query("ALTER TABLE e.p EXCHANGE PARTITION p0 WITH TABLE e.same")
     expect_values(server, "p", {7: 9000})
+
+
+def test_other_threads_decrypt_what_a_scan_reads_ahead(encrypted):
+    server = encrypted("ahead", "--quarry-recent-cache-bytes=0")
+    options = "ENCRYPTED=YES ENCRYPTION_KEY_ID=2 CODEC=lz4 PART_SIZE=8192"
+    server.query(f"CREATE TABLE e.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY {options}")
+    for row in range(40):
+        server.query("INSERT INTO e.t VALUES (%s, %s)", (row, payload(("ahead", row), 100_000)))
+    server.restart()
+    rows = server.query("SELECT id, b FROM e.t ORDER BY id")
+    assert rows == tuple((row, payload(("ahead", row), 100_000)) for row in range(40))
+    counts = {name: int(number) for name, number in server.status("quarry\\_read\\_ahead%").items()}
+    assert counts["quarry_read_ahead_values"] >= 5 and counts["quarry_read_ahead_unused"] == 0

@@ -476,6 +476,7 @@ def test_refused_variables(schema, variable, value, words):
         ("quarry_prefix_size", 0, 65535),
         ("quarry_part_size", 512, 16777216),
         ("quarry_read_batch_bytes", 4096, 1 << 30),
+        ("quarry_batch_size", 0, 64 << 20),
         ("quarry_write_batch_bytes", 4096, 1 << 30),
         ("quarry_autoincrement_prefetch_sz", 1, 65536),
     ],

@@ -70,6 +70,7 @@ class Generator:
         """What only QUARRY has: batches of any size, defaults of tables to come."""
         chosen = self.chooser.sample(
             (
+                f"quarry_batch_size = {self.chooser.choice((0, 100_000, 4 << 20))}",
                 f"quarry_read_batch_bytes = {self.chooser.choice((4096, 5000, 1 << 20))}",
                 f"quarry_write_batch_bytes = {self.chooser.choice((4096, 70_000, 1 << 20))}",
                 f"quarry_inline_size = {self.chooser.choice((100, 1000, 8000))}",
