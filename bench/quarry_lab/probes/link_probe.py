@@ -1,7 +1,7 @@
 """
 What a link gives: bytes per second of one plain connection, and the time of a one-byte question and answer.
 
-`python -m quarry_lab.link_probe HOST PORT SECONDS` is the client's end, a program because it may have to run in another network namespace.
+`python -m quarry_lab.probes.link_probe HOST PORT SECONDS` is the client's end, a program because it may have to run in another network namespace.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def test_what_a_killed_run_left_is_released_before_the_next(tmp_path: Path):
     child = f"""
 import os
 from pathlib import Path
-from quarry_lab import journal
+from quarry_lab.servers import journal
 mounted = journal.mounted(Path({str(place)!r}), {SIZE_BYTES})
 mounted.__enter__()
 (Path({str(place)!r}) / "of the run").write_bytes(b"0")
