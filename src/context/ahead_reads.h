@@ -11,11 +11,11 @@
 #include <functional>
 #include <memory>
 
+#include "cache/counter_set.h"
+#include "context/task_threads.h"
 #include "quarry/ahead_read.h"
 #include "quarry/options.h"
 #include "quarry/status.h"
-#include "cache/counter_set.h"
-#include "context/task_threads.h"
 
 namespace quarry {
 
