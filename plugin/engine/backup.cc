@@ -253,11 +253,6 @@ int FillBackup(THD* thd, TABLE_LIST* list, COND*) {
 
 }  // namespace
 
-int InitQuarryBackup(void* raw_schema_table) {
-  auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
-  schema_table->fields_info = columns::fields;
-  schema_table->fill_table = FillBackup;
-  return 0;
-}
+int InitQuarryBackup(void* raw_schema_table) { return InitSchemaTable(raw_schema_table, columns::fields, FillBackup); }
 
 }  // namespace quarry

@@ -304,11 +304,6 @@ int InitQuarryColumns(void* raw_schema_table) {
   return 0;
 }
 
-int InitQuarryTables(void* raw_schema_table) {
-  auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
-  schema_table->fields_info = tables::fields;
-  schema_table->fill_table = FillTables;
-  return 0;
-}
+int InitQuarryTables(void* raw_schema_table) { return InitSchemaTable(raw_schema_table, tables::fields, FillTables); }
 
 }  // namespace quarry

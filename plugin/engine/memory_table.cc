@@ -77,11 +77,6 @@ int Fill(THD* thd, TABLE_LIST* list, COND*) {
 
 }  // namespace
 
-int InitQuarryMemory(void* raw_schema_table) {
-  auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
-  schema_table->fields_info = fields;
-  schema_table->fill_table = Fill;
-  return 0;
-}
+int InitQuarryMemory(void* raw_schema_table) { return InitSchemaTable(raw_schema_table, fields, Fill); }
 
 }  // namespace quarry

@@ -8,6 +8,14 @@
 
 namespace quarry {
 
+/// For the init of a table that `fill` fills whole.
+inline int InitSchemaTable(void* raw_schema_table, ST_FIELD_INFO* fields, int (*fill)(THD*, TABLE_LIST*, COND*)) {
+  auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
+  schema_table->fields_info = fields;
+  schema_table->fill_table = fill;
+  return 0;
+}
+
 inline void StoreText(Field* field, std::string_view text) {
   field->set_notnull();
   field->store(text.data(), text.size(), system_charset_info);

@@ -366,55 +366,41 @@ Status QuarryHandler::ShowFromElsewhere(const uchar* record) {
   return Status::Ok();
 }
 
-int QuarryHandler::write_row(const uchar* buf) {
+template <typename Encode, typename Write>
+int QuarryHandler::ChangeRow(const uchar* old_data, const uchar* new_data, const Encode& encode, const Write& write) {
   THD* thd = ha_thd();
   if (!rewriter_.active()) {
     ClearReadWrite(thd, QuarryHandlerton());
-    return WriteChildRow(thd, buf);
+    return write();
   }
   Transaction* transaction = Transaction::Of(thd);
   if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
   ClearReadWrite(thd, QuarryHandlerton());
   const AppendGate::Stay until_innodb_knows(transaction->gate());
   const Transaction::Mark mark = transaction->SetMark();
-  int error = 0;
-  Status status = rewriter_.ShowToLog(nullptr, buf, read_options_);
-  if (status.ok()) status = rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction);
-  if (!status.ok()) {
-    error = Fail(status, Action::kAppend);
-  } else {
-    error = WriteChildRow(thd, buf);
-  }
+  Status status = rewriter_.ShowToLog(old_data, new_data, read_options_);
+  if (status.ok()) status = encode(transaction);
+  const int error = status.ok() ? write() : Fail(status, Action::kAppend);
+  if (error == 0 && old_data != nullptr) rewriter_.NoteReplaced(old_data, new_data, transaction);
   rewriter_.Restore();
   if (error != 0) transaction->RollbackTo(mark);
   return error;
 }
 
+int QuarryHandler::write_row(const uchar* buf) {
+  return ChangeRow(
+      nullptr, buf,
+      [&](Transaction* transaction) { return rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction); },
+      [&] { return WriteChildRow(ha_thd(), buf); });
+}
+
 int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
-  THD* thd = ha_thd();
-  if (!rewriter_.active()) {
-    ClearReadWrite(thd, QuarryHandlerton());
-    return UpdateChildRow(old_data, new_data);
-  }
-  Transaction* transaction = Transaction::Of(thd);
-  if (transaction == nullptr) return HA_ERR_OUT_OF_MEM;
-  ClearReadWrite(thd, QuarryHandlerton());
-  const AppendGate::Stay until_innodb_knows(transaction->gate());
-  const Transaction::Mark mark = transaction->SetMark();
-  int error = 0;
-  Status status = rewriter_.ShowToLog(old_data, new_data, read_options_);
-  if (status.ok()) {
-    status = rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, read_options_, transaction);
-  }
-  if (!status.ok()) {
-    error = Fail(status, Action::kAppend);
-  } else {
-    error = UpdateChildRow(old_data, new_data);
-  }
-  if (error == 0) rewriter_.NoteReplaced(old_data, new_data, transaction);
-  rewriter_.Restore();
-  if (error != 0) transaction->RollbackTo(mark);
-  return error;
+  return ChangeRow(
+      old_data, new_data,
+      [&](Transaction* transaction) {
+        return rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, read_options_, transaction);
+      },
+      [&] { return UpdateChildRow(old_data, new_data); });
 }
 
 int QuarryHandler::delete_row(const uchar* buf) {

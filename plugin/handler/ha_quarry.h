@@ -140,6 +140,10 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   [[nodiscard]] bool PrefetchesIds(THD* thd) const;
   bool ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first, ulonglong* reserved);
   /// The child's write_row, with an id from the shared range when the session asks for that.
+  /// What INSERT (`old_data` null) and UPDATE share: `encode` puts heads into the row, `write` gives it to InnoDB. What
+  /// was appended for a row that InnoDB refuses is taken back.
+  template <typename Encode, typename Write>
+  int ChangeRow(const uchar* old_data, const uchar* new_data, const Encode& encode, const Write& write);
   int WriteChildRow(THD* thd, const uchar* buf);
   int UpdateChildRow(const uchar* old_data, const uchar* new_data);
   /// A row with this id is about to be written: the shared range must not give it again.
