@@ -358,7 +358,7 @@ void Lane::LetGoOfFiles() {
     }
     if (!dirty_.empty()) last_ticket_ = std::max(last_ticket_, flush_started_ + 1);
   }
-  AskForFlush();
+  (void)AskForFlush();  // who needs a descriptor asks again
 }
 
 }  // namespace quarry

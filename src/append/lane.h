@@ -139,8 +139,8 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   [[nodiscard]] bool HandOver() QUARRY_EXCLUDES(mutex_);
   /// StartFlush, for a committer (who is counted) or for nobody.
   bool RequestFlush(uint64_t ticket, bool for_committer) QUARRY_EXCLUDES(mutex_);
-  /// The same for who must not wait for a device: done if a flush thread is free; else to be asked for again.
-  void AskForFlush() QUARRY_EXCLUDES(mutex_);
+  /// The same for who must not wait for a device. False: no flush thread is free; to be asked for again.
+  bool AskForFlush() QUARRY_EXCLUDES(mutex_);
   void CountCommitter(uint64_t ticket) QUARRY_REQUIRES(mutex_);
   /// After a flush of `file`: unpins it when nothing in it is reserved or waits for the next one.
   void UnpinIdle(SegmentFile* file) QUARRY_REQUIRES(mutex_);

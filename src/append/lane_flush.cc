@@ -27,13 +27,8 @@ bool Lane::RequestFlush(uint64_t ticket, bool for_committer) {
   return true;
 }
 
-void Lane::AskForFlush() {
-  const auto request = [lane = shared_from_this()] { (void)lane->RequestFlush(0, false); };
-  if (context_->has_threads) {
-    (void)context_->flush_threads.Submit(request);
-  } else {
-    request();
-  }
+bool Lane::AskForFlush() {
+  return context_->flush_threads.Submit([lane = shared_from_this()] { (void)lane->RequestFlush(0, false); });
 }
 
 bool Lane::HandOver() {

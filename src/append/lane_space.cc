@@ -83,10 +83,11 @@ void Lane::SealForGc() {
   }
   Settle(std::move(aftermath));
   // Not AwaitFlush: a device that hangs would keep GC from all others.
+  bool is_asked_for = false;
   for (uint64_t now = began_micros; flush_completed_.load(std::memory_order_acquire) < ticket;
        now = env->MonotonicMicros()) {
     if (health->IsSlow(now) || now - began_micros > kSealWaitMaxMicros) return;
-    AskForFlush();
+    if (!is_asked_for) is_asked_for = AskForFlush();
     MutexLock lock(mutex_);
     if (flush_completed_.load(std::memory_order_relaxed) < ticket) (void)written_.WaitFor(mutex_, kSealStep);
   }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/aligned_buffer.h"
+#include "context/store_context.h"
 
 namespace quarry {
 
@@ -15,7 +16,7 @@ namespace {
 template <typename Decode>
 auto ReadFront(ReadableFile* file, uint64_t offset_bytes, uint64_t size_bytes, CounterSet* counters,
                const Decode& decode) -> decltype(decode(std::span<const uint8_t>())) {
-  AlignedBuffer buffer(static_cast<size_t>((size_bytes + kBlockSizeBytes - 1) / kBlockSizeBytes * kBlockSizeBytes));
+  AlignedBuffer buffer(static_cast<size_t>(RoundUpToBlock(size_bytes)));
   const auto decode_first = [&](size_t read) {
     return decode(std::span<const uint8_t>(buffer.data(), std::min(read, static_cast<size_t>(size_bytes))));
   };
