@@ -7,7 +7,7 @@ import pytest
 from harness.server import ENGINE, SCRATCH, Server, has_failed
 from loopback import PASSWORD, USER
 from payloads import LARGE_SIZES_BYTES, SMALL_SIZES_BYTES, make_values
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 
 
 @pytest.fixture(scope="session")

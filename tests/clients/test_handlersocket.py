@@ -8,7 +8,7 @@ import pytest
 from handlersocket import HandlerSocket, HandlerSocketError
 from harness.server import ENGINE, Server
 from payloads import SMALL_SIZES_BYTES, check_fetched, check_in_server, sha256
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 from quarry_server.private import new_secret
 from quarry_server.server import MARIADB
 

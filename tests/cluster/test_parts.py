@@ -10,7 +10,8 @@ from quarry_cluster.in_doubt import Prepared, split
 from quarry_cluster.keeper import ShardState, StateFile
 from quarry_lab.cluster.ledger import ABSENT, Event, Load, Worker, content, fingerprint, longest_gap
 from quarry_lab.cluster.outage import Kill, buckets, draw
-from quarry_cluster.plan import ClusterError, free_ports, make_plan, read_plan, recorded_pid, write_plan
+from quarry_cluster.plan import ClusterError, make_plan, read_plan, recorded_pid, write_plan
+from quarry_server.ports import free_ports
 
 
 def event(at, row=0):

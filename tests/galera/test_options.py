@@ -2,7 +2,7 @@
 
 import pytest
 from quarry_cluster.galera import PROVIDER, provider_options, why_no_galera
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 from quarry_cluster.tls import Certificates
 from quarry_server.server import HOME_NAME, ServerError
 

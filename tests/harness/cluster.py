@@ -13,7 +13,7 @@ import signal
 
 import pymysql
 from quarry_cluster.galera import recovered_position, transfer_path, wsrep_options
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 from quarry_cluster.tls import Certificates
 from quarry_server.private import new_secret
 from quarry_server.server import HOME_NAME, ServerError

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 from quarry_lab.servers import links
 
 from harness.outside import as_nobody, doors_of

@@ -1,7 +1,7 @@
 """Passwords of clients that we start: other accounts can read a command line, and nothing else of a process."""
 
 import pytest
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 from quarry_lab.load import sysbench
 from quarry_lab.load.payload import Payload
 from quarry_lab.servers.lab_server import LabServer

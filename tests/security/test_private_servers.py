@@ -7,7 +7,7 @@ import tempfile
 
 import pymysql
 import pytest
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 from quarry_lab.servers.lab_server import LabServer
 from quarry_server.private import account, new_secret, unprivileged_id, unreachable
 from quarry_server.server import BUILD, MARIADB, PLUGIN, REPOSITORY, PrivateServer

@@ -4,7 +4,7 @@ import os
 import subprocess
 
 from quarry_cluster.galera import RSYNC_USER, transfer_path
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 from quarry_server.private import write_secret
 
 from harness.outside import as_nobody, doors_of

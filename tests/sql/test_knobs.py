@@ -11,7 +11,7 @@ import time
 
 import pymysql
 import pytest
-from quarry_cluster.plan import free_ports
+from quarry_server.ports import free_ports
 from quarry_server.server import HOME_NAME
 
 from harness.cluster import follow

@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import random
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quarry_server.ports import free_ports
 from quarry_server.private import new_secret
 
 KINDS = {"spider": 2, "4": 4, "galera": 0}  # what KIND= may be, and how many shards that is
@@ -72,26 +71,6 @@ class Plan:
 
     def shard(self, shard: str) -> list[Node]:
         return [node for node in self.nodes if node.shard == shard]
-
-
-def free_ports(count: int) -> list[int]:
-    """`count` different ports of 127.0.0.1 on which nothing listens."""
-    found: list[int] = []
-    held = []
-    try:
-        while len(found) < count:
-            probe = socket.socket()
-            held.append(probe)
-            port = random.randrange(18000, 32000)
-            try:
-                probe.bind(("127.0.0.1", port))
-                found.append(port)
-            except OSError:
-                continue
-    finally:
-        for probe in held:
-            probe.close()
-    return found
 
 
 def make_plan(kind: str, shards: int | None = None, fronts: int = FRONTS, tls: bool = True) -> Plan:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import random
 import socket
-from contextlib import ExitStack
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports of 127.0.0.1 on which nothing listens now."""
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
+    """`count` different ports of 127.0.0.1 on which nothing listens."""
+    found: list[int] = []
+    held = []
+    try:
+        while len(found) < count:
+            probe = socket.socket()
+            held.append(probe)
+            port = random.randrange(18000, 32000)
+            try:
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+            except OSError:
+                continue
+    finally:
+        for probe in held:
+            probe.close()
+    return found

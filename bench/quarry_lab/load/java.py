@@ -13,7 +13,7 @@ from quarry_server.server import BUILD, REPOSITORY
 
 from ..servers.lab_server import LabServer
 from ..servers.links import LOOPBACK, Endpoint
-from ..servers.ports import free_ports
+from quarry_server.ports import free_ports
 from ..servers.program import ProgramError, RunningProgram
 
 # bench/java: the constants of Database

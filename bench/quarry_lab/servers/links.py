@@ -23,7 +23,7 @@ from quarry_server.server import BUILD, REPOSITORY
 
 from ..probes.link_probe import ProbeServer
 from .namespaces import ClientNamespace, NamespaceError, usable_queue
-from .ports import free_ports
+from quarry_server.ports import free_ports
 from .program import ProgramError, RunningProgram
 
 PROGRAM = BUILD / "toxiproxy-server"

@@ -22,7 +22,7 @@ from quarry_lab.report.verdicts import NOT_MEASURED, OPPOSITE, REPRODUCED, STRON
 from quarry_lab.run import session
 from quarry_lab.servers import memory_cgroup, target
 from quarry_lab.servers.lab_server import LabServer
-from quarry_lab.servers.ports import free_ports
+from quarry_server.ports import free_ports
 
 OUTPUT = """YCSB Client 0.17.0
 2026-01-01 10:00:00:000 0 sec: 0 operations; est completion in 1 second

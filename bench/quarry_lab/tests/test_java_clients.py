@@ -9,7 +9,7 @@ from quarry_lab.design.methods import METHODS
 from quarry_lab.load import java, ycsb
 from quarry_lab.servers import links, namespaces
 from quarry_lab.servers.lab_server import LabServer
-from quarry_lab.servers.ports import free_ports
+from quarry_server.ports import free_ports
 from quarry_server.server import PLUGIN
 from quarry_lab.load.ycsb import WORKLOADS, YcsbRun
 

@@ -20,7 +20,7 @@ from quarry_lab.run import session
 from quarry_lab.run.runner import TableBench
 from quarry_lab.servers import target
 from quarry_lab.servers.lab_server import ConfigurationError, LabServer
-from quarry_lab.servers.ports import free_ports
+from quarry_server.ports import free_ports
 from quarry_lab.servers.program import ProgramError
 from quarry_server.server import MARIADB
 from quarry_lab.design.variants import ALL, create_table

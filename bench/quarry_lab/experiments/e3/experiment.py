@@ -26,7 +26,7 @@ from ...report.verdicts import Verdict
 from ...run.experiment import Context, PublishedFigure, Source, noise_note
 from ...servers.lab_server import LabServer
 from ...servers.links import LINKS, Network
-from ...servers.ports import free_ports
+from quarry_server.ports import free_ports
 from ..java_experiment import JavaExperiment
 from ..table_experiment import value_cache
 from . import figures as e3_figures, findings as e3_findings

@@ -37,7 +37,7 @@ from ...run.tables import add_sections, size_label
 from ...servers import target
 from ...servers.lab_server import PINNED, LabServer, file_sha256
 from ...servers.links import LOOPBACK
-from ...servers.ports import free_ports
+from quarry_server.ports import free_ports
 from ...servers.target import SCHEMA_PREFIX, TargetServer
 from ..table_experiment import answer_gain, server_needs, value_cache
 
