@@ -8,7 +8,7 @@ import sys
 import pytest
 
 TESTS = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools")]
 
 from harness.server import ENGINE, Server, has_failed  # noqa: E402
 from harness.twin import Twin  # noqa: E402

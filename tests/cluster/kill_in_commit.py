@@ -17,7 +17,7 @@ import sys
 import threading
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools")]
 
 import pymysql  # noqa: E402
 from quarry_cluster.ddl import ShardedTables  # noqa: E402

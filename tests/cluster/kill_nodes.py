@@ -18,7 +18,7 @@ import sys
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools")]
 
 from quarry_lab.cluster.outage import Kill, draw, table  # noqa: E402
 from quarry_cluster.plan import KINDS  # noqa: E402

@@ -26,7 +26,7 @@ import sys
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools"), str(TESTS / "crash")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools"), str(TESTS / "crash")]
 
 import kill_at  # noqa: E402
 from ddl_kinds import COLUMNS, CONSEQUENCES, KINDS, SERVER_FAULTS  # noqa: E402

@@ -24,7 +24,7 @@ import sys
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools"), str(TESTS / "crash")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools"), str(TESTS / "crash")]
 
 import pymysql  # noqa: E402
 from dml_kinds import IDS_PER_CLIENT, KINDS, QUARRY_OPTIONS, TABLES, Maker, Transaction  # noqa: E402

@@ -27,7 +27,7 @@ import sys
 import threading
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools"), str(TESTS / "crash")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools"), str(TESTS / "crash")]
 
 import pymysql  # noqa: E402
 from disk_image import POLICIES, Disk, contents, difference  # noqa: E402

@@ -12,7 +12,7 @@ import sys
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools")]
 
 from harness.cluster import Pair, PairLoad  # noqa: E402
 from harness.cycles import run_cycles  # noqa: E402

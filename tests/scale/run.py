@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "bench"), str(REPOSITORY / "tools")]
+sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "lab"), str(REPOSITORY / "tools")]
 
 from harness.server import Server  # noqa: E402
 

@@ -16,7 +16,7 @@ def tree(tmp_path):
     if not IVY.exists() or shutil.which("java") is None:
         pytest.skip("no Ivy or no Java: scripts/setup installs both")
     made = tmp_path / "tree"
-    shutil.copytree(REPOSITORY / "bench" / "java", made / "bench" / "java")
+    shutil.copytree(REPOSITORY / "lab" / "java", made / "lab" / "java")
     (made / "scripts").mkdir()
     shutil.copy(REPOSITORY / "scripts" / "build-java", made / "scripts")
     downloads = REPOSITORY / "build" / "downloads" / "ivy"
@@ -45,7 +45,7 @@ def test_the_right_libraries_are_compiled_with(tree):
 
 @pytest.mark.parametrize("library", ["processor/jmh-generator-annprocess-1.37.jar", "lib/jmh-core-1.37.jar"])
 def test_a_library_with_another_checksum_is_not_run(tree, library):
-    sums = tree / "bench" / "java" / "libraries.sha256"
+    sums = tree / "lab" / "java" / "libraries.sha256"
     lines = [line if not line.endswith(library) else f"{'0' * 64}  {library}" for line in sums.read_text().splitlines()]
     sums.write_text("\n".join(lines) + "\n")
     done = build(tree)

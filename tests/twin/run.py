@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass, field
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench"), str(TESTS.parent / "tools")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools")]
 
 from harness.server import ENGINE, REPOSITORY, Server  # noqa: E402
 from twin.engine_pair import Difference, EnginePair  # noqa: E402

@@ -210,5 +210,5 @@ def probe(links: list[Link], seconds: float = 1.0) -> list[dict]:
 
 def _probe(endpoint: Endpoint, seconds: float) -> dict:
     client = [*endpoint.prefix, sys.executable, "-m", "quarry_lab.probes.link_probe", endpoint.host, str(endpoint.port), str(seconds)]
-    environment = {"PYTHONPATH": str(REPOSITORY / "bench")}
+    environment = {"PYTHONPATH": str(REPOSITORY / "lab")}
     return json.loads(RunningProgram(client, environment).wait(seconds + 90))

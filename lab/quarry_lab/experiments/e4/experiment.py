@@ -1,5 +1,5 @@
 """
-E4: what lies between a client and a value. Point reads over every path that MariaDB ships, by one C++ client (bench/clients).
+E4: what lies between a client and a value. Point reads over every path that MariaDB ships, by one C++ client (lab/clients).
 
 Published (published/e4.toml: 2012 blog, CLIENT_COMPRESS considered harmful): what the compressed protocol costs, how far MongoDB and the NDB API
 are ahead of SQL; what connections cost and what an embedded server would give was left open. All paths but the embedded one go over TCP, on the

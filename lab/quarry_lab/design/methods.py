@@ -14,7 +14,7 @@ UNCOMPRESSED, COMPRESSED = "uncompressed_blobs", "compressed_blobs"
 class Method:
     key: str
     label: str
-    codec: str = "none"  # of the application: bench/java, Codec
+    codec: str = "none"  # of the application: lab/java, Codec
     table: str = UNCOMPRESSED
     engine: str = "InnoDB"
     column: str = "MEDIUMBLOB"

@@ -1,4 +1,4 @@
-"""The Java clients of E3 and E5 (bench/java): what they need, building them, an account for them, running one of them."""
+"""The Java clients of E3 and E5 (lab/java): what they need, building them, an account for them, running one of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..servers.links import LOOPBACK, Endpoint
 from quarry_server.ports import free_ports
 from ..servers.program import ProgramError, RunningProgram
 
-# bench/java: the constants of Database
+# lab/java: the constants of Database
 URL_VARIABLE, USER_VARIABLE, PASSWORD_VARIABLE = "QUARRY_LAB_JDBC_URL", "QUARRY_LAB_JDBC_USER", "QUARRY_LAB_JDBC_PASSWORD"
 USER = "lab"
 IVY = Path("/usr/share/java/ivy.jar")  # scripts/build-java downloads with it

@@ -40,8 +40,8 @@ class Variant:
     kept_bytes: int | None = None  # all that is stored of a value, which is sent whole; None: the value
     free_values: bool = False  # point selects get a constant of the value's size beside what the row holds
     device_reads: str = ""  # that many bytes come from the device: 'server', a function of it reads them instead of the constant; 'client', it reads beside it
-    device_writes: str = ""  # an insert or update makes its values durable in a file beside, whose kind is bench/clients/durable_write.cc's; nobody waits for it
-    memory_reads: bool = False  # and the constant stands in memory as large as the dataset (bench/clients/memory_value.cc)
+    device_writes: str = ""  # an insert or update makes its values durable in a file beside, whose kind is lab/clients/durable_write.cc's; nobody waits for it
+    memory_reads: bool = False  # and the constant stands in memory as large as the dataset (lab/clients/memory_value.cc)
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:

@@ -1,4 +1,4 @@
-"""Runs one sysbench process with the scripts of bench/sysbench and reads the JSON lines that they print."""
+"""Runs one sysbench process with the scripts of lab/sysbench and reads the JSON lines that they print."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _PACKET_BYTES_MIN = 128 << 20  # a statement with the longest value
 _ONE_LOADER_BYTES = 1 << 20  # longer values are loaded by one client: each holds several copies of its value in the server's memory
 _SAMPLE_SECONDS = 0.05
 _ALIGNMENT_BYTES = 4096  # of direct I/O
-DIRECT_READ_BYTES_MAX = 2 << 20  # bench/clients/direct_read.cc
+DIRECT_READ_BYTES_MAX = 2 << 20  # lab/clients/direct_read.cc
 
 
 @dataclass(frozen=True)

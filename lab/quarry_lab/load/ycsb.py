@@ -1,5 +1,5 @@
 """
-YCSB's core workloads (site.ycsb:core, through the binding of bench/java): the properties of each, one run, and its report.
+YCSB's core workloads (site.ycsb:core, through the binding of lab/java): the properties of each, one run, and its report.
 
 Throughput comes from YCSB's own status lines, one a second, after the warm-up, which begins with the first operations; latencies from its
 histograms over the whole run.

@@ -1,4 +1,4 @@
-"""The C++ programs of bench/clients: compiled when they are needed, and anew when a source is newer."""
+"""The C++ programs of lab/clients: compiled when they are needed, and anew when a source is newer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quarry_server.server import BUILD, REPOSITORY
 
 from ..servers.program import RunningProgram
 
-SOURCES = REPOSITORY / "bench" / "clients"
+SOURCES = REPOSITORY / "lab" / "clients"
 DIRECT_FILE = SOURCES / "direct_file.h"
 SERVER_FUNCTION = SOURCES / "server_function.h"
 PROGRAMS = BUILD / "bench-clients"

@@ -1,4 +1,4 @@
-"""Experiments whose client is a program of bench/java, on private servers of the run."""
+"""Experiments whose client is a program of lab/java, on private servers of the run."""
 
 from __future__ import annotations
 

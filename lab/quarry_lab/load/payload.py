@@ -1,7 +1,7 @@
 """
 Payload bytes for the load generator: one anonymous memory file that every client thread maps.
 
-A write sends a slice at a random byte offset with 16 fresh random bytes stamped over its start (bench/sysbench/blob_common.lua), so
+A write sends a slice at a random byte offset with 16 fresh random bytes stamped over its start (lab/sysbench/blob_common.lua), so
 neither a cache nor deduplication of pages or whole values finds anything to exploit. What a stamp covered is put back behind it, so
 the buffer compresses as well at the end of a run as at its start. Two kinds:
 - random: incompressible;

@@ -2,7 +2,7 @@
 Measures E3's points: the same values in one table for each method, fetched by JMH through one of the links.
 
 Datasets are loaded when a block first needs them and stay until the run ends: they are small against the buffer pool, so every fetch is
-hot, and each point verifies all its values first (bench/java, FetchBlobs).
+hot, and each point verifies all its values first (lab/java, FetchBlobs).
 """
 
 from __future__ import annotations

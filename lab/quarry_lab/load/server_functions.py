@@ -1,4 +1,4 @@
-"""Functions of the server, of C++ programs in bench/clients, that the lab loads into servers of its own for as long as it needs them."""
+"""Functions of the server, of C++ programs in lab/clients, that the lab loads into servers of its own for as long as it needs them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """
 What the device alone gives to commits that need two durable writes, the value's and the log's, both begun at once and shared by whoever commits at the same
-time (bench/clients/ordered_commits.cc --unordered). The bound for an engine that keeps values outside of its log. And what it gives to the values without
+time (lab/clients/ordered_commits.cc --unordered). The bound for an engine that keeps values outside of its log. And what it gives to the values without
 the log.
 """
 

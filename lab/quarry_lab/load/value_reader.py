@@ -1,5 +1,5 @@
 """
-The programs of bench/clients that read values, compiled when they are needed, and run.
+The programs of lab/clients that read values, compiled when they are needed, and run.
 
 One program for every path into a server (compiled twice: with Connector/C, and with the server inside), so that the paths differ in nothing
 but themselves; one for the NDB API, with the same loop.
@@ -21,7 +21,7 @@ from . import clients
 from .clients import SOURCES
 from .payload import Payload
 
-PASSWORD_VARIABLE = "QUARRY_READER_PASSWORD"  # bench/clients/read_values.cc
+PASSWORD_VARIABLE = "QUARRY_READER_PASSWORD"  # lab/clients/read_values.cc
 HEADERS = MARIADB.parent / "headers"
 NDB = BUILD / "ndb"
 NDB_LIBRARY = NDB / "build" / "library_output_directory" / "libndbclient.so"
