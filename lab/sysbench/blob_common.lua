@@ -41,6 +41,7 @@ sysbench.cmdline.options = {
    tables = {"Number of tables", 1},
    read_percent = {"blob_mix: percentage of point selects; the rest are updates", 90},
    rows_per_transaction = {"prepare: rows per transaction", 16},
+   shuffled = {"prepare: ids in a random order, so that neighbours lie far from each other", false},
    columns = {"Values per row", 1},
    value_expression = {"What is stored of each value, the value being '?', e.g. LEFT(?, 320)", "?"},
    free_values = {"Point selects ask for the length of what a row holds, and get --free-value instead of it", false},
@@ -180,14 +181,25 @@ function blob.literal()
    return "x'" .. digits .. "'"
 end
 
--- Fills the tables with ids 1..rows, all threads at once, each its own residue class of ids.
+-- The ids that this thread fills: its own residue class of 1..rows.
+local function own_ids()
+   local ids = {}
+   for id = sysbench.tid % sysbench.opt.threads + 1, sysbench.opt.rows, sysbench.opt.threads do table.insert(ids, id) end
+   for i = sysbench.opt.shuffled and #ids or 1, 2, -1 do
+      local j = sysbench.rand.uniform(1, i)
+      ids[i], ids[j] = ids[j], ids[i]
+   end
+   return ids
+end
+
+-- Fills the tables with ids 1..rows, all threads at once.
 function blob.fill()
    local con = blob.connect()
    for t = 1, sysbench.opt.tables do
       local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, " .. blob.columns("") .. ") VALUES (?, " .. blob.placeholders(sysbench.opt.value_expression) .. ")",
                                     "i" .. string.rep("v", sysbench.opt.columns))
       local pending = 0
-      for id = sysbench.tid % sysbench.opt.threads + 1, sysbench.opt.rows, sysbench.opt.threads do
+      for _, id in ipairs(own_ids()) do
          if pending == 0 then con:query("BEGIN") end
          insert.ids[1][0] = id
          insert:set_values()

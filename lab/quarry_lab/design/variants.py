@@ -99,6 +99,7 @@ ALL = {
         Variant("rocksdb", "MyRocks", "ROCKSDB"),
         Variant("quarry", "QUARRY", "QUARRY", inline="core"),
         Variant("quarry-default", "QUARRY default options", "QUARRY"),
+        Variant("quarry-one-by-one", "QUARRY, no reading ahead", "QUARRY", session_sql="SET quarry_batch_size=0"),
         # E1's: the default head pinned to 256 bytes, the published inline sizes, VARBINARY; batches of 64 KB (there the default) and 4 MB.
         Variant("quarry-head", "QUARRY head 256", "QUARRY", inline="256", session_sql=_batches(64 * KIB)),
         Variant("quarry-inline", "QUARRY inline", "QUARRY", inline="e1", session_sql=_batches(64 * KIB)),

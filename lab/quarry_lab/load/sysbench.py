@@ -39,6 +39,7 @@ class Load:
     user: str = "root"
     password: str = ""
     rows: int = 1
+    shuffled: bool = False  # fill: ids in a random order
     tables: int = 1
     warmup_seconds: int = 2
     seconds: int = 10
@@ -109,7 +110,7 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
         f"--mysql-db={load.database}", f"--mysql-user={load.user}",
         # An ignored error would be retried silently; every error must show.
         "--mysql-ignore-errors=none",
-        f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95",
+        f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95", f"--shuffled={'on' if load.shuffled else 'off'}",
         f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
         f"--read-percent={100 - load.write_percent}", f"--batch-rows={load.batch_rows}",
         f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",

@@ -42,8 +42,9 @@ def judged(make_point):
 
     def judge(operation, size_bytes, threads, rates, record=lambda engine: {}, dataset=4 * LIMIT, limit=LIMIT, device_share=0.9):
         points = []
+        engines = ("quarry-one-by-one", "quarry-default") if operation == "scan" else ENGINES
         for round_number in (1, 2, 3):
-            for engine, rate in zip(ENGINES, rates, strict=True):
+            for engine, rate in zip(engines, rates, strict=True):
                 point = make_point(engine, operation, size_bytes, threads, round_number, rate=rate * (1 + round_number / 100))
                 reads = point["result"]["total_reads"] = point["result"]["events"]
                 point["written"]["server_read_bytes_during_run"] = device_share * reads * size_bytes
@@ -60,7 +61,7 @@ def judged(make_point):
 
 @pytest.mark.parametrize(("finding", "operation", "size_bytes", "ratio_min"), [
     ("cold-read-64kb", "cold-read", 64 * KIB, 3), ("cold-read-448kb", "cold-read", 448 * KIB, 5), ("cold-columns", "columns", 64 * KIB, 5),
-    ("cold-range", "range", 64 << 20, 50)])
+    ("cold-range", "range", 64 << 20, 50), ("cold-scan", "scan", 64 * KIB, 2)])
 def test_a_target_is_met_from_its_ratio_on(judged, finding, operation, size_bytes, ratio_min):
     for factor, state in ((1.01, MET), (0.99, NOT_MET)):
         found = judged(operation, size_bytes, 8, (100, 100 * ratio_min * factor))
@@ -144,7 +145,7 @@ def test_sizes_and_threads_are_those_of_the_point_read_only():
     request.sizes_bytes, request.threads = [4 * KIB], [1, 2]
     found = {(c.operation, c.size_bytes, c.threads) for c in Cold().cells(request)}
     assert {(c.variant, c.operation) for c in Cold().cells(request) if c.variant in OPERATION_OF} == set(OPERATION_OF.items())
-    assert found == {("cold-read", 4 * KIB, 1), ("cold-read", 4 * KIB, 2), ("columns", COLUMNS_SIZE, 1), ("range", 64 << 20, 1),
+    assert found == {("cold-read", 4 * KIB, 1), ("cold-read", 4 * KIB, 2), ("columns", COLUMNS_SIZE, 1), ("scan", COLUMNS_SIZE, 1), ("range", 64 << 20, 1),
                      ("memory-insert", MEMORY_SIZE, 32), ("memory-read", MEMORY_SIZE, 32)}
     assert set(BESIDE_READS) <= set(Cold().labels) and not set(BESIDE_READS) & set(Targets().labels)
     own = {*DURABLE_VALUES, MEMORY_VALUES}
@@ -157,7 +158,7 @@ def test_a_missing_cgroup_is_said_before_any_work_starts(monkeypatch):
     monkeypatch.setattr(memory_cgroup, "reason_against", lambda: "the hierarchy is read-only")
     request = Cold().request()
     (said,) = [text for text in Cold().needs(request) if "cgroup" in text]
-    assert "the hierarchy is read-only" in said and "cold-read, range, columns" in said
+    assert "the hierarchy is read-only" in said and "cold-read, range, columns, scan" in said
     assert not [text for text in Cold().needs(replace(request, operations=["memory-insert", "memory-read"])) if "cgroup" in text]
     with pytest.raises(LabError, match="memory_bytes must be at least"):
         Cold().needs(replace(request, options={**request.options, "memory_bytes": 1 << 20}))
@@ -255,6 +256,8 @@ def test_every_operation_does_what_it_says(tmp_path: Path, monkeypatch):
     assert 0.99 < read["bytes_sent"] / (read["result"]["total_reads"] * size) < 1.1
     assert 0.99 < ranges["bytes_sent"] / (ranges["result"]["total_reads"] * cold_bench.RANGE_BYTES) < 1.1
     assert scan["scanned_rows"] == 128 and len(scan["scan_seconds"]) >= 1 and scan["result"]["events_per_second"] > 0
+    # A scan of the values read each of them.
+    assert found["scan"]["scanned_rows"] == 128 and found["scan"]["written"]["server_read_bytes_during_run"] > 15 << 20
     # The scan left no value behind, only pages of the rows.
     held = scan["memory"]["cached_bytes"]
     assert 16 << 10 <= held["buffer_pool"] < 1 << 20 and held["quarry_cache"] == 0

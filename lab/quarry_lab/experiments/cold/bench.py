@@ -33,7 +33,8 @@ from ...servers.memory_cgroup import reason_against
 RANGE_BYTES = 64 * KIB
 # The columns that are no BLOB: a number and a text of 40 bytes.
 OTHER_COLUMNS = "k INT NOT NULL DEFAULT 7, note VARCHAR(60) NOT NULL DEFAULT 'forty bytes of text beside a large value'"
-_SCAN = "SELECT COUNT(*), SUM(k), BIT_XOR(CRC32(note)) FROM sbtest1"
+# By operation: all columns but the value, or the value too, of every row in the order of the primary key; figures alone go to the client.
+_SCANS = {"columns": "SELECT COUNT(*), SUM(k), BIT_XOR(CRC32(note)) FROM sbtest1", "scan": "SELECT COUNT(*), SUM(k), BIT_XOR(CRC32(data)) FROM sbtest1"}
 _INSERT_SCHEMA = "inserts"
 _PACKET_BYTES_MIN = 128 << 20  # a statement with the longest value
 _ONE_LOADER_BYTES = 1 << 20  # longer values are loaded by one client: each holds several copies of its value in the server's memory
@@ -51,8 +52,8 @@ class Work:
 
 
 WORK = {"cold-read": Work("read"), "range": Work("range", RANGE_BYTES), "memory-insert": Work("insert"), "memory-read": Work("read")}
-OPERATIONS = (*WORK, "columns")
-COLD_OPERATIONS = ("cold-read", "columns", "range")
+OPERATIONS = (*WORK, *_SCANS)
+COLD_OPERATIONS = ("cold-read", "columns", "range", "scan")
 
 
 class PeakMemory:
@@ -103,7 +104,7 @@ class ColdBench(LimitedBench):
         self.progress.step(f"starting a server for {variant.label}")
         self._server = self._start(variant)
         self._note_server(variant.key)
-        self._load_dataset(point, variant)
+        self._load_dataset(point, variant, shuffled=any(p.operation == "scan" for p in block.points))
 
     def _probe_device(self, round_number: int, size_bytes: int) -> None:
         """What the device gives for random reads of a value's size, with as many of them at once as it likes; while no server runs."""
@@ -123,10 +124,10 @@ class ColdBench(LimitedBench):
         """As many as make the dataset at least as large as asked."""
         return -(-self.request.options["dataset_bytes"] // point.size_bytes)
 
-    def _load_dataset(self, point: Point, variant: Variant) -> None:
+    def _load_dataset(self, point: Point, variant: Variant, shuffled: bool) -> None:
         self.progress.step(f"loading {variant.label} {size_label(point.size_bytes)}")
         self.server.execute(create_table(variant, point.size_bytes, "sbtest1", OTHER_COLUMNS))
-        load = self._load(point, Work("read"), DATABASE, threads=1 if point.size_bytes > _ONE_LOADER_BYTES else 4)
+        load = replace(self._load(point, Work("read"), DATABASE, threads=1 if point.size_bytes > _ONE_LOADER_BYTES else 4), shuffled=shuffled)
         sysbench.fill(load, self._payload)
         stored = variant.stored_bytes(point.size_bytes)
         ((rows, least, most),) = self.server.rows("SELECT COUNT(*), MIN(LENGTH(data)), MAX(LENGTH(data)) FROM sbtest1")
@@ -147,7 +148,7 @@ class ColdBench(LimitedBench):
                   "configuration": self.server.verify_pinned(),
                   "memory_limit_bytes": self._cgroup.limit_bytes if self._cgroup else None,
                   "dataset_bytes": self._rows(point) * point.size_bytes}
-        if point.operation == "columns":
+        if point.operation in _SCANS:
             return {**common, **self._scan(point)}
         return {**common, **(self._memory(point) if point.operation.startswith("memory-") else self._run(point, DATABASE))}
 
@@ -223,18 +224,19 @@ class ColdBench(LimitedBench):
                     self.server.restart_cold()
                     meter.own_pids.add(self.server.pid)
                     before = self.server.counters()
-                seconds.append(self._timed_scan(rows))
+                seconds.append(self._timed_scan(point, rows))
         after, interval = self.server.counters(), time.monotonic() - started
         result = {"events_per_second": rows / stats.summarize(seconds).median, "interval_seconds": interval, "events": rows * len(seconds), "writes": 0}
         return {"settle_after": self.server.settle(), "result": result, "cpu": meter.usage, "written": written(before, after, after, 0),
                 "scan_seconds": seconds, "scanned_rows": rows,
                 "memory": {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached_bytes(self.server, ALL[point.variant], DATABASE)}}
 
-    def _timed_scan(self, rows: int) -> float:
-        """All columns but the value of every row, in the order of the primary key; nothing but three figures goes to the client."""
+    def _timed_scan(self, point: Point, rows: int) -> float:
+        if session_sql := ALL[point.variant].session_sql:
+            self.server.execute(session_sql)
         self.server.rows("SELECT id FROM sbtest1 LIMIT 0")  # opens the table
         started = time.monotonic()
-        ((count, numbers, _texts),) = self.server.rows(_SCAN)
+        ((count, numbers, _checksum),) = self.server.rows(_SCANS[point.operation])
         seconds = time.monotonic() - started
         if [int(count), int(numbers)] != [rows, 7 * rows]:
             raise LabError(f"the scan saw {count} rows with a sum of {numbers}, expected {rows} and {7 * rows}")

@@ -29,7 +29,7 @@ from ..table_experiment import TableExperiment, server_needs
 from ..target_rules import INNODB
 from . import findings as cold_findings
 from .bench import COLD_OPERATIONS, DIRECT_READ_BYTES_MAX, OPERATIONS, ColdBench, server_options
-from .findings import DATASET_FACTOR, OPERATION_OF, QUARRY, VALUES_KIB
+from .findings import DATASET_FACTOR, ONE_BY_ONE, OPERATION_OF, QUARRY, VALUES_KIB
 
 READ_THREADS, MEMORY_THREADS = (1, 8), 32
 RANGE_VALUE_BYTES = 64 << 20
@@ -56,7 +56,7 @@ class Cold(TableExperiment):
     def default_request(self) -> Request:
         """memory_bytes: the limit; dataset_bytes: of each variant and size; range_value_bytes: the length of a value that ranges are read of."""
         memory = 768 << 20
-        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, *OPERATION_OF],
+        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, ONE_BY_ONE, *OPERATION_OF],
                        options={"memory_bytes": memory, "dataset_bytes": DATASET_FACTOR * memory, "range_value_bytes": RANGE_VALUE_BYTES})
 
     def quick(self, request: Request) -> Request:
@@ -73,7 +73,7 @@ class Cold(TableExperiment):
             return []
         if operation == "cold-read":
             return [Cell(operation, variant, size, threads) for size in request.sizes_bytes for threads in request.threads]
-        size, threads = {"columns": (COLUMNS_SIZE, 1), "range": (request.options["range_value_bytes"], 1)}.get(operation, (MEMORY_SIZE, MEMORY_THREADS))
+        size, threads = {"columns": (COLUMNS_SIZE, 1), "scan": (COLUMNS_SIZE, 1), "range": (request.options["range_value_bytes"], 1)}.get(operation, (MEMORY_SIZE, MEMORY_THREADS))
         return [Cell(operation, variant, size, threads)]
 
     def group(self, cell: Cell) -> Hashable:

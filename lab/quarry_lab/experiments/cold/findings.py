@@ -16,7 +16,7 @@ from ...report.verdicts import Finding, Verdict, figures_of, judge, not_measured
 from ...run.tables import add_sections, median_text, size_label
 from ..target_rules import INNODB, WORDS, share_text
 
-QUARRY, EMPTY_VALUES = "quarry-default", "empty-values"
+QUARRY, ONE_BY_ONE, EMPTY_VALUES = "quarry-default", "quarry-one-by-one", "empty-values"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Beside:
 BESIDE = {"cold-read": (Beside("trailers-and-client", "at most, rows in InnoDB, as many bytes sent from memory, as many read from the device by the client"),
                         Beside("trailers-and-device", "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value", "in_thread")),
           "columns": (Beside(EMPTY_VALUES, "at most, the same rows with values of no bytes"),)}
-OPERATION_OF = {each.variant: operation for operation, beside in BESIDE.items() for each in beside}
+OPERATION_OF = {ONE_BY_ONE: "scan"} | {each.variant: operation for operation, beside in BESIDE.items() for each in beside}
 DATASET_FACTOR = 4  # how many times the memory a cold dataset has at least
 # Of the payload that a cold point read reads, the least that must have come from the device in every round; less was not cold.
 DEVICE_SHARE_MIN = 0.5
@@ -45,12 +45,13 @@ _COLD = f"dataset at least {DATASET_FACTOR} times the memory of the cgroup"
 
 @dataclass(frozen=True)
 class Faster:
-    """A target of so many times InnoDB's operations per second. size_bytes: of the values; None: whatever was measured."""
+    """A target of so many times the operations per second of `reference`. size_bytes: of the values; None: whatever was measured."""
 
     finding: Finding
     operation: str
     ratio_min: float
     size_bytes: int | None = None
+    reference: str = INNODB
 
 
 def _faster(number: str, what: str, operation: str, ratio_min: float, size_bytes: int | None = None) -> Faster:
@@ -62,6 +63,8 @@ FASTER = (
     _faster("read-64kb", "cold point read of whole 64 KB values", "cold-read", 3, 64 * KIB),
     _faster("read-448kb", "cold point read of whole 448 KB values", "cold-read", 5, 448 * KIB),
     _faster("columns", "cold SELECT of the columns beside 64 KB values", "columns", 5),
+    Faster(Finding("cold-scan", "cold scan of 64 KB values that lie in a random order: reading ahead at least 2x one by one",
+                   f"median of the rounds' ratios of quarry_batch_size's default to 0 >= 2; {_COLD}"), "scan", 2, 64 * KIB, ONE_BY_ONE),
     _faster("range", "read of 64 KB at a random place of a 64 MB value, SUBSTRING()", "range", 50, 64 << 20),
 )
 MEMORY = Finding("cold-memory", f"server memory beyond the buffer pool, 32 threads of 448 KB, inserts and reads: at most {MEMORY_MIB_MAX} MiB over InnoDB's",
@@ -127,10 +130,10 @@ def not_cold(points: list[dict]) -> str | None:
 
 def _faster_verdict(cells: Cells, target: Faster, run: dict) -> Verdict:
     keys = [k for k in cells.keys() if k.operation == target.operation and target.size_bytes in (None, k.size_bytes)]
-    found = cells.ratios(keys, QUARRY, INNODB)
+    found = cells.ratios(keys, QUARRY, target.reference)
     if not found:
         return not_measured(target.finding, "no such cell with both engines in this run")
-    points = cells.rounds_of(found, (QUARRY, INNODB))
+    points = cells.rounds_of(found, (QUARRY, target.reference))
     if reason := not_cold(points):
         return not_measured(target.finding, reason)
     besides = BESIDE.get(target.operation, ())
