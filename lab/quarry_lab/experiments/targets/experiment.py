@@ -53,6 +53,7 @@ class _Part:
 _GRID = (
     _Part("insert", _LARGE_KIB, (1, 8, 32), (INNODB, *_QUARRY, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES)),
     *(_Part(operation, (4,), (1, 8, 32)) for operation in ("insert", "read", "mix")),
+    _Part("insert", _SMALL_OUTSIDE_KIB, (1, 8, 32)),
     _Part("read", _LARGE_KIB, (1, 8)),
     _Part("read", _LARGE_KIB, (8,), (FREE_VALUES, MEMORY_VALUES)),
     _Part("read", _SMALL_OUTSIDE_KIB, (1, 8)),
@@ -96,7 +97,7 @@ class Targets(TableExperiment):
 
     def commit_loads(self, request: Request) -> list[tuple[int, int]]:
         """Of the inserts that write values outside of their rows."""
-        return sorted({(c.threads, c.size_bytes) for c in grid_cells(request) if c.operation == "insert" and not c.setting and c.size_bytes > 4 * KIB})
+        return sorted({(c.threads, c.size_bytes) for c in grid_cells(request) if c.operation == "insert" and not c.setting and c.size_bytes // KIB in _LARGE_KIB})
 
     def seconds_of(self, request: Request, point: Point) -> float:
         """Before a steady update the dataset is written over for as long."""
