@@ -105,7 +105,7 @@ TEST_F(PrefixTest, ARangeWithinThePrefixAsksNoFile) {
   EXPECT_EQ(counters().extents_read, before.extents_read);
 }
 
-// What docs/use/options.md says of 64 KiB with the NDB size of a prefix.
+// 64 KiB with the largest inline part of the published measurements (docs/use/ndb.md).
 TEST_F(PrefixTest, TheSegmentHoldsAndIsReadForTheRemainderAlone) {
   options_.recent_cache_bytes = 0;
   options_.value_cache_bytes = 0;
