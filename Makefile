@@ -2,7 +2,7 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench flame lab results ndb tidy format hooks ci install uninstall clean distclean
+.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench lab results ndb tidy format hooks ci install uninstall clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
@@ -84,9 +84,6 @@ cluster-stop: ## stop it
 
 bench: build ## run one experiment: make bench EXP=e1 ARGS="--rounds 1" (without EXP: the core comparison with InnoDB; EXP=builds BASE=old.so: two builds; EXP=turns: engines within one load)
 	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),$(if $(filter turns,$(EXP)),turns,bench $(if $(EXP),--exp $(EXP)))) $(ARGS)
-
-flame: build ## where the server's time goes, inserts and reads of 64 KB, as flame graphs: build/bench/flame/*.svg
-	@$(LAB) flame $(ARGS)
 
 lab: build ## run the published experiments and write one report: make lab SCALE=quick|full ARGS="--only e1,e4"
 	@$(LAB) lab $(if $(SCALE),--scale $(SCALE)) $(ARGS)

@@ -25,7 +25,7 @@ from .servers.program import ProgramError
 from .servers.target import PASSWORD_VARIABLE
 
 # Verbs of other parts of the package, each with a main(arguments) of its own.
-OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "flame": "quarry_lab.flame", "results": "quarry_lab.lab_results", "turns": "quarry_lab.turns"}
+OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "results": "quarry_lab.lab_results", "turns": "quarry_lab.turns"}
 
 
 def _words(text: str) -> list[str]:
