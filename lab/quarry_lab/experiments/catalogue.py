@@ -10,10 +10,9 @@ from .e2.experiment import AutoIncrement
 from .e3.experiment import FetchCompressed
 from .e4.experiment import Protocols
 from .e5.experiment import DiskData
-from .pressure.experiment import Pressure
 from .targets.experiment import Targets
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold(), Pressure())}
+    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold())}
 # What the lab runs; the others are the project's own comparisons, not published experiments.
 PUBLISHED = tuple(e for e in EXPERIMENTS.values() if e.source)

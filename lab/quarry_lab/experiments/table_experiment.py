@@ -34,6 +34,7 @@ from ..servers.target import TargetServer
 CONDITIONING_BYTES_PER_SECOND = 250 << 20  # estimates, for the planned wall time only
 SERVER_SECONDS = 15 + (5 << 29) / CONDITIONING_BYTES_PER_SECOND  # to start and condition one
 _POOL = "innodb_buffer_pool_size"
+BESIDE_POOL_BYTES = 2 << 30  # of memory, for the value cache, the client and all else
 
 
 class TableExperiment(Experiment):
@@ -102,31 +103,31 @@ class TableExperiment(Experiment):
         return comparison_table(self.cells_of(run), run.run, self.reference)
 
 
-def make_servers(variants: list[Variant], request: Request, cache_bytes: int | None = None, cgroup: Path | None = None) -> dict[str, LabServer]:
-    """The private servers that these variants live on, not started yet. cache_bytes: of Quarry's value cache (None: as InnoDB's buffer pool)."""
+def make_servers(variants: list[Variant], request: Request) -> dict[str, LabServer]:
+    """The private servers that these variants live on, not started yet."""
     builds = {"main": request.plugin, "baseline": request.baseline_plugin}
     servers = {}
     for key in sorted({v.server for v in variants} - {TARGET}):
         mine = [v for v in variants if v.server == key]
         plugin = builds[key] if any(v.needs_plugin for v in mine) else None
-        extra = {**(value_cache(request, cache_bytes) if plugin else {}), **request.mycnf}
+        extra = {**(value_cache(request) if plugin else {}), **request.mycnf}
         plugins = ("ha_blackhole",) if any(v.engine == "BLACKHOLE" for v in mine) else ()
-        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), extra, cgroup=cgroup, plugins=plugins,
+        servers[key] = LabServer(key, DATA / key, plugin, any(v.engine == "ROCKSDB" for v in mine), extra, plugins=plugins,
                                  only_on=processors.SERVERS if request.apart else None)
     return servers
 
 
-def value_cache(request: Request, cache_bytes: int | None = None) -> dict[str, str]:
-    """The option for Quarry's value cache, as large as InnoDB's buffer pool unless said. An older build of the plugin may have none."""
-    return {} if "quarry_cache_size" in request.mycnf else {"loose_quarry_cache_size": str(cache_bytes or buffer_pool_bytes(request))}
+def value_cache(request: Request) -> dict[str, str]:
+    """The option for Quarry's value cache, as large as InnoDB's buffer pool. An older build of the plugin may have none."""
+    return {} if "quarry_cache_size" in request.mycnf else {"loose_quarry_cache_size": str(buffer_pool_bytes(request))}
 
 
 def buffer_pool_bytes(request: Request) -> int:
     return int(normal(request.mycnf.get(_POOL, PINNED[_POOL])))
 
 
-def server_needs(variants: list[Variant], request: Request, beside_bytes: int = 2 << 30) -> list[str]:
-    """What is missing for private servers with these variants. beside_bytes: memory beside the buffer pool."""
+def server_needs(variants: list[Variant], request: Request) -> list[str]:
+    """What is missing for private servers with these variants."""
     missing = []
     if not sysbench.is_installed():
         missing.append("sysbench (scripts/setup installs it)")
@@ -136,7 +137,7 @@ def server_needs(variants: list[Variant], request: Request, beside_bytes: int = 
         wanting = [v.label for v in variants if v.server == key and v.needs_plugin]
         if wanting and (path is None or not Path(path).exists()):
             missing.append(f"a plugin at {path} for {wanting[0]} ('make plugin' builds it; or leave it out of --engines)")
-    memory, need = device.memory_info()["MemAvailable"], buffer_pool_bytes(request) + beside_bytes
+    memory, need = device.memory_info()["MemAvailable"], buffer_pool_bytes(request) + BESIDE_POOL_BYTES
     if memory < need:
         missing.append(f"{need >> 30} GiB of available memory ({memory >> 20} MiB are available)")
     return missing

@@ -1,4 +1,4 @@
-"""One private server at a time whose memory is limited, as E5, `cold` and `pressure` measure it."""
+"""One private server at a time whose memory is limited, as E5 and `cold` measure it."""
 
 from __future__ import annotations
 

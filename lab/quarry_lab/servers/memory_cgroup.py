@@ -16,8 +16,6 @@ _ROOT = Path("/sys/fs/cgroup")
 _HIERARCHIES = ((_ROOT / "memory", "memory.limit_in_bytes"), (_ROOT, "memory.max"), (_ROOT / "unified", "memory.max"))
 # Swap would be memory by another name: (file, what to write for a limit). Missing where the kernel does not count it.
 _SWAP = (("memory.memsw.limit_in_bytes", lambda limit: limit), ("memory.swap.max", lambda limit: 0))
-_PEAKS = ("memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes")  # of version 1, which can be set back
-_CHARGED_AT_ONCE_BYTES = 1 << 20  # the kernel gives memory in batches for each processor: the peak may stop so much short of the limit
 _REMOVE_SECONDS_MAX = 10
 
 
@@ -26,7 +24,6 @@ class MemoryCgroup:
 
     def __init__(self, limit_bytes: int):
         self.limit_bytes = limit_bytes
-        self._limit_events_before = 0
         parent, self._limit_file = _usable_hierarchy()
         _remove_leftovers(parent)
         self.path = parent / f"quarry-lab-{os.getpid()}"
@@ -57,26 +54,6 @@ class MemoryCgroup:
 
     def describe(self) -> dict:
         return {"limit_bytes": int((self.path / self._limit_file).read_text()), "path": str(self.path), "file": self._limit_file}
-
-    def forget_peak(self) -> None:
-        """From now on limit_reached speaks of what comes."""
-        for peak in self._peaks():
-            peak.write_text("0")
-        self._limit_events_before = self._limit_events()
-
-    def limit_reached(self) -> bool:
-        """Whether what is in it had all of its memory since forget_peak, so that the kernel had to take some back before it gave more."""
-        if peaks := self._peaks():
-            return max(int(peak.read_text()) for peak in peaks) > self.limit_bytes - _CHARGED_AT_ONCE_BYTES
-        return self._limit_events() > self._limit_events_before
-
-    def _peaks(self) -> list[Path]:
-        return [self.path / name for name in _PEAKS if (self.path / name).exists()]
-
-    def _limit_events(self) -> int:
-        """Version 2 counts them; version 1 has counters of failures, too, which newer kernels (seen: 6.18) leave at 0."""
-        events = self.path / "memory.events"
-        return int(dict(line.split() for line in events.read_text().splitlines())["max"]) if events.exists() else 0
 
 
 def _remove_leftovers(parent: Path) -> None:

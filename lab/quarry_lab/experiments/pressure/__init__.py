@@ -1,1 +1,0 @@
-"""Rows of the targets under memory pressure."""
