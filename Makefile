@@ -82,7 +82,7 @@ cluster: plugin ## Spider fronts over replicated shards in build/cluster, or KIN
 cluster-stop: ## stop it
 	@[ ! -e build/cluster/cluster.json ] || scripts/cluster stop
 
-bench: build ## run one experiment: make bench EXP=e1 ARGS="--rounds 1" (without EXP: the core comparison with InnoDB; EXP=builds BASE=old.so: two builds; EXP=turns: engines within one load)
+bench: $(if $(EXP),build,setup) ## run one experiment: make bench EXP=e1 ARGS="--rounds 1" (without EXP: they are listed; EXP=builds BASE=old.so: two builds)
 	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),$(if $(filter turns,$(EXP)),turns,bench $(if $(EXP),--exp $(EXP)))) $(ARGS)
 
 lab: build ## run the published experiments and write one report: make lab SCALE=quick|full ARGS="--only e1,e4"

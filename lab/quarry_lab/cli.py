@@ -27,6 +27,10 @@ from .servers.target import PASSWORD_VARIABLE
 # Verbs of other parts of the package, each with a main(arguments) of its own.
 OTHER_VERBS = {"builds": "quarry_lab.builds", "demo": "quarry_lab.demo", "results": "quarry_lab.lab_results", "turns": "quarry_lab.turns"}
 
+# What `make bench EXP=` takes beside the experiments.
+COMPARISONS = {"builds": "two builds of the plugin: the processor time of one connection (BASE=OLD.so)",
+               "turns": "engines within one load, each the only one for a quarter of a second at a time"}
+
 
 def _words(text: str) -> list[str]:
     return text.split(",")
@@ -36,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quarry_lab", description="Measures Quarry against other engines on private servers.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     bench = verbs.add_parser("bench", help="run one experiment", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    bench.add_argument("--exp", choices=sorted(EXPERIMENTS), default="core", help="; ".join(f"{k}: {e.title}" for k, e in sorted(EXPERIMENTS.items())))
+    bench.add_argument("--exp", choices=sorted(EXPERIMENTS), help="which one; without it they are listed")
     bench.add_argument("--scale", choices=SCALES, default="normal", help="quick: one short round of a small grid, for a look; full: five rounds or a larger grid")
     bench.add_argument("--sizes", type=numbers, metavar="KB,...", help="value sizes in KB (default: the experiment's)")
     bench.add_argument("--threads", type=numbers, metavar="N,...", help="client threads (default: the experiment's)")
@@ -98,7 +102,16 @@ def bench_request(experiment: Experiment, arguments: argparse.Namespace) -> Requ
     return request
 
 
+def list_experiments(console: Console) -> None:
+    """One a line."""
+    for name, title in ({name: e.title for name, e in EXPERIMENTS.items()} | COMPARISONS).items():
+        console.print(f"{name:<10} {title}", highlight=False, soft_wrap=True)
+
+
 def run_bench(arguments: argparse.Namespace, console: Console) -> None:
+    if not arguments.exp:
+        list_experiments(console)
+        return
     experiment = EXPERIMENTS[arguments.exp]
     run_and_report(bench_request(experiment, arguments), experiment, console)
 

@@ -14,9 +14,9 @@ from quarry_advisor.constants import TRAILER_BYTES
 from . import published
 
 KIB = 1024
-CORE_SIZES_KIB = (4, 24, 64, 448)
+E1_SIZES_KIB = (4, 24, 64, 448)
 _E1 = published.document("e1")
-E1_INLINE_BYTES = {size: int(_E1.value(f"inline-{size}kb")) for size in CORE_SIZES_KIB}  # BLOB_INLINE_SIZE of the published inline variants
+E1_INLINE_BYTES = {size: int(_E1.value(f"inline-{size}kb")) for size in E1_SIZES_KIB}  # BLOB_INLINE_SIZE of the published inline variants
 NDB_HEAD_BYTES = int(_E1.value("default-inline"))  # what NDB keeps in the row without a comment; E1's default variant is pinned to it
 SWEEP_KIB = (16, 256, 1024, 16384, 32768)  # batch bytes swept by E1, beside the 64 KB and 4 MB of its other variants
 VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes and the id
@@ -24,7 +24,7 @@ VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to store the same values. `inline` is a BLOB_INLINE_SIZE, the word 'e1' (the published one for the size), or None."""
+    """One way to store the same values. `inline` is a BLOB_INLINE_SIZE, None, or an experiment's word: 'e1' (the published one for the size), 'targets'."""
 
     key: str
     label: str
@@ -64,8 +64,8 @@ class Variant:
         return self.engine == "QUARRY"
 
 
-def _core_inline_bytes(size_bytes: int) -> int:
-    """core's Quarry: a 4 KB value stays in the row; of others, 2 KB too, the 256 bytes that NDB keeps by default."""
+def _targets_inline_bytes(size_bytes: int) -> int:
+    """Quarry of `targets`: a 4 KB value stays in the row; of others, 2 KB too, the 256 bytes that NDB keeps by default."""
     return 4096 if size_bytes == 4096 else NDB_HEAD_BYTES
 
 
@@ -97,7 +97,7 @@ ALL = {
         Variant("innodb-varbinary", "InnoDB VARBINARY", "InnoDB", column="varbinary"),
         Variant("innodb-page-compressed", "InnoDB page_compressed", "InnoDB", table_options="PAGE_COMPRESSED=1"),
         Variant("rocksdb", "MyRocks", "ROCKSDB"),
-        Variant("quarry", "QUARRY", "QUARRY", inline="core"),
+        Variant("quarry", "QUARRY", "QUARRY", inline="targets"),
         Variant("quarry-default", "QUARRY default options", "QUARRY"),
         Variant("quarry-one-by-one", "QUARRY, no reading ahead", "QUARRY", session_sql="SET quarry_batch_size=0"),
         # E1's: the default head pinned to 256 bytes, the published inline sizes, VARBINARY; batches of 64 KB (there the default) and 4 MB.
@@ -119,7 +119,7 @@ ALL = {
         Variant("quarry-2varbinary", "QUARRY, two VARBINARYs", "QUARRY", column="varbinary", columns=2),
         *(_swept(kib) for kib in SWEEP_KIB),
         Variant("innodb-counter", "InnoDB, an INT beside the BLOB", "InnoDB", counter=True),
-        Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="core", counter=True),
+        Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="targets", counter=True),
         Variant("no-table", "SQL layer alone", ""),
         Variant("blackhole", "BLACKHOLE: SQL layer alone", "BLACKHOLE"),
         # The rows that Quarry gives to InnoDB, and nothing for the values: what an engine whose values cost nothing would reach.
@@ -167,7 +167,7 @@ def _on_target(variant: Variant) -> Variant:
 def _for_targets() -> list[Variant]:
     """What may live on a server of the user's: every variant there is, and of Quarry's the NDB twin where NDB knows such a thing."""
     base = [v for v in ALL.values() if v.server == "main"]
-    twins = [_ndb(v) for v in base if v.engine == "QUARRY" and v.inline != "core" and not v.sequence_cache and "default" not in v.key and not v.table_options]
+    twins = [_ndb(v) for v in base if v.engine == "QUARRY" and v.inline != "targets" and not v.sequence_cache and "default" not in v.key and not v.table_options]
     return [_on_target(v) for v in (*base, *twins)]
 
 
@@ -192,8 +192,8 @@ LABELS = {key: variant.label for key, variant in ALL.items()}
 def inline_bytes(variant: Variant, size_bytes: int) -> int | None:
     if variant.inline is None:
         return None
-    if variant.inline == "core":
-        return _core_inline_bytes(size_bytes)
+    if variant.inline == "targets":
+        return _targets_inline_bytes(size_bytes)
     if variant.inline == "e1":
         return E1_INLINE_BYTES.get(size_bytes // KIB, min(size_bytes, E1_INLINE_BYTES[448]))
     return int(variant.inline)

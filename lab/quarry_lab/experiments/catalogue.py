@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..run.experiment import Experiment
 from .cold.experiment import Cold
-from .core.experiment import Core
 from .e1.experiment import InlinePartsBatches
 from .e2.experiment import AutoIncrement
 from .e3.experiment import FetchCompressed
@@ -13,6 +12,6 @@ from .e5.experiment import DiskData
 from .targets.experiment import Targets
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (Core(), InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold())}
+    e.name: e for e in (InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold())}
 # What the lab runs; the others are the project's own comparisons, not published experiments.
 PUBLISHED = tuple(e for e in EXPERIMENTS.values() if e.source)

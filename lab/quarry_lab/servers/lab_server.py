@@ -25,7 +25,7 @@ from .connected import ConnectedServer
 DATABASE = "lab"
 
 # Pinned for every engine. Buffer pool and redo log: the same for all. I/O capacity: high enough that the page cleaner is bounded by the
-# device, not by a default meant for a single disk (200). No binlog: the core experiments are about one server's own durability.
+# device, not by a default meant for a single disk (200). No binlog: the experiments are about one server's own durability.
 PINNED = {
     "innodb_buffer_pool_size": 2 << 30,
     "innodb_log_file_size": 1 << 30,

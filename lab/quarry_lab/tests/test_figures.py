@@ -5,7 +5,6 @@ import io
 import pytest
 from quarry_lab.design.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
 from quarry_lab.design.variants import KIB
-from quarry_lab.experiments.core.experiment import Core
 from quarry_lab.experiments.e1 import experiment as e1
 from quarry_lab.experiments.e2 import experiment as e2
 from quarry_lab.report import charts, stats, verdicts
@@ -21,7 +20,7 @@ class Run:
 
 
 def run_json(rounds=3, seconds=10, rate=1e9):
-    return {"parameters": {"name": "core", "rounds": rounds, "settings": {"seconds": seconds}, "payload": "random"},
+    return {"parameters": {"name": "plain", "rounds": rounds, "settings": {"seconds": seconds}, "payload": "random"},
             "sessions": [{"device_probes": [{"round": 1, "sequential_write_bytes_per_second": rate}]}]}
 
 
@@ -62,31 +61,6 @@ def test_payload_rate_counts_rows_of_batches(make_point):
     assert payload_rate(make_point(operation="read")) == 0
 
 
-def large_inserts(make_point, quarry_rate, ratio):
-    return [make_point(variant=v, size_bytes=448 * KIB, threads=32, round_number=r, rate=rate, ratio=b)
-            for r in (1, 2, 3) for v, rate, b in (("innodb", 1000.0, 2.1), ("quarry", quarry_rate, ratio))]
-
-
-def states(points, rate):
-    return [v.state for v in Core().verdicts(Run(points, rate=rate))]
-
-
-def test_core_verdicts_follow_the_rounds(make_point):
-    unmeasured = ["not measured", "not measured"]
-    # 2.0x InnoDB: met whatever the device; 1.05 bytes per byte: met.
-    assert states(large_inserts(make_point, 2000.0, 1.05), rate=1e12) == [*unmeasured, "met", "met"]
-    # 1.5x, far below the device: not met; 1.2 bytes per byte: not met.
-    assert states(large_inserts(make_point, 1500.0, 1.2), rate=1e12) == [*unmeasured, "not met", "not met"]
-    # 1.5x, but 0.9 of the device's rate: met.
-    assert states(large_inserts(make_point, 1500.0, 1.05), rate=1500 * 448 * KIB / 0.9)[2] == "met"
-
-
-def test_a_short_run_gets_no_verdict(make_point):
-    points = [{**p, "result": {**p["result"], "interval_seconds": 3.0}} for p in large_inserts(make_point, 2000.0, 1.05)]
-    verdict = Core().verdicts(Run(points))[2]
-    assert verdict.state == "not judged" and "2.00x" in verdict.reason
-
-
 def test_a_disturbed_run_gets_no_verdict(make_point):
     finding = verdicts.Finding("x", "a finding", "a rule")
 
@@ -97,14 +71,6 @@ def test_a_disturbed_run_gets_no_verdict(make_point):
     assert state(0).state == "met"
     assert state(1).state == "met" and "1 of 3 points noisy" in state(1).reason
     assert state(2).state == "not judged" and "not quiet in 2 of 3" in state(2).reason
-
-
-def test_four_kb_verdict_takes_the_worst_cell(make_point):
-    points = [make_point(variant=v, operation=operation, size_bytes=4 * KIB, rate=rate, round_number=r) for r in (1, 2, 3)
-              for operation, quarry in (("read", 99.0), ("mix", 90.0)) for v, rate in (("innodb", 100.0), ("quarry", quarry))]
-    points.append(make_point(variant="quarry"))
-    verdict = Core().verdicts(Run(points))[0]
-    assert verdict.state == "not met" and "0.90x" in verdict.reason and "lowest of 2" in verdict.reason
 
 
 def e1_points(make_point, inline_rate, seconds=10.0, memory=(4.0, 1.5)):

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from plain import Plain
 from quarry_lab.design.request import Address, Request, Settings
 from quarry_lab.design.results import open_run
 from quarry_lab.experiments import table_experiment
-from quarry_lab.experiments.core.experiment import Core
 from quarry_lab.experiments.e4 import experiment as e4
 from quarry_lab.load import clients, ordered_commits, sysbench, value_reader
 from quarry_lab.load.payload import Payload
@@ -180,8 +180,8 @@ def test_a_whole_run_is_recorded_resumed_and_cleaned_up(tmp_path: Path, monkeypa
     settings = Settings(seconds=1, warmup_seconds=1, dataset_bytes=1 << 20, device_probe_seconds=0.2, disk_reserve_bytes=0)
 
     def request():
-        return Request("core", ["insert", "read", "mix"], [4096], [2], ["innodb", "innodb-varbinary"], rounds=1, settings=settings, mycnf=SMALL,
-                       output=tmp_path / "bench" / "core")
+        return Request("plain", ["insert", "read", "mix"], [4096], [2], ["innodb", "innodb-varbinary"], rounds=1, settings=settings, mycnf=SMALL,
+                       output=tmp_path / "bench" / "plain")
 
     interrupted = []
 
@@ -195,13 +195,13 @@ def test_a_whole_run_is_recorded_resumed_and_cleaned_up(tmp_path: Path, monkeypa
     monkeypatch.setattr(TableBench, "measure", interrupt)
     console = Console(file=io.StringIO(), width=200)
     with pytest.raises(KeyboardInterrupt):
-        session.execute(Core(), request(), console)
-    kept = open_run(tmp_path / "bench" / "core")
+        session.execute(Plain(), request(), console)
+    kept = open_run(tmp_path / "bench" / "plain")
     assert len(kept.points) == 3 and kept.run["finished"] is None
-    run = session.execute(Core(), request(), console)
+    run = session.execute(Plain(), request(), console)
     assert run.resumed and run.points[:3] == kept.points and len(run.done_keys()) == 6 and run.run["finished"]
     assert "resuming" in console.file.getvalue()
-    assert json.loads((run.path / "verdicts.json").read_text()) == {"experiment": "core", "verdicts": []}
+    assert json.loads((run.path / "verdicts.json").read_text()) == {"experiment": "plain", "verdicts": []}
     # Every row was read: the buffer pool holds the dataset, each page counted once.
     reads = [p for p in run.points if p["operation"] == "read"]
     assert all(1.0 <= p["memory"]["cached_bytes"]["buffer_pool"] / p["memory"]["payload_bytes"] < 6 for p in reads)
@@ -258,8 +258,8 @@ def test_a_target_is_measured_and_left_as_it_was(server, tmp_path: Path, monkeyp
     schemas = server.rows("SHOW DATABASES")
     assert target.needs(address) == [] and server.rows("SHOW DATABASES") == schemas
     settings = Settings(seconds=1, warmup_seconds=1, dataset_bytes=1 << 20, disk_reserve_bytes=0)
-    request = Request("core", ["insert", "read"], [4096], [2], ["target-innodb"], rounds=1, settings=settings, target=address, output=tmp_path / "core")
-    run = session.execute(Core(), request, Console(file=io.StringIO()))
+    request = Request("plain", ["insert", "read"], [4096], [2], ["target-innodb"], rounds=1, settings=settings, target=address, output=tmp_path / "plain")
+    run = session.execute(Plain(), request, Console(file=io.StringIO()))
     assert [p["result"]["events"] > 0 for p in run.points] == [True, True]
     assert all(p["configuration"]["innodb_flush_log_at_trx_commit"] == "1" for p in run.points)
     assert "--target" in run.run["sessions"][0]["servers"]["target"]["version"]

@@ -125,10 +125,17 @@ def test_command_line_refuses_what_it_does_not_know(arguments, capsys):
     assert refused.value.code == 2 and arguments[-1].strip("a") in capsys.readouterr().err
 
 
+def test_without_a_name_the_experiments_are_listed_one_a_line(capsys):
+    assert cli.main(["bench"]) == 0
+    listed = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line[:1].strip()}
+    assert set(listed) == {*EXPERIMENTS, *cli.COMPARISONS}
+    assert all(e.title in listed[name] for name, e in EXPERIMENTS.items())
+
+
 @pytest.mark.parametrize("arguments", [["--engines", "oracle"], ["--ops", "delete"], ["--rounds", "0"], ["--seconds", "0"]])
 def test_an_experiment_refuses_what_it_does_not_know(arguments):
     with pytest.raises(LabError, match=arguments[-1]):
-        cli.bench_request(EXPERIMENTS["core"], cli.build_parser().parse_args(["bench", *arguments]))
+        cli.bench_request(EXPERIMENTS["targets"], cli.build_parser().parse_args(["bench", "--exp", "targets", *arguments]))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -158,9 +165,9 @@ def test_the_normal_grids_leave_out_what_only_a_whole_grid_needs():
 
 def test_too_little_disk_is_said_before_any_work_starts(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(session.device, "free_bytes", lambda _path: 5 << 30)
-    request = replace(EXPERIMENTS["core"].request(), output=tmp_path, plugin=tmp_path / "none.so")
-    with pytest.raises(LabError, match="core needs .*a plugin at .*none.so .*; and .*GiB of free disk .*5.0 GiB are free"):
-        session.check(EXPERIMENTS["core"], request)
+    request = replace(EXPERIMENTS["targets"].request(), output=tmp_path, plugin=tmp_path / "none.so")
+    with pytest.raises(LabError, match="targets needs .*a plugin at .*none.so .*; and .*GiB of free disk .*5.0 GiB are free"):
+        session.check(EXPERIMENTS["targets"], request)
 
 
 def test_options_of_an_experiment_keep_the_type_of_their_default():

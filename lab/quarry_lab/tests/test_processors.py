@@ -12,7 +12,6 @@ import pytest
 
 from quarry_lab.cli import bench_request, build_parser, main
 from quarry_lab.experiments.catalogue import EXPERIMENTS
-from quarry_lab.experiments.core.experiment import Core
 from quarry_lab.probes import processors
 from quarry_lab.servers.lab_server import LabServer
 
@@ -92,15 +91,15 @@ def test_who_cannot_says_so_before_any_work(monkeypatch, tmp_path: Path, capsys)
     command = ["bench", "--apart", "--scale", "quick", "--output", str(tmp_path / "out"), "--exp"]
     assert main([*command, "cold"]) != 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "cold takes no --apart" in said and "core" in said and "targets" in said
+    assert "cold takes no --apart" in said and "e1, e2, targets" in said
     monkeypatch.setattr(processors, "SERVERS", frozenset())
-    assert main([*command, "core"]) != 0
+    assert main([*command, "targets"]) != 0
     assert "at least 2 processors, to keep servers and clients apart" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_run_apart_is_another_run():
     parser = build_parser()
-    apart = bench_request(EXPERIMENTS["core"], parser.parse_args(["bench", "--exp", "core", "--apart"]))
-    together = bench_request(EXPERIMENTS["core"], parser.parse_args(["bench", "--exp", "core"]))
+    apart = bench_request(EXPERIMENTS["targets"], parser.parse_args(["bench", "--exp", "targets", "--apart"]))
+    together = bench_request(EXPERIMENTS["targets"], parser.parse_args(["bench", "--exp", "targets"]))
     assert apart.apart and apart.identity() != together.identity()
-    assert "apart" not in Core().request("quick").identity()
+    assert "apart" not in EXPERIMENTS["targets"].request("quick").identity()

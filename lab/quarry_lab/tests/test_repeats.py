@@ -15,7 +15,7 @@ from quarry_lab.run import session
 from quarry_lab.run.progress import RunProgress
 from rich.console import Console
 
-PARAMETERS = {"name": "core", "rounds": 3}
+PARAMETERS = {"name": "plain", "rounds": 3}
 BLOCKS = interleave(table_cells(["insert", "read"], [4 * KIB, 64 * KIB], [8], [ALL["innodb"], ALL["quarry"]]), rounds=3, seed=1)
 FINDING = Finding("f", "a statement", "a rule")
 
@@ -46,7 +46,7 @@ def measured(tmp_path):
         bench, run = Bench(disturbed), RunDirectory(tmp_path / "run", PARAMETERS, reopen=reopen)
         experiment = SimpleNamespace(line=lambda record: "")
         left = [p.operation for block in BLOCKS for p in block.points if p.key not in run.done_keys()]
-        with RunProgress(Console(file=io.StringIO()), "core", left, 1.0) as progress:
+        with RunProgress(Console(file=io.StringIO()), "plain", left, 1.0) as progress:
             context = SimpleNamespace(run=run, progress=progress)
             session.measure_all(bench, context, experiment, BLOCKS)
             session.repeat_noisy(bench, context, experiment, BLOCKS, seconds_max)

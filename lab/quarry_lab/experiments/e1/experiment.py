@@ -13,7 +13,7 @@ from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput
 from ...design.plan import Cell, table_cells
 from ...design.request import Request, Settings
 from ...design.results import RunDirectory
-from ...design.variants import CORE_SIZES_KIB, KIB, SWEEP_KIB, Variant, sweep_key
+from ...design.variants import E1_SIZES_KIB, KIB, SWEEP_KIB, Variant, sweep_key
 from ...report import charts, stats
 from ...report.verdicts import Verdict
 from ...run.experiment import PublishedFigure, Source
@@ -43,7 +43,7 @@ class InlinePartsBatches(TableExperiment):
         PublishedFigure(DOCUMENT.figure("448kb-cap-per-node"), Cell("mix", HEAD_4M, 448 * KIB, 32)))
 
     def default_request(self) -> Request:
-        return Request(self.name, ["mix"], [s * KIB for s in CORE_SIZES_KIB], list(THREADS), list(VARIANTS),
+        return Request(self.name, ["mix"], [s * KIB for s in E1_SIZES_KIB], list(THREADS), list(VARIANTS),
                        settings=Settings(tables=8, warmup_seconds=1, dataset_bytes=256 << 20), options={"sweep": True})
 
     def quick(self, request: Request) -> Request:

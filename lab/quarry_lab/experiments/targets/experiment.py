@@ -18,7 +18,7 @@ from ...design.methods import ROCKSDB_OPTIONS
 from ...design.plan import Cell, Point
 from ...design.request import Request
 from ...design.results import RunDirectory
-from ...design.variants import CORE_SIZES_KIB, KIB, LABELS
+from ...design.variants import E1_SIZES_KIB, KIB, LABELS
 from ...load import clients, ordered_commits
 from ...report.verdicts import Verdict
 from ...run.tables import bytes_written_figure, device_rate, median_text, size_label, throughput_figure
@@ -80,7 +80,7 @@ class Targets(TableExperiment):
     def default_request(self) -> Request:
         """MyRocks' lz4 at every level. innodb_compression_algorithm: what the server's package offers without more plugins."""
         mycnf = {"innodb_compression_algorithm": "zlib", **{f"loose_{name}": value for name, value in ROCKSDB_OPTIONS.items()}}
-        return Request(self.name, list(OPERATIONS), [s * KIB for s in (*_SMALL_OUTSIDE_KIB, *CORE_SIZES_KIB)], [1, 8, 16, 32],
+        return Request(self.name, list(OPERATIONS), [s * KIB for s in (*_SMALL_OUTSIDE_KIB, *E1_SIZES_KIB)], [1, 8, 16, 32],
                        [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS],
                        mycnf=mycnf)
 
