@@ -15,7 +15,7 @@ from . import lab
 from .design import variants
 from .design.request import SCALES, LabError, Request, parse_options
 from .design.variants import BASELINE_SUFFIX, KIB
-from .experiments.catalogue import EXPERIMENTS
+from .catalogue import EXPERIMENTS
 from .load.payload import KINDS
 from .run.command import apply_options, chosen, run_and_report, with_target
 from .run.experiment import Experiment

@@ -21,7 +21,7 @@ from . import lab_page
 from .design.cells import p95_ms, throughput
 from .design.request import BENCH_OUTPUT, LabError, Request
 from .design.results import open_run
-from .experiments.catalogue import PUBLISHED
+from .catalogue import PUBLISHED
 from .lab_page import Chapter
 from .report import stats
 from .run import session

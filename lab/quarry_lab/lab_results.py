@@ -24,7 +24,7 @@ from rich.console import Console
 from .design import published
 from .design.request import LabError
 from .design.results import RunDirectory, open_run
-from .experiments.catalogue import EXPERIMENTS, PUBLISHED
+from .catalogue import EXPERIMENTS, PUBLISHED
 from .run.experiment import Experiment
 from quarry_server.server import REPOSITORY
 from .report.verdicts import FAIR_ROUNDS, FAIR_SECONDS

@@ -7,8 +7,6 @@ quarter of a second are too short for that: what happens to the machine, the cli
 It answers less than `bench` does. What a turn leaves behind (pages to be flushed, space to be given back) is done in the turns of all, so
 writes are compared of values only that stay in the row, where all leave the same; and an engine's background threads run in the turns of
 the others, too. The same engine twice shows how far the figures are to be trusted: its ratio is 1 but for chance.
-
-heads-and-memory is a limit of reads and no engine: rows without their values in InnoDB, and values that stand in memory as large as a table's.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +21,9 @@ from quarry_server.server import BUILD, PLUGIN
 from rich.console import Console
 from rich.table import Table
 
-from .design.request import BENCH_OUTPUT, LabError
+from .design.request import BENCH_OUTPUT
 from .design.variants import ALL, KIB, create_table
-from .load import server_functions, sysbench
+from .load import sysbench
 from .load.payload import Payload
 from .probes.noise import Meter
 from .report.stats import human_count, paired_ratio, summarize
@@ -35,8 +31,7 @@ from .run.verb import chosen, exit_code_of, numbers
 from .servers.lab_server import DATABASE, LabServer, parse_mycnf
 
 OPERATIONS = ("insert", "read", "mix")
-LIMIT = "heads-and-memory"
-ENGINES = ("innodb", "quarry", "quarry-default", LIMIT)
+ENGINES = ("innodb", "quarry", "quarry-default")
 WRITTEN_KIB_MAX = 4  # of values in the row
 TURN_MS = 230  # so that what happens once a second does not always meet the same table
 ROWS_BYTES = 256 << 20  # of a table that is read: all of them fit the buffer pool and the value cache
@@ -59,20 +54,15 @@ class Turns:
         """
         first = round_number % len(self.engines)  # the engine of sbtest1
         rows = max(64, ROWS_BYTES // size_bytes)
-        limit = self.engines.index(LIMIT) if LIMIT in self.engines else None
         load = sysbench.Load(operation, DATABASE, size_bytes, threads, **self.server.login, rows=rows, tables=len(self.engines), warmup_seconds=WARMUP_SECONDS,
-                             seconds=self.seconds, turn_ms=TURN_MS, free_value=f"memory_value({size_bytes}, {rows * size_bytes})",
-                             free_table=0 if limit is None else (limit - first) % len(self.engines) + 1)
+                             seconds=self.seconds, turn_ms=TURN_MS)
         if operation == "insert":
             self._make_tables(size_bytes, first)
         elif self._filled != (size_bytes, first):
             self._make_tables(size_bytes, first)
             self._fill(load)
             self._filled = (size_bytes, first)
-        with ExitStack() as stack:
-            if load.free_table:
-                stack.enter_context(self._memory(load))
-            meter = stack.enter_context(Meter({self.server.pid}))
+        with Meter({self.server.pid}) as meter:
             rates = sysbench.run_in_turns(load, self.payload)
         return {"operation": operation, "size_bytes": size_bytes, "threads": threads, "round": round_number, "engines": self.engines,
                 "events_per_second": rates[len(rates) - first:] + rates[:len(rates) - first], "cpu": meter.usage}
@@ -83,21 +73,8 @@ class Turns:
             self.server.execute(f"DROP TABLE IF EXISTS sbtest{number}")
             self.server.execute(create_table(ALL[engine], size_bytes, f"sbtest{number}"))
 
-    @contextmanager
-    def _memory(self, load: sysbench.Load) -> Iterator[None]:
-        """The function that has the limit's values."""
-        with server_functions.loaded_with_end(self.server, "memory_value"):
-            if (sent := self.server.rows(f"SELECT LENGTH({load.free_value})")[0][0]) != load.value_bytes:
-                raise LabError(f"memory_value gives {sent} bytes, {load.value_bytes} were asked for")
-            yield
-            self.server.rows("SELECT memory_value_end()")
-
     def _fill(self, load: sysbench.Load) -> None:
         sysbench.fill(replace(load, threads=FILL_THREADS), self.payload)
-        if load.free_table:
-            table, other = f"sbtest{load.free_table}", f"sbtest{load.free_table % load.tables + 1}"
-            self.server.execute(f"TRUNCATE {table}")
-            self.server.execute(f"INSERT INTO {table} (id, data) SELECT id, LEFT(data, {ALL[LIMIT].kept_bytes}) FROM {other}")
         for number in range(1, load.tables + 1):
             for _ in range(2):  # the value cache takes in what is asked for again
                 self.server.rows(f"SELECT BIT_XOR(CRC32(data)) FROM sbtest{number}")
@@ -167,8 +144,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to look at (default: %(default)s)")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the raw rounds go (default: build/bench/turns)")
     parsed = parser.parse_args(arguments)
-    if LIMIT in parsed.engines and (parsed.ops != ["read"] or parsed.engines.count(LIMIT) > 1):
-        parser.error(f"{LIMIT} is a limit of reads: once, and with --ops read")
     if len(parsed.engines) < 2:
         parser.error("--engines must name at least two")
     if parsed.rounds < 1:

@@ -45,7 +45,6 @@ sysbench.cmdline.options = {
    columns = {"Values per row", 1},
    value_expression = {"What is stored of each value, the value being '?', e.g. LEFT(?, 320)", "?"},
    free_values = {"Point selects ask for the length of what a row holds, and get --free-value instead of it", false},
-   free_table = {"Only the table of this number is asked that way; 0: as --free-values says, all or none", 0},
    free_value = {"An SQL expression of --value-bytes; empty: a literal", ""},
    id_expression = {"blob_insert: an SQL expression for the id, e.g. NEXTVAL(ids); empty: AUTO_INCREMENT", ""},
    device_path = {"blob_read: a file of which every event first reads --value-bytes at a random place, past the page cache", ""},
@@ -255,12 +254,11 @@ end
 -- Point selects and updates over all tables.
 function blob.select_statements(con)
    local statements = {}
-   local free
-   if sysbench.opt.free_values or sysbench.opt.free_table > 0 then
-      free = "LENGTH(data), " .. (sysbench.opt.free_value ~= "" and sysbench.opt.free_value or blob.literal()) .. " AS value"
+   local what = blob.columns("")
+   if sysbench.opt.free_values then
+      what = "LENGTH(data), " .. (sysbench.opt.free_value ~= "" and sysbench.opt.free_value or blob.literal()) .. " AS value"
    end
    for t = 1, sysbench.opt.tables do
-      local what = (sysbench.opt.free_values or t == sysbench.opt.free_table) and free or blob.columns("")
       statements[t] = blob.statement(con, "SELECT " .. what .. " FROM sbtest" .. t .. " WHERE id = ?", "i")
    end
    return statements

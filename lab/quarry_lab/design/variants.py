@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from quarry_advisor.constants import TRAILER_BYTES
-
 from . import published
 
 KIB = 1024
@@ -37,11 +35,6 @@ class Variant:
     columns: int = 1  # values per row, each an equal share of the size
     counter: bool = False  # an INT column of that name beside the values
     sequence_cache: int = 0  # ids come from a SEQUENCE with this cache instead of AUTO_INCREMENT
-    kept_bytes: int | None = None  # all that is stored of a value, which is sent whole; None: the value
-    free_values: bool = False  # point selects get a constant of the value's size beside what the row holds
-    device_reads: str = ""  # that many bytes come from the device: 'server', a function of it reads them instead of the constant; 'client', it reads beside it
-    device_writes: str = ""  # an insert or update makes its values durable in a file beside, whose kind is lab/clients/durable_write.cc's; nobody waits for it
-    memory_reads: bool = False  # and the constant stands in memory as large as the dataset (lab/clients/memory_value.cc)
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:
@@ -53,11 +46,12 @@ class Variant:
 
     @property
     def value_expression(self) -> str:
-        return "?" if self.kept_bytes is None else f"LEFT(?, {self.kept_bytes})"
+        """What is stored of a value."""
+        return "?"
 
     def stored_bytes(self, size_bytes: int) -> int:
         """Of each value, what a row holds by its own LENGTH()."""
-        return size_bytes // self.columns if self.kept_bytes is None else self.kept_bytes
+        return size_bytes // self.columns
 
     @property
     def needs_plugin(self) -> bool:
@@ -120,29 +114,6 @@ ALL = {
         *(_swept(kib) for kib in SWEEP_KIB),
         Variant("innodb-counter", "InnoDB, an INT beside the BLOB", "InnoDB", counter=True),
         Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="targets", counter=True),
-        Variant("no-table", "SQL layer alone", ""),
-        Variant("blackhole", "BLACKHOLE: SQL layer alone", "BLACKHOLE"),
-        # The rows that Quarry gives to InnoDB, and nothing for the values: what an engine whose values cost nothing would reach.
-        Variant("heads-alone", "InnoDB, heads alone", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES),
-        # And with values that are durable in a file beside, written by a thread that nobody waits for: what an engine is spared that must.
-        Variant("heads-and-growing", "InnoDB, heads; values durable where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, device_writes="growing"),
-        # The same, of values in a file that says by itself what is in it.
-        Variant("heads-and-headed", "InnoDB, heads; values durable behind headers where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
-                device_writes="headed"),
-        Variant("heads-and-written", "InnoDB, heads; values durable in space written before", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
-                device_writes="written"),
-        # Compressed on the way: the price of the codec, beside which an engine's own work with compressed values stands.
-        Variant("heads-and-compressed", "InnoDB, heads; values lz4 and durable behind headers where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
-                device_writes="compressed"),
-        Variant("heads-and-constant", "InnoDB, heads; a constant for each value", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES, free_values=True),
-        # The least that an engine does whose values are in memory when they are read, and durable in a file of its own when they are written.
-        Variant("heads-and-memory", "InnoDB, heads; values from memory, and durable where a file grows", "InnoDB", kept_bytes=NDB_HEAD_BYTES + TRAILER_BYTES,
-                free_values=True, memory_reads=True, device_writes="growing"),
-        Variant("trailers-and-device", "InnoDB, trailers; the device's bytes for each value", "InnoDB", kept_bytes=TRAILER_BYTES,
-                free_values=True, device_reads="server"),
-        Variant("trailers-and-client", "InnoDB, trailers; a constant for each value, and the client reads the device", "InnoDB", kept_bytes=TRAILER_BYTES,
-                free_values=True, device_reads="client"),
-        Variant("empty-values", "InnoDB, values of no bytes", "InnoDB", kept_bytes=0),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
     )
 }

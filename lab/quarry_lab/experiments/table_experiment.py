@@ -7,7 +7,7 @@ kind of its payload; without one it has the request's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +19,7 @@ from ..design.cells import CellKey, Cells
 from ..design.plan import OPERATIONS, OPERATION_LABELS, WITHOUT_DATASET, Cell, table_cells
 from ..design.request import DATA, Request
 from ..design.results import RunDirectory
-from ..design.variants import ALL, LABELS, TARGET, Variant
+from ..design.variants import ALL, TARGET, Variant
 from ..load import sysbench
 from ..load.payload import KINDS, Payload
 from ..probes import device, processors
@@ -44,13 +44,14 @@ class TableExperiment(Experiment):
     takes_target: ClassVar[bool] = True
     takes_apart: ClassVar[bool] = True
 
+    known: ClassVar[Mapping[str, Variant]] = ALL
+
     @property
     def labels(self) -> dict[str, str]:
-        """All but those whose work on the device `cold` or `targets` alone arranges."""
-        return {key: label for key, label in LABELS.items() if not ALL[key].device_reads and not ALL[key].device_writes}
+        return {key: variant.label for key, variant in self.known.items()}
 
     def variants(self, request: Request) -> list[Variant]:
-        return [ALL[key] for key in request.variants]
+        return [self.known[key] for key in request.variants]
 
     def cells(self, request: Request) -> list[Cell]:
         return table_cells(request.operations, request.sizes_bytes, request.threads, self.variants(request))
@@ -60,10 +61,6 @@ class TableExperiment(Experiment):
         builds = {"main": request.plugin, "baseline": request.baseline_plugin}
         wanted = {v.server for v in self.variants(request) if v.needs_plugin}
         return super().identity(request) | {f"{key}_plugin_sha256": file_sha256(path) for key, path in builds.items() if key in wanted and path}
-
-    def commit_loads(self, request: Request) -> list[tuple[int, int]]:
-        """Threads and bytes of a value for which the device's ordered commits are measured beside the points; each takes up to 3 seconds a round."""
-        return []
 
     def needs(self, request: Request) -> list[str]:
         missing = server_needs([v for v in self.variants(request) if v.server != TARGET], request)
@@ -78,7 +75,7 @@ class TableExperiment(Experiment):
         blocks = self.plan(request)
         loading = sum(len({p.variant for p in b.points if p.operation not in WITHOUT_DATASET}) for b in blocks)
         loaded_bytes = loading * request.settings.dataset_bytes * 2
-        probing = request.rounds * (request.settings.device_probe_seconds + 4 + 3 * len(self.commit_loads(request)))
+        probing = request.rounds * (request.settings.device_probe_seconds + 4)
         return SERVER_SECONDS + loaded_bytes / CONDITIONING_BYTES_PER_SECOND + probing
 
     @contextmanager
@@ -93,7 +90,10 @@ class TableExperiment(Experiment):
             for server in servers.values():
                 stack.callback(server.close)
                 server.start()
-            yield TableBench(context, servers, payloads, self.commit_loads(request))
+            yield self.bench(context, servers, payloads)
+
+    def bench(self, context: Context, servers: dict[str, LabServer | TargetServer], payloads: dict[str, Payload]) -> TableBench:
+        return TableBench(context, servers, payloads, self.known)
 
     def line(self, record: dict) -> str:
         return super().line({**record, "operation": OPERATION_LABELS[record["operation"]]}) + line(record)

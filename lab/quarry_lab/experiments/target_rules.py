@@ -16,11 +16,6 @@ def ratio_text(ratio: Summary) -> str:
     return f"{ratio.median:.2f}x (rounds {ratio.low:.2f}-{ratio.high:.2f})"
 
 
-def share_text(rate: float, ours: Summary, innodb: Summary) -> str:
-    """A rate that stands beside ours: how it compares with InnoDB's, and how much of it is reached."""
-    return f"{rate / innodb.median:.2f}x InnoDB, of which this is {ours.median / rate:.0%}"
-
-
 def judge_ratio(cells: Cells, finding: Finding, keys: list[CellKey], floor: float, parameters: dict, variant: str = "quarry", over: str = INNODB) -> Verdict:
     """Every one of the measured cells must reach the floor by its median."""
     ratios = cells.ratios(keys, variant, over)

@@ -1,4 +1,4 @@
-"""The C++ programs of lab/clients: compiled when they are needed, and anew when a source is newer."""
+"""The lab's C++ programs: compiled when they are needed, and anew when a source is newer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from quarry_server.server import BUILD, REPOSITORY
 from ..servers.program import RunningProgram
 
 SOURCES = REPOSITORY / "lab" / "clients"
-DIRECT_FILE = SOURCES / "direct_file.h"
-SERVER_FUNCTION = SOURCES / "server_function.h"
 PROGRAMS = BUILD / "bench-clients"
 COMPILE_SECONDS_MAX = 600
 COMPILE = ("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")

@@ -50,7 +50,6 @@ class Load:
     id_expression: str = ""
     value_expression: str = "?"  # what is stored of a value
     free_values: bool = False  # free_value is selected in the place of what the row holds
-    free_table: int = 0  # only of this table, from 1 on; 0: as free_values says, of all or none
     free_value: str = ""  # an SQL expression of value_bytes; empty: a literal
     range_bytes: int = 1  # of a range read
     turn_ms: int = 0  # the tables have turns of so many milliseconds; 0: a table is chosen at random
@@ -114,7 +113,7 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
         f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
         f"--read-percent={100 - load.write_percent}", f"--batch-rows={load.batch_rows}",
         f"--session-sql={load.session_sql}", f"--columns={load.columns}", f"--id-expression={load.id_expression}",
-        f"--value-expression={load.value_expression}", f"--free-values={'on' if load.free_values else 'off'}", f"--free-value={load.free_value}", f"--free-table={load.free_table}",
+        f"--value-expression={load.value_expression}", f"--free-values={'on' if load.free_values else 'off'}", f"--free-value={load.free_value}",
         f"--range-bytes={load.range_bytes}", f"--device-path={load.device_path}",
         f"--turn-ms={load.turn_ms}", f"--turn-rounds={load.turn_rounds}", f"--turn-warmup-ms={load.warmup_seconds * 1000}",
         f"--payload-path={payload.path}", f"--payload-bytes={payload.size}",

@@ -1,7 +1,7 @@
 """
 What an experiment must give, so that the lab can plan, run, resume, judge and report it. The lab knows nothing else of an experiment.
 
-A new experiment is a subclass of Experiment in a module of its own, listed in experiments/catalogue.py:
+A new experiment is a subclass of Experiment in a module of its own, listed in catalogue.py:
 
     name, title           'e4'; one line
     source                what was published, where, on what (Source)

@@ -12,8 +12,8 @@ pass before and one after the load leave both ends alike, so that what GC rewrit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from quarry_server.server import HOME_NAME
 from ..design.plan import FEW_ROWS, OPERATION_LABELS, WITHOUT_DATASET, WITHOUT_PAYLOAD, Block, Point
 from ..design.request import LabError
 from ..design.variants import ALL, Variant, column_names, create_table
-from ..load import ordered_commits, server_functions, sysbench
+from ..load import sysbench
 from ..load.payload import Payload
 from ..probes import device, noise
 from ..report import stats
@@ -37,14 +37,13 @@ DatasetKey = tuple[str, int, str]  # variant, size, setting
 
 class TableBench(Bench):
     """
-    Externally synchronised. `servers` by key, `payloads` by kind; the caller starts and closes them. commit_loads: pairs of threads and bytes of a value
-    whose ordered commits are measured whenever the device is (ordered_commits).
+    Externally synchronised. `servers` by key, `payloads` by kind; the caller starts and closes them. known: the variants that points may have.
     """
 
-    def __init__(self, context: Context, servers: dict[str, Server], payloads: dict[str, Payload], commit_loads: Sequence[tuple[int, int]] = ()):
+    def __init__(self, context: Context, servers: dict[str, Server], payloads: dict[str, Payload], known: Mapping[str, Variant] = ALL):
         self.directory, self.progress, self.settings = context.run, context.progress, context.request.settings
         self.servers, self.payloads, self.payload = servers, payloads, payloads[context.request.payload]
-        self._commit_loads = commit_loads
+        self.known = known
         self.write_rate = 0.0  # the device's own, for the space that an insert point may need
         self._conditioned = False
         self._memory_of: dict[DatasetKey, dict] = {}
@@ -89,19 +88,19 @@ class TableBench(Bench):
             for server in private:
                 server.settle()
             directory = Path(private[0].directory).parent
-            result = device.probe(directory, self.settings.device_probe_seconds)
-            if self._commit_loads:
-                result["ordered_commits"] = ordered_commits.probe(directory, self._commit_loads)
-            probes.append({"round": round_number, **result})
+            probes.append({"round": round_number, **self._device_rates(directory)})
             self.directory.update_session("device_probes", probes)
         self.write_rate = max(p["sequential_write_bytes_per_second"] for p in probes)
+
+    def _device_rates(self, directory: Path) -> dict:
+        return device.probe(directory, self.settings.device_probe_seconds)
 
     def _rows(self, size_bytes: int) -> int:
         """Rows per table of a dataset."""
         return max(self.settings.rows_min, self.settings.dataset_bytes // size_bytes // self.settings.tables)
 
     def _load(self, point: Point, server: Server, operation: str, schema: str) -> sysbench.Load:
-        variant, rows = ALL[point.variant], self._rows(point.size_bytes)
+        variant, rows = self.known[point.variant], self._rows(point.size_bytes)
         return sysbench.Load(operation=operation, database=schema, **server.login,
                              value_bytes=point.size_bytes // variant.columns, threads=point.threads,
                              rows=min(rows, FEW_ROWS) if operation in ("few", "updated") else rows,
@@ -109,7 +108,10 @@ class TableBench(Bench):
                              read_percent=self.settings.read_percent,
                              batch_rows=self.settings.batch_rows if operation == "insert" else 1,
                              session_sql=variant.session_sql, columns=variant.columns, id_expression=variant.id_expression,
-                             value_expression=variant.value_expression, free_values=variant.free_values)
+                             value_expression=variant.value_expression)
+
+    def _measured_load(self, point: Point, server: Server, schema: str) -> sysbench.Load:
+        return self._load(point, server, point.operation, schema)
 
     def _create_tables(self, server: Server, variant: Variant, size_bytes: int) -> None:
         if variant.sequence_cache:
@@ -177,7 +179,7 @@ class TableBench(Bench):
 
     # --- measuring ---
     def measure(self, point: Point) -> dict:
-        variant = ALL[point.variant]
+        variant = self.known[point.variant]
         server = self.servers[variant.server]
         if point.operation in ("insert", "mix", "update"):
             self._check_space(point, server, self._load(point, server, point.operation, INSERT_SCHEMA))
@@ -192,8 +194,7 @@ class TableBench(Bench):
             self._warm(server, schema, variant)
             if point.operation == "update":
                 self._write_over(point, server, schema)
-        measured = self._measure_with_functions if variant.device_writes or variant.memory_reads else self._measure
-        record = measured(point, server, variant, schema)
+        record = self._measure(point, server, variant, schema)
         if point.operation in WITHOUT_DATASET:
             server.execute(f"DROP DATABASE {INSERT_SCHEMA}")
             self._bound_disk(server)
@@ -228,34 +229,7 @@ class TableBench(Bench):
             self._memory_of[key] = {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached}
         return self._memory_of[key]
 
-    def _measure_with_functions(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:
-        """
-        The rows' values are no engine's: functions of the server take those that are read from its memory, and make those that are written durable in
-        a file beside. A run whose values were not all sent and durable is none.
-        """
-        if not isinstance(server, LabServer):
-            raise LabError(f"{variant.key} needs a server of the lab's own")
-        changes = {}
-        if variant.device_writes:
-            changes["value_expression"] = f"durable_write('{server.directory}', '{variant.device_writes}', ?, {variant.kept_bytes})"
-        if variant.memory_reads:
-            changes["free_value"] = f"memory_value({point.size_bytes}, {self._rows(point.size_bytes) * self.settings.tables * point.size_bytes})"
-        functions = [name for name, is_used in (("durable_write", variant.device_writes), ("memory_value", variant.memory_reads)) if is_used]
-        with ExitStack() as stack:
-            for name in functions:
-                stack.enter_context(server_functions.loaded_with_end(server, name))
-            before = bytes_sent(server)
-            record = self._measure(point, server, variant, schema, changes)
-            sent = bytes_sent(server) - before
-            ended = {name: int(server.rows(f"SELECT {name}_end()")[0][0] or 0) for name in functions}
-        if variant.memory_reads:
-            require_bytes(variant, record["result"]["total_reads"] * point.size_bytes, {"sent": sent})
-        if not variant.device_writes:
-            return record
-        require_bytes(variant, record["payload_bytes_written"], {"made durable": ended["durable_write"]})
-        return {**record, "durable_value_bytes": ended["durable_write"]}
-
-    def _measure(self, point: Point, server: Server, variant: Variant, schema: str, changes: Mapping[str, str] | None = None) -> dict:
+    def _measure(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:
         self.progress.step(f"settling before {variant.label}")
         settled_before = {key: other.settle() for key, other in self.servers.items()}[server.key]
         own_pids = set().union(*(s.process_ids for s in self.servers.values()))
@@ -266,7 +240,7 @@ class TableBench(Bench):
         memory_of_dataset = self._memory(point, server, variant, schema)
         memory = device.memory_info()
         status_before = server.status("quarry%")
-        load = replace(self._load(point, server, point.operation, schema), **(changes or {}))
+        load = self._measured_load(point, server, schema)
         self.progress.step(f"{variant.label} {point.size_bytes // 1024} KB {OPERATION_LABELS[point.operation]} x {point.threads}")
         counters_before = server.counters()
         with noise.Meter(own_pids) as meter, self._beside(point, load), self._gc(point, server):
@@ -369,12 +343,6 @@ def written(before: dict | None, run: dict | None, after: dict | None, payload_b
 
 def bytes_sent(server: LabServer) -> int:
     return int(server.status("Bytes_sent")["bytes_sent"])
-
-
-def require_bytes(variant: Variant, wanted: int, found: Mapping[str, int]) -> None:
-    """found: bytes by what was done with them. LabError when one is less than wanted: such a run measured something else."""
-    if short := [f"{done} bytes were {what}" for what, done in found.items() if done < wanted]:
-        raise LabError(f"{variant.key}: of {wanted} {', '.join(short)}")
 
 
 def difference(before: dict[str, str], after: dict[str, str]) -> dict[str, int]:

@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from quarry_lab import nightly_marker  # noqa: E402
+from quarry_lab.design.variants import KIB  # noqa: E402
 
 
 def pytest_configure(config):
@@ -29,5 +30,22 @@ def make_point():
             "cpu": {"noisy": noisy}, "settle_before": {"settled": True}, "settle_after": {"settled": settled},
             "memory_free_before": {"MemAvailable": 8 << 30}, "quarry_status": status or {},
         }
+
+    return build
+
+
+@pytest.fixture
+def rounds(make_point):
+    """Three rounds of one cell, a processor of the server used throughout."""
+
+    def build(variant, operation, size_kib, threads, rate, setting="", **changes):
+        made = []
+        for number in (1, 2, 3):
+            point = make_point(variant=variant, operation=operation, size_bytes=size_kib * KIB, threads=threads, round_number=number, rate=rate, **changes)
+            point |= {"setting": setting, "payload_bytes_written": point["result"]["writes"] * size_kib * KIB,
+                      "configuration": {"innodb_compression_algorithm": "zlib"}}
+            point["cpu"] |= {"server_cpus": 1.0, "seconds": 10.0}
+            made.append(point)
+        return made
 
     return build

@@ -8,7 +8,7 @@ import pytest
 from quarry_lab.design.plan import Block, Point
 from quarry_lab.design.request import LabError
 from quarry_lab.design.results import RunDirectory
-from quarry_lab.experiments.catalogue import EXPERIMENTS
+from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.experiments.e2 import bench as fronts_bench
 from quarry_lab.experiments.e2.bench import Client, FrontsBench, Way
 from quarry_lab.experiments.e2.experiment import IdsBench, deadlocks_per_1000

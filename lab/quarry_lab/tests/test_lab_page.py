@@ -11,7 +11,7 @@ from quarry_lab.design import variants
 from quarry_lab.design.plan import all_points
 from quarry_lab.design.request import Address, LabError
 from quarry_lab.design.results import RunDirectory
-from quarry_lab.experiments.catalogue import EXPERIMENTS, PUBLISHED
+from quarry_lab.catalogue import EXPERIMENTS, PUBLISHED
 from quarry_lab.lab_page import Chapter
 from quarry_lab.run import command
 from quarry_lab.servers import target

@@ -7,7 +7,7 @@ import pytest
 from quarry_lab import lab_results
 from quarry_lab.design.request import LabError
 from quarry_lab.design.results import RunDirectory
-from quarry_lab.experiments.catalogue import EXPERIMENTS, PUBLISHED
+from quarry_lab.catalogue import EXPERIMENTS, PUBLISHED
 from worlds import mix, ycsb
 
 MACHINE = {"cpu": "a processor", "processors": 2, "memory_bytes": 1, "file_system": "ext4 rw", "device": "/dev/vda", "commit": "abc1234"}

@@ -13,7 +13,7 @@ from quarry_lab.design.request import Address, Request, Settings
 from quarry_lab.design.results import open_run
 from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.e4 import experiment as e4
-from quarry_lab.load import clients, ordered_commits, sysbench, value_reader
+from quarry_lab.load import sysbench, value_reader
 from quarry_lab.load.payload import Payload
 from quarry_lab.probes import device
 from quarry_lab.run import session
@@ -21,7 +21,6 @@ from quarry_lab.run.runner import TableBench
 from quarry_lab.servers import target
 from quarry_lab.servers.lab_server import ConfigurationError, LabServer
 from quarry_server.ports import free_ports
-from quarry_lab.servers.program import ProgramError
 from quarry_server.server import MARIADB
 from quarry_lab.design.variants import ALL, create_table
 from quarry_server import private
@@ -47,27 +46,6 @@ def test_device_probe_leaves_nothing_behind(tmp_path: Path):
     assert len(device.durable_write_latencies(tmp_path, seconds=0.05)) > 0
     assert len(device.durable_write_latencies(tmp_path, seconds=0.05, overwrite=True)) > 0
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(bool(clients.needs()), reason="; ".join(clients.needs()))
-def test_ordered_commits_of_the_device_alone(tmp_path: Path):
-    """Not every file system takes direct writes; the one under the build directory does, for the lab's servers live there."""
-    directory = clients.PROGRAMS.parent
-    found = ordered_commits.probe(directory, [(1, 8192), (3, 8192)], seconds=0.05)
-    assert {(each["threads"], each["file"], each["gather"], each["values_alone"]) for each in found} == {
-        (threads, file, gather, values_alone) for threads, gather in ((1, False), (3, False), (3, True))
-        for file in ("written", "growing") for values_alone in (False, True)}
-    assert all(each["commits_per_second"] > 0 and each["value_bytes"] == 8192 for each in found)
-    runs = {"sessions": [{"device_probes": [{"ordered_commits": found}, {"ordered_commits": found}, {}]}, {}]}
-    for values_alone in (False, True):
-        rates = ordered_commits.rates(runs, values_alone)
-        assert rates[3, 8192, "growing"].median == max(each["commits_per_second"] for each in found
-                                                       if (each["threads"], each["file"], each["values_alone"]) == (3, "growing", values_alone))
-        assert set(rates) == {(threads, 8192, file) for threads in (1, 3) for file in ordered_commits.FILES}
-    with pytest.raises(ProgramError, match="not a multiple of 4096"):
-        ordered_commits.measure(directory, 1, 5000)
-    with pytest.raises(ProgramError, match="a file in .*/missing"):
-        ordered_commits.measure(tmp_path / "missing", 1, 8192)
 
 
 def test_page_cache_of_a_directory(tmp_path: Path):

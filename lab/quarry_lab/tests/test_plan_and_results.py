@@ -10,7 +10,7 @@ from quarry_lab.design.plan import OPERATIONS, all_points, interleave, table_cel
 from quarry_lab.design.request import SCALES, LabError, parse_options
 from quarry_lab.design.results import RunDirectory, flatten, open_run
 from quarry_lab.design.variants import ALL, KIB, create_table
-from quarry_lab.experiments.catalogue import EXPERIMENTS
+from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.load import sysbench
 from quarry_lab.probes import noise
 from quarry_lab.run import session

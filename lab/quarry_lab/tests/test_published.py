@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from quarry_lab.design import published
 from quarry_lab.design.published import Figure
-from quarry_lab.experiments.catalogue import EXPERIMENTS
+from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.report.verdicts import ANSWERED, NOT_MEASURED, PUBLISHED_STATES
 from worlds import Run
 

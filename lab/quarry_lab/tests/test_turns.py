@@ -40,22 +40,6 @@ def test_tables_are_read_before_they_are_written():
     assert turns.loads_of(parsed) == [(name, 4096, 8, number) for number in (1, 2) for name in ("read", "mix", "insert")]
 
 
-def test_values_of_the_limit_come_from_memory_whichever_table_it_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(turns, "ROWS_BYTES", 1 << 20)
-    server = LabServer("turns", tmp_path / "server", None, False, SMALL)
-    try:
-        server.start()
-        with Payload("random", size=1 << 20) as payload:
-            loads = turns.Turns(server, payload, ["innodb", turns.LIMIT], seconds=1)
-            for number, table in ((1, 1), (2, 2)):
-                point = loads.measure("read", 24 << 10, 2, number)
-                assert all(rate > 0 for rate in point["events_per_second"])
-                lengths = [server.rows(f"SELECT MIN(LENGTH(data)), COUNT(*) FROM sbtest{n}")[0] for n in (1, 2)]
-                assert lengths[table - 1] == (turns.ALL[turns.LIMIT].kept_bytes, 64) and lengths[2 - table] == (24 << 10, 64)
-    finally:
-        server.close()
-
-
 def test_the_report_compares_round_by_round():
     points = [{"operation": "mix", "size_bytes": 4096, "threads": 8, "events_per_second": rates, "cpu": {"noisy": noisy}}
               for rates, noisy in (([1000.0, 900.0], False), ([500.0, 500.0], True), ([800.0, 760.0], False))]
@@ -69,8 +53,7 @@ def test_the_report_compares_round_by_round():
     (["--ops", "read,fly"], "unknown word 'fly'"),
     (["--engines", "innodb,rocksdb"], "unknown word 'rocksdb'"),
     (["--engines", "innodb"], "at least two"),
-    (["--engines", "innodb,heads-and-memory"], "is a limit of reads"),
-    (["--engines", "innodb,heads-and-memory,heads-and-memory", "--ops", "read"], "is a limit of reads"),
+    (["--engines", "innodb,heads-and-memory"], "unknown word 'heads-and-memory'"),
     (["--sizes", "24"], "leave work behind"),
     (["--sizes", "4,x"], "not a list of numbers"),
     (["--threads", "0"], "every number must be at least 1"),

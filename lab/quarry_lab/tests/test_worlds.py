@@ -5,7 +5,7 @@ The first fourteen are those of an audit that found the rules looking one way; t
 """
 
 import pytest
-from quarry_lab.experiments.catalogue import EXPERIMENTS
+from quarry_lab.catalogue import EXPERIMENTS
 from worlds import Run, fetch, mix, points, ycsb
 
 USERS = (32, 64, 128, 256, 512)

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...design.plan import OPERATION_LABELS, Block, Point
 from ...design.request import DATA, LabError, Request
 from ...design.variants import ALL, KIB, Variant, create_table
-from ...load import server_functions, sysbench
+from ...load import sysbench
 from ...load.payload import DEFAULT_BYTES, Payload
 from ...probes import device, noise
 from ...report import stats
 from ...run.experiment import Context
 from ...run.limited_bench import LimitedBench, cache_options
-from ...run.runner import bytes_sent, cached_bytes, condition, require_bytes, use_schema, written
+from ...run.runner import bytes_sent, cached_bytes, condition, use_schema, written
 from ...run.tables import size_label
 from ...servers.lab_server import DATABASE, LabServer
 from ...servers.memory_cgroup import reason_against
@@ -40,7 +39,6 @@ _PACKET_BYTES_MIN = 128 << 20  # a statement with the longest value
 _ONE_LOADER_BYTES = 1 << 20  # longer values are loaded by one client: each holds several copies of its value in the server's memory
 _SAMPLE_SECONDS = 0.05
 _ALIGNMENT_BYTES = 4096  # of direct I/O
-DIRECT_READ_BYTES_MAX = 2 << 20  # lab/clients/direct_read.cc
 
 
 @dataclass(frozen=True)
@@ -79,10 +77,10 @@ class PeakMemory:
 
 
 class ColdBench(LimitedBench):
-    def __init__(self, context: Context, payload_bytes: int):
-        """payload_bytes: the longest value."""
+    def __init__(self, context: Context, payload_bytes: int, known: Mapping[str, Variant] = ALL):
+        """payload_bytes: the longest value. known: the variants that points may have."""
         super().__init__(context, context.request.options["memory_bytes"])
-        self._longest = payload_bytes
+        self._longest, self.known = payload_bytes, known
         self._payload: Payload
 
     def __enter__(self) -> ColdBench:
@@ -100,7 +98,7 @@ class ColdBench(LimitedBench):
         point = block.points[0]
         if any(p.operation == "cold-read" for p in block.points):
             self._probe_device(block.round, point.size_bytes)
-        variant = ALL[point.variant]
+        variant = self.known[point.variant]
         self.progress.step(f"starting a server for {variant.label}")
         self._server = self._start(variant)
         self._note_server(variant.key)
@@ -135,14 +133,14 @@ class ColdBench(LimitedBench):
             raise LabError(f"the dataset of {variant.label} is wrong: {rows} rows of {least} to {most} bytes, expected {load.rows} of {stored}")
 
     def _load(self, point: Point, work: Work, database: str, threads: int) -> sysbench.Load:
-        settings, variant = self.request.settings, ALL[point.variant]
+        settings, variant = self.request.settings, self.known[point.variant]
         return sysbench.Load(work.script, database, point.size_bytes, threads, **self.server.login, rows=self._rows(point),
                              warmup_seconds=settings.warmup_seconds, seconds=settings.seconds, session_sql=variant.session_sql,
-                             value_expression=variant.value_expression, free_values=variant.free_values, range_bytes=work.range_bytes)
+                             value_expression=variant.value_expression, range_bytes=work.range_bytes)
 
     # --- measuring ---
     def measure(self, point: Point) -> dict:
-        self.progress.step(f"restarting for {ALL[point.variant].label} {size_label(point.size_bytes)}: {OPERATION_LABELS[point.operation]}")
+        self.progress.step(f"restarting for {self.known[point.variant].label} {size_label(point.size_bytes)}: {OPERATION_LABELS[point.operation]}")
         self.server.restart_cold()
         common = {"payload": self._payload.kind, "batch_rows": 1, "memory_free_before": device.memory_info(), "settle_before": self.server.settle(),
                   "configuration": self.server.verify_pinned(),
@@ -153,30 +151,7 @@ class ColdBench(LimitedBench):
         return {**common, **(self._memory(point) if point.operation.startswith("memory-") else self._run(point, DATABASE))}
 
     def _run(self, point: Point, database: str) -> dict:
-        load = self._load(point, WORK[point.operation], database, point.threads)
-        who = ALL[point.variant].device_reads
-        if not who:
-            return self._run_load(point, load)
-        before = device.device_counters(device.device_of(DATA.parent))
-        with self._device_file() as path:
-            if who == "client":
-                record = self._run_load(point, replace(load, device_path=str(path)))
-            else:
-                with server_functions.loaded(self.server, "direct_read", {"direct_read": "STRING"}):
-                    record = self._run_load(point, replace(load, free_value=f"direct_read('{path}', {point.size_bytes})"))
-        after = device.device_counters(device.device_of(DATA.parent))
-        wanted = record["result"]["total_reads"] * point.size_bytes
-        found = {"sent": record["bytes_sent"], **({"read from the device": after.read_bytes - before.read_bytes} if before and after else {})}
-        require_bytes(ALL[point.variant], wanted, found)
-        return record
-
-    @contextmanager
-    def _device_file(self) -> Iterator[Path]:
-        """As large as the dataset, for reads of the device that are no engine's."""
-        dataset = self.request.options["dataset_bytes"] >> 20 << 20
-        self.progress.step(f"writing {stats.human_bytes(dataset)} for reads of the device")
-        with device.random_file(DATA, dataset) as path:
-            yield path
+        return self._run_load(point, self._load(point, WORK[point.operation], database, point.threads))
 
     def _run_load(self, point: Point, load: sysbench.Load) -> dict:
         before, sent = self.server.counters(), bytes_sent(self.server)
@@ -203,8 +178,8 @@ class ColdBench(LimitedBench):
         if point.operation == "memory-insert":
             database = _INSERT_SCHEMA
             use_schema(self.server, database)
-            self.server.execute(create_table(ALL[point.variant], point.size_bytes, "sbtest1"))
-        self.progress.step(f"{ALL[point.variant].label}: {OPERATION_LABELS[point.operation]} x {point.threads}")
+            self.server.execute(create_table(self.known[point.variant], point.size_bytes, "sbtest1"))
+        self.progress.step(f"{self.known[point.variant].label}: {OPERATION_LABELS[point.operation]} x {point.threads}")
         idle = device.anonymous_bytes(self.server.pid)
         with PeakMemory(self.server.pid) as memory:
             record = self._run(point, database)
@@ -229,10 +204,10 @@ class ColdBench(LimitedBench):
         result = {"events_per_second": rows / stats.summarize(seconds).median, "interval_seconds": interval, "events": rows * len(seconds), "writes": 0}
         return {"settle_after": self.server.settle(), "result": result, "cpu": meter.usage, "written": written(before, after, after, 0),
                 "scan_seconds": seconds, "scanned_rows": rows,
-                "memory": {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached_bytes(self.server, ALL[point.variant], DATABASE)}}
+                "memory": {"payload_bytes": rows * point.size_bytes, "cached_bytes": cached_bytes(self.server, self.known[point.variant], DATABASE)}}
 
     def _timed_scan(self, point: Point, rows: int) -> float:
-        if session_sql := ALL[point.variant].session_sql:
+        if session_sql := self.known[point.variant].session_sql:
             self.server.execute(session_sql)
         self.server.rows("SELECT id FROM sbtest1 LIMIT 0")  # opens the table
         started = time.monotonic()

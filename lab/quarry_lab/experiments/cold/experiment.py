@@ -6,9 +6,10 @@ Nobody published these. All engines run in one memory cgroup of one size, one se
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import ClassVar
 
 from matplotlib.figure import Figure
 from rich.table import Table
@@ -17,8 +18,7 @@ from ...design.cells import throughput
 from ...design.plan import OPERATION_LABELS, Cell, Point
 from ...design.request import LabError, Request
 from ...design.results import RunDirectory
-from ...design.variants import ALL, KIB, TARGET
-from ...load import clients
+from ...design.variants import KIB, TARGET
 from ...report import charts
 from ...report.verdicts import Verdict
 from ...run.experiment import Context
@@ -28,7 +28,7 @@ from ...servers import memory_cgroup
 from ..table_experiment import TableExperiment, server_needs
 from ..target_rules import INNODB
 from . import findings as cold_findings
-from .bench import COLD_OPERATIONS, DIRECT_READ_BYTES_MAX, OPERATIONS, ColdBench, server_options
+from .bench import COLD_OPERATIONS, OPERATIONS, ColdBench, server_options
 from .findings import DATASET_FACTOR, ONE_BY_ONE, OPERATION_OF, QUARRY, VALUES_KIB
 
 READ_THREADS, MEMORY_THREADS = (1, 8), 32
@@ -46,17 +46,19 @@ class Cold(TableExperiment):
     reference = INNODB
     takes_target = False
     takes_apart = False
+    bench_class: ClassVar[type[ColdBench]] = ColdBench
+    operation_of: ClassVar[Mapping[str, str]] = OPERATION_OF
 
     @property
     def labels(self) -> dict[str, str]:
         """Tables of one value a row, on servers of the run."""
-        return {v.key: v.label for v in ALL.values() if v.server != TARGET and v.columns == 1 and not v.sequence_cache and not v.device_writes}
+        return {v.key: v.label for v in self.known.values() if v.server != TARGET and v.columns == 1 and not v.sequence_cache}
 
     # --- what to run ---
     def default_request(self) -> Request:
         """memory_bytes: the limit; dataset_bytes: of each variant and size; range_value_bytes: the length of a value that ranges are read of."""
         memory = 768 << 20
-        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, ONE_BY_ONE, *OPERATION_OF],
+        return Request(self.name, list(OPERATIONS), [kib * KIB for kib in VALUES_KIB], list(READ_THREADS), [INNODB, QUARRY, ONE_BY_ONE],
                        options={"memory_bytes": memory, "dataset_bytes": DATASET_FACTOR * memory, "range_value_bytes": RANGE_VALUE_BYTES})
 
     def quick(self, request: Request) -> Request:
@@ -66,10 +68,10 @@ class Cold(TableExperiment):
     def cells(self, request: Request) -> list[Cell]:
         """--sizes and --threads are those of the cold point read; the other operations are what their targets say."""
         return [cell for variant in request.variants for operation in request.operations for cell in self._cells_of(operation, variant, request)
-                if ALL[variant].applies_to(cell.size_bytes)]
+                if self.known[variant].applies_to(cell.size_bytes)]
 
     def _cells_of(self, operation: str, variant: str, request: Request) -> list[Cell]:
-        if OPERATION_OF.get(variant, operation) != operation:
+        if self.operation_of.get(variant, operation) != operation:
             return []
         if operation == "cold-read":
             return [Cell(operation, variant, size, threads) for size in request.sizes_bytes for threads in request.threads]
@@ -83,11 +85,7 @@ class Cold(TableExperiment):
     def needs(self, request: Request) -> list[str]:
         if request.options["memory_bytes"] < MEMORY_BYTES_MIN:
             raise LabError(f"memory_bytes must be at least {MEMORY_BYTES_MIN}: no server carries this load with less (got {request.options['memory_bytes']})")
-        device_reads = [cell for cell in self.cells(request) if ALL[cell.variant].device_reads]
-        if longest := max((c.size_bytes for c in device_reads if c.size_bytes > DIRECT_READ_BYTES_MAX), default=0):
-            raise LabError(f"{device_reads[0].variant} takes values of at most {DIRECT_READ_BYTES_MAX} bytes (got {longest}): leave it out with --engines, or the size with --sizes")
         missing = server_needs(self.variants(request), replace(request, mycnf=server_options("InnoDB", request)))
-        missing += clients.needs() if device_reads else []
         cold = [operation for operation in request.operations if operation in COLD_OPERATIONS]
         if cold and (reason := memory_cgroup.reason_against()):
             missing.append(f"a memory cgroup that this user may make in /sys/fs/cgroup ({reason}) for {', '.join(cold)}; "
@@ -109,7 +107,7 @@ class Cold(TableExperiment):
 
     # --- running it ---
     def open(self, context: Context) -> AbstractContextManager[ColdBench]:
-        return ColdBench(context, max(cell.size_bytes for cell in self.cells(context.request)))
+        return self.bench_class(context, max(cell.size_bytes for cell in self.cells(context.request)))
 
     # --- what came out ---
     def figures(self, run: RunDirectory) -> dict[str, Figure]:

@@ -14,26 +14,10 @@ from ...report import stats
 from ...report.stats import Summary
 from ...report.verdicts import Finding, Verdict, figures_of, judge, not_measured
 from ...run.tables import add_sections, median_text, size_label
-from ..target_rules import INNODB, WORDS, share_text
+from ..target_rules import INNODB, WORDS
 
-QUARRY, ONE_BY_ONE, EMPTY_VALUES = "quarry-default", "quarry-one-by-one", "empty-values"
-
-
-@dataclass(frozen=True)
-class Beside:
-    """A variant that stands beside QUARRY's ratio: what it is, and the name of its rate among the figures."""
-
-    variant: str
-    words: str
-    figure: str = "limit"
-
-
-# By operation. A cold read: an engine that reads in the thread of the statement is bound by the second, whatever the thread by the first, for the device, the
-# look-up and the sending are paid there by whom they cost least; bytes that are in memory already are bound by neither. A scan: values of no bytes.
-BESIDE = {"cold-read": (Beside("trailers-and-client", "at most, rows in InnoDB, as many bytes sent from memory, as many read from the device by the client"),
-                        Beside("trailers-and-device", "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value", "in_thread")),
-          "columns": (Beside(EMPTY_VALUES, "at most, the same rows with values of no bytes"),)}
-OPERATION_OF = {ONE_BY_ONE: "scan"} | {each.variant: operation for operation, beside in BESIDE.items() for each in beside}
+QUARRY, ONE_BY_ONE = "quarry-default", "quarry-one-by-one"
+OPERATION_OF = {ONE_BY_ONE: "scan"}  # what is measured of a variant; of all others everything
 DATASET_FACTOR = 4  # how many times the memory a cold dataset has at least
 # Of the payload that a cold point read reads, the least that must have come from the device in every round; less was not cold.
 DEVICE_SHARE_MIN = 0.5
@@ -136,20 +120,9 @@ def _faster_verdict(cells: Cells, target: Faster, run: dict) -> Verdict:
     points = cells.rounds_of(found, (QUARRY, target.reference))
     if reason := not_cold(points):
         return not_measured(target.finding, reason)
-    besides = BESIDE.get(target.operation, ())
-    limits = {(key, each): limit for key in found for each in besides if (limit := cells.summary(key, each.variant, throughput))}
-    text = "; ".join(f"x{key.threads}: {_times(ratio)}{_of_device(cells, key, run)}"
-                     + "".join(_beside(cells, key, each, limits[key, each]) for each in besides if (key, each) in limits) for key, ratio in found.items())
+    text = "; ".join(f"x{key.threads}: {times(ratio)}{_of_device(cells, key, run)}" for key, ratio in found.items())
     figures = {f"ratio_x{key.threads}": figures_of(ratio) for key, ratio in found.items()}
-    figures |= {f"{each.figure}_per_second_x{key.threads}": limit.median for (key, each), limit in limits.items()}
     return judge(target.finding, all(r.median >= target.ratio_min for r in found.values()), text, figures, points, run["parameters"], WORDS)
-
-
-def _beside(cells: Cells, key: CellKey, beside: Beside, limit: Summary) -> str:
-    ours, theirs = (cells.summary(key, variant, throughput) for variant in (QUARRY, INNODB))
-    if not ours or not theirs:
-        return ""
-    return f"; {beside.words}, {limit.median:,.0f}/s, {share_text(limit.median, ours, theirs)}"
 
 
 def _of_device(cells: Cells, key: CellKey, run: dict) -> str:
@@ -158,7 +131,7 @@ def _of_device(cells: Cells, key: CellKey, run: dict) -> str:
     return f", reads at {ours.median:.0%} of the device's raw rate (InnoDB {theirs.median:.0%})" if ours and theirs else ""
 
 
-def _times(ratio: Summary) -> str:
+def times(ratio: Summary) -> str:
     return f"{ratio.median:.2f}x{ratio.range_text('{:.2f}'.format)}"
 
 
@@ -196,11 +169,8 @@ def _pool_verdict(cells: Cells, parameters: dict) -> Verdict:
     ((key, ratio),) = found.items()
     points = cells.rounds_of([key], (QUARRY, INNODB))
     each = {v: cells.summary(key, v, lambda p: pool_bytes(p) / p["scanned_rows"]) for v in (QUARRY, INNODB)}
-    text = f"{_times(ratio)}: {each[QUARRY].median:.0f} bytes a row, InnoDB {each[INNODB].median:.0f}"
+    text = f"{times(ratio)}: {each[QUARRY].median:.0f} bytes a row, InnoDB {each[INNODB].median:.0f}"
     figures = {"ratio": figures_of(ratio), "bytes_a_row": {v: s.median for v, s in each.items()}}
-    if least := cells.ratio(key, EMPTY_VALUES, INNODB, pool_bytes):
-        text += f"; the same rows with values of no bytes {_times(least)}, the least that there can be"
-        figures["least"] = figures_of(least)
     return judge(POOL, ratio.median <= POOL_RATIO_MAX, text, figures, points, parameters, WORDS)
 
 

@@ -18,31 +18,29 @@ from ...design.methods import ROCKSDB_OPTIONS
 from ...design.plan import Cell, Point
 from ...design.request import Request
 from ...design.results import RunDirectory
-from ...design.variants import E1_SIZES_KIB, KIB, LABELS
-from ...load import clients, ordered_commits
+from ...design.variants import E1_SIZES_KIB, KIB
 from ...report.verdicts import Verdict
 from ...run.tables import bytes_written_figure, device_rate, median_text, size_label, throughput_figure
 from ..table_experiment import TableExperiment
 from ..target_rules import INNODB
 from . import findings as targets_findings
-from .findings import (
-    COMPRESSED_VALUES, COMPRESSED_VARIANTS, COUNTER_VARIANTS, DURABLE_VALUES, FREE_VALUES, HEADS_ALONE, MEMORY_VALUES, NO_ENGINE, NO_TABLE, TEXT3, gigabytes_per_core_second)
+from .findings import COMPRESSED_VARIANTS, COUNTER_VARIANTS, TEXT3, gigabytes_per_core_second
 
-OPERATIONS = ("insert", "read", "constant", "mix", "counter", "update")
-_QUARRY = ("quarry", "quarry-baseline")
-_LARGE_KIB = (24, 64, 448)
+OPERATIONS = ("insert", "read", "mix", "counter", "update")
+QUARRY = ("quarry", "quarry-baseline")
+LARGE_KIB = (24, 64, 448)
 _SMALL_OUTSIDE_KIB = (2, 8)  # small, and yet not in the row
 _GC_SECONDS = 10  # of the mark passes before and after; an estimate
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """A part of the grid: every combination."""
 
     operation: str
     sizes_kib: tuple[int, ...]
     threads: tuple[int, ...]
-    variants: tuple[str, ...] = (INNODB, *_QUARRY)
+    variants: tuple[str, ...] = (INNODB, *QUARRY)
     setting: str = ""
 
     def cells(self) -> list[Cell]:
@@ -50,18 +48,16 @@ class _Part:
                 for size in self.sizes_kib for threads in self.threads for variant in self.variants]
 
 
-_GRID = (
-    _Part("insert", _LARGE_KIB, (1, 8, 32), (INNODB, *_QUARRY, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES)),
-    *(_Part(operation, (4,), (1, 8, 32)) for operation in ("insert", "read", "mix")),
-    _Part("insert", _SMALL_OUTSIDE_KIB, (1, 8, 32)),
-    _Part("read", _LARGE_KIB, (1, 8)),
-    _Part("read", _LARGE_KIB, (8,), (FREE_VALUES, MEMORY_VALUES)),
-    _Part("read", _SMALL_OUTSIDE_KIB, (1, 8)),
-    _Part("constant", _LARGE_KIB, (8,), (NO_TABLE,)),
-    _Part("mix", _LARGE_KIB, (16,), (INNODB, *_QUARRY, FREE_VALUES, MEMORY_VALUES)),
-    _Part("counter", (64,), (8, 32), COUNTER_VARIANTS),
-    _Part("update", _LARGE_KIB, (8, 32), _QUARRY),
-    _Part("insert", _LARGE_KIB, (32,), COMPRESSED_VARIANTS, TEXT3),
+GRID = (
+    Part("insert", LARGE_KIB, (1, 8, 32)),
+    *(Part(operation, (4,), (1, 8, 32)) for operation in ("insert", "read", "mix")),
+    Part("insert", _SMALL_OUTSIDE_KIB, (1, 8, 32)),
+    Part("read", LARGE_KIB, (1, 8)),
+    Part("read", _SMALL_OUTSIDE_KIB, (1, 8)),
+    Part("mix", LARGE_KIB, (16,)),
+    Part("counter", (64,), (8, 32), COUNTER_VARIANTS),
+    Part("update", LARGE_KIB, (8, 32), QUARRY),
+    Part("insert", LARGE_KIB, (32,), COMPRESSED_VARIANTS, TEXT3),
 )
 
 
@@ -72,32 +68,27 @@ class Targets(TableExperiment):
     reference = INNODB
     payloads: ClassVar[tuple[str, ...]] = ("random",)  # beside the cells that have their own
     takes_target = False
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return super().labels | {key: LABELS[key] for key in (*DURABLE_VALUES, MEMORY_VALUES, COMPRESSED_VALUES)}
+    grid: ClassVar[tuple[Part, ...]] = GRID
 
     def default_request(self) -> Request:
         """MyRocks' lz4 at every level. innodb_compression_algorithm: what the server's package offers without more plugins."""
         mycnf = {"innodb_compression_algorithm": "zlib", **{f"loose_{name}": value for name, value in ROCKSDB_OPTIONS.items()}}
         return Request(self.name, list(OPERATIONS), [s * KIB for s in (*_SMALL_OUTSIDE_KIB, *E1_SIZES_KIB)], [1, 8, 16, 32],
-                       [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS],
-                       mycnf=mycnf)
+                       [INNODB, "quarry", *COUNTER_VARIANTS, *COMPRESSED_VARIANTS], mycnf=mycnf)
 
     def quick(self, request: Request) -> Request:
         """One short round of two sizes: a look, not a measurement."""
         return replace(super().quick(request), sizes_bytes=[4 * KIB, 64 * KIB], threads=[8, 16, 32])
 
     def cells(self, request: Request) -> list[Cell]:
-        return grid_cells(request)
+        """The part of the grid that the request keeps."""
+        return [cell for part in self.grid for cell in part.cells()
+                if cell.operation in request.operations and cell.size_bytes in request.sizes_bytes and cell.threads in request.threads
+                and cell.variant in request.variants]
 
     def needs(self, request: Request) -> list[str]:
         own = [] if request.payload == "random" else ["no --payload: it measures incompressible values, and compressible ones beside them"]
-        return [*super().needs(request), *own, *(clients.needs() if self.commit_loads(request) else [])]
-
-    def commit_loads(self, request: Request) -> list[tuple[int, int]]:
-        """Of the inserts that write values outside of their rows."""
-        return sorted({(c.threads, c.size_bytes) for c in grid_cells(request) if c.operation == "insert" and not c.setting and c.size_bytes // KIB in _LARGE_KIB})
+        return [*super().needs(request), *own]
 
     def seconds_of(self, request: Request, point: Point) -> float:
         """Before a steady update the dataset is written over for as long."""
@@ -106,8 +97,7 @@ class Targets(TableExperiment):
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"],
-                                         ordered_commits.rates(run.run), ordered_commits.rates(run.run, values_alone=True))
+        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"])
 
     def figures(self, run: RunDirectory) -> dict:
         cells = self.cells_of(run)
@@ -117,13 +107,6 @@ class Targets(TableExperiment):
 
     def tables(self, run: RunDirectory) -> list[Table]:
         return [*super().tables(run), _per_core_table(self.cells_of(run))]
-
-
-def grid_cells(request: Request) -> list[Cell]:
-    """The part of the grid that the request keeps."""
-    return [cell for part in _GRID for cell in part.cells()
-            if cell.operation in request.operations and cell.size_bytes in request.sizes_bytes and cell.threads in request.threads
-            and cell.variant in request.variants]
 
 
 def _per_core_table(cells: Cells) -> Table:

@@ -1,6 +1,6 @@
 """
 What the device alone gives to commits that need two durable writes, the value's and the log's, both begun at once and shared by whoever commits at the same
-time (lab/clients/ordered_commits.cc --unordered). The bound for an engine that keeps values outside of its log. And what it gives to the values without
+time (ordered_commits.cc --unordered). The bound for an engine that keeps values outside of its log. And what it gives to the values without
 the log.
 """
 
@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ..load import clients
 from ..report import stats
 from ..servers.program import RunningProgram
-from . import clients
 
-SOURCE = clients.SOURCES / "ordered_commits.cc"
+HERE = Path(__file__).resolve().parent
+SOURCES = [HERE / "ordered_commits.cc", HERE / "direct_file.h"]
 SECONDS = 0.5
 WRITTEN, GROWING = FILES = ("written", "growing")  # space that was written before, or a file that grows
 
@@ -36,7 +37,7 @@ class Commits:
 def measure(directory: Path, threads: int, value_bytes: int, file: str = WRITTEN, gather: bool = False, seconds: float = SECONDS,
             values_alone: bool = False) -> Commits:
     """value_bytes: a multiple of 4096. Takes up to 4 GiB of space meanwhile. ProgramError when the device or the file system refuses."""
-    command = [str(clients.compiled("ordered_commits", [SOURCE, clients.DIRECT_FILE])), f"--directory={directory}", f"--threads={threads}", f"--value-bytes={value_bytes}",
+    command = [str(clients.compiled("ordered_commits", SOURCES)), f"--directory={directory}", f"--threads={threads}", f"--value-bytes={value_bytes}",
                f"--seconds={seconds}", *(["--growing"] if file == GROWING else []), *(["--gather"] if gather else []),
                "--values-alone" if values_alone else "--unordered"]
     found = json.loads(RunningProgram(command).wait(seconds + 60).splitlines()[-1])

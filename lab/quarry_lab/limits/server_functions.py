@@ -1,13 +1,14 @@
-"""Functions of the server, of C++ programs in lab/clients, that the lab loads into servers of its own for as long as it needs them."""
+"""Functions of the server, of the C++ programs here, that the lab loads into servers of its own for as long as it needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
+from ..load import clients
+from ..load.value_reader import server_headers
 from ..servers.lab_server import LabServer
-from . import clients
-from .value_reader import server_headers
+from .ordered_commits import HERE
 
 _LINKED = {"durable_write": ["-llz4"]}
 
@@ -15,7 +16,7 @@ _LINKED = {"durable_write": ["-llz4"]}
 @contextmanager
 def loaded(server: LabServer, library: str, functions: Mapping[str, str]) -> Iterator[None]:
     """library: the source's stem. functions: the type that each returns, by name. ProgramError where it does not compile."""
-    sources = [clients.SOURCES / f"{library}.cc", clients.DIRECT_FILE, clients.SERVER_FUNCTION]
+    sources = [HERE / f"{library}.cc", HERE / "direct_file.h", HERE / "server_function.h"]
     program = clients.compiled(f"{library}.so", sources, lambda: [*server_headers(), "-shared", "-fPIC", *_LINKED.get(library, [])])
     assert server.server
     link = server.server.plugin_dir / program.name

@@ -10,7 +10,7 @@
 // kind 'growing': the file grows with every group of values; 'written': a group goes into space that was written and
 // flushed before, round and round; 'headed': as growing, but each value stands behind a header of 64 bytes, as it must
 // where a file is to say by itself what is in it, and only a group is padded to whole blocks; 'compressed': as headed,
-// each value compressed by lz4 (its default) in its connection's thread. As in lab/clients/ordered_commits.cc a group
+// each value compressed by lz4 (its default) in its connection's thread. As in ordered_commits.cc a group
 // is all that came while the one before it was written: one direct write and one fdatasync. Other values take whole
 // blocks of 4 KiB. The file has no name, so nothing is left behind. directory and kind are those of the first call
 // until SELECT durable_write_end(), which waits for what is under way, closes the file and returns how many bytes of
