@@ -8,7 +8,13 @@ import functools
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tools"))
+from quarry_server.run import run_or_raise  # noqa: E402
+
+FETCH_TIMEOUT_S = 3600  # of one program: a download of 500 MB on a slow line
 
 
 class FetchError(Exception):
@@ -17,21 +23,7 @@ class FetchError(Exception):
 
 def run(command, env=None, cwd=None):
     """Output of a command, or FetchError with the last lines of what it said."""
-    done = subprocess.run(
-        command,
-        env=env,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode != 0:
-        tail = "\n  ".join(done.stdout.strip().splitlines()[-4:])
-        raise FetchError(f"'{' '.join(map(str, command[:4]))} ...' failed:\n  {tail}")
-    return done.stdout
+    return run_or_raise(command, FetchError, timeout_s=FETCH_TIMEOUT_S, stderr=subprocess.STDOUT, env=env, cwd=cwd)
 
 
 # --- the machine's package sources ------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
 
 import pymysql
 import pytest
 from drill import allocated, check_all, checksums
 from harness.heads import make_trailer
+from quarry_server.run import run_or_raise
 from quarry_server.server import HOME_NAME, tool
 
 
@@ -228,7 +228,7 @@ def test_cold_copy(own_server, drill):
     server.stop()
     copy = own_server("backup-cold-copy", f"--quarry-data-paths={moved}", start=False)
     for source, target in ((server.datadir, copy.datadir), (place, moved)):
-        subprocess.run(["cp", "-a", "--sparse=always", source, target], check=True)
+        run_or_raise(["cp", "-a", "--sparse=always", source, target])
     shutil.rmtree(place)
     copy.start()
     assert checksums(copy) == before
@@ -249,13 +249,11 @@ def test_mariadb_backup_alone_is_found_out(own_server, drill):
         ["--backup", f"--target-dir={target}", f"--socket={server.socket}", f"--user={server.account}"],
         ["--prepare", f"--target-dir={target}"],
     ):
-        subprocess.run([*program, *arguments], check=True, capture_output=True)
+        run_or_raise([*program, *arguments])
     assert not (target / HOME_NAME).exists(), "mariadb-backup has learned something"
     assert "a backup starts without quarry-backup" in server.error_log()
     copy = own_server("backup-alone-copy", "--quarry=ON", start=False)
-    subprocess.run(
-        [*program, "--copy-back", f"--target-dir={target}", f"--datadir={copy.datadir}"], check=True, capture_output=True
-    )
+    run_or_raise([*program, "--copy-back", f"--target-dir={target}", f"--datadir={copy.datadir}"])
     copy.start()
     log = copy.error_log()
     assert "2 QUARRY tables are here (the first: d/p)" in log and "quarry-backup" in log, log[-3000:]

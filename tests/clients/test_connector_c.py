@@ -2,12 +2,12 @@
 
 import pathlib
 import shutil
-import subprocess
 
 import pytest
 from harness.server import SCRATCH
 from payloads import check_files, check_in_server
 from quarry_lab.servers.connector import connector_flags
+from quarry_server.run import run_or_raise
 
 SOURCE = pathlib.Path(__file__).with_name("long_data.c")
 
@@ -20,23 +20,14 @@ def program():
     program = SCRATCH / "long_data"
     program.parent.mkdir(parents=True, exist_ok=True)
     command = ["gcc", "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror", *flags[0], str(SOURCE), "-o", str(program)]
-    done = subprocess.run([*command, *flags[1]], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_or_raise([*command, *flags[1]])
     yield program
     program.unlink()
 
 
 def run(program, server, table, values, output, piece_bytes):
     command = [program, server.socket, table, values[0].path.parent, output, piece_bytes]
-    done = subprocess.run(
-        [str(part) for part in command],
-        input="".join(value.line() for value in values),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{len(values)} values\n"
+    assert run_or_raise(command, data="".join(value.line() for value in values)) == f"{len(values)} values\n"
 
 
 @pytest.mark.parametrize("piece_bytes", [1_000_003, 64 << 20])

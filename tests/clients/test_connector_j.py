@@ -4,12 +4,12 @@ ranges, batches; with parameters in the text of the statement and with prepared 
 import pathlib
 import os
 import shutil
-import subprocess
 
 import pytest
 from harness.server import SCRATCH
 from loopback import PASSWORD, PASSWORD_VARIABLE, USER, port_of
 from payloads import check_files, check_in_server
+from quarry_server.run import run_or_raise
 
 SOURCE = pathlib.Path(__file__).with_name("Values.java")
 DRIVER = pathlib.Path("/usr/share/java/mariadb-java-client.jar")
@@ -26,8 +26,7 @@ def java():
     shutil.rmtree(classes, ignore_errors=True)
     classes.mkdir(parents=True)
     command = ["javac", "-Xlint:all", "-Werror", "-d", classes, SOURCE]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_or_raise(command)
     yield ["java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{classes}:{DRIVER}", "Values"]
     shutil.rmtree(classes)
 
@@ -37,16 +36,9 @@ def run(java, server, table, values, output, mode, prepared):
         f"jdbc:mariadb://127.0.0.1:{port_of(server)}/clients?user={USER}"
         f"&useServerPrepStmts={'true' if prepared else 'false'}"
     )
-    done = subprocess.run(
-        [*java, url, table, str(values[0].path.parent), str(output), mode],
-        input="".join(value.line() for value in values),
-        env={**os.environ, PASSWORD_VARIABLE: PASSWORD},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout == f"{len(values)} values\n"
+    command = [*java, url, table, values[0].path.parent, output, mode]
+    said = run_or_raise(command, data="".join(value.line() for value in values), env={**os.environ, PASSWORD_VARIABLE: PASSWORD})
+    assert said == f"{len(values)} values\n"
 
 
 @pytest.mark.parametrize("mode, prepared", [("bytes", True), ("stream", True), ("blob", True)])

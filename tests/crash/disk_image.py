@@ -14,9 +14,9 @@ Invariant, checked by whoever uses it: without a cut, with everything kept, the 
 import collections
 import pathlib
 import shutil
-import subprocess
 from typing import NamedTuple
 
+from quarry_server.run import run_or_raise
 from quarry_server.server import HOME_NAME
 
 SECTOR_BYTES, BLOCK_BYTES = 512, 4096
@@ -81,7 +81,7 @@ class Disk:
         target = pathlib.Path(target)
         if target.exists():
             shutil.rmtree(target)
-        subprocess.run(["cp", "-a", "--sparse=always", self.base, target], check=True)
+        run_or_raise(["cp", "-a", "--sparse=always", self.base, target])
         self.place(target, names)
         flushed_until = {}
         for flush in flushes:

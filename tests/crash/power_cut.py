@@ -22,7 +22,6 @@ import random
 import re
 import secrets
 import shutil
-import subprocess
 import sys
 import threading
 
@@ -32,6 +31,7 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent / "lab"), str(TESTS.parent / "tools
 import pymysql  # noqa: E402
 from disk_image import POLICIES, Disk, contents, difference  # noqa: E402
 from dml_kinds import KINDS, QUARRY_OPTIONS, TABLES, Maker  # noqa: E402
+from quarry_server.run import run_or_raise  # noqa: E402
 from quarry_server.server import ServerError  # noqa: E402
 from row_model import Client, RowModel  # noqa: E402
 
@@ -108,7 +108,7 @@ class Recording:
         layer.remove()
         # From here on everything is written down.
         self.layer = io_layer.IoLayer(directory, log=self.log)
-        subprocess.run(["cp", "-a", "--sparse=always", self.server.datadir, self.base], check=True)
+        run_or_raise(["cp", "-a", "--sparse=always", self.server.datadir, self.base])
         inodes = contents(self.server.datadir)
         self.server.private.environment = self.layer.environment
         self.server.start()

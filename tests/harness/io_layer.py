@@ -13,11 +13,11 @@ import mmap
 import pathlib
 import shutil
 import struct
-import subprocess
 from typing import NamedTuple
 
 from harness.server import SCRATCH
 from harness.waiting import wait_for
+from quarry_server.run import run_or_raise
 from quarry_server.server import HOME_NAME
 
 SOURCE = pathlib.Path(__file__).with_name("io_layer.c")
@@ -79,8 +79,7 @@ def build():
     command = ["gcc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-lpthread"]
     command += [f'-DHOME_NAME="{HOME_NAME}"', SOURCE, "-o"]
     fresh = SCRATCH / f"io_layer.{id(command)}.so"
-    done = subprocess.run([*map(str, command), str(fresh)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_or_raise([*command, fresh])
     fresh.rename(library)
     return library
 

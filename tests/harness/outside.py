@@ -4,7 +4,8 @@ import ipaddress
 import json
 import os
 import pathlib
-import subprocess
+
+from quarry_server.run import run_or_raise
 
 NOBODY = 65534
 OUTSIDER = pathlib.Path(__file__).resolve().parent / "outsider.py"
@@ -32,20 +33,16 @@ def look(directories, servers, secrets=(), line_protocol=(), sockets_min=1):
     public = [door for door in doors if not is_of_this_machine(door[0])]
     assert not public, f"other machines may come in at {public}"
     asked = {"directories": directories, "doors": doors, "users": sorted(users), "secrets": list(secrets)}
-    done = subprocess.run(
+    said = run_or_raise(
         ["/usr/bin/python3", "-I", "-c", OUTSIDER.read_text()],
-        input=json.dumps({**asked, "line_protocol": list(line_protocol)}),
-        capture_output=True,
-        text=True,
+        data=json.dumps({**asked, "line_protocol": list(line_protocol)}),
         user=NOBODY,
         group=NOBODY,
         extra_groups=[],
         cwd="/",
         env={},
-        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
+    answer = json.loads(said)
     assert answer["found"] == [], "an outsider " + "; ".join(answer["found"])
     assert answer["tried"]["sockets"] >= sockets_min, f"it knew of no socket to try: {answer['tried']}"
     return answer["tried"]

@@ -9,10 +9,10 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 
 import pymysql
 from quarry_server.private import make_directory
+from quarry_server.run import run_or_raise
 from quarry_server.server import HOME_NAME, PrivateServer
 from quarry_server.server import tool as tool_path
 
@@ -162,10 +162,7 @@ class Server:
     def client_tool(self, tool, *arguments, stdin=None):
         """Runs one of MariaDB's own client programs against this server; returns its standard output."""
         command = [tool_path(tool), "--no-defaults", f"--socket={self.socket}", f"--user={self.account}", *arguments]
-        done = subprocess.run(command, stdin=stdin, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise AssertionError(f"{tool} exited {done.returncode}: {done.stderr.decode(errors='replace')}")
-        return done.stdout
+        return run_or_raise(command, AssertionError, binary=True, **({} if stdin is None else {"stdin": stdin}))
 
     # --- files --------------------------------------------------------------------------------
     def segments(self, *data_paths):

@@ -24,6 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "lab"), str(REPOSITORY / "tools")]
 
 from harness.server import Server  # noqa: E402
+from quarry_server.run import run_or_raise  # noqa: E402
 
 PROGRAM = REPOSITORY / "build" / "release" / "quarry_scale"
 SCALE = REPOSITORY / "build" / "scale"
@@ -55,8 +56,7 @@ def core(name, share, idle_s):
     directory.mkdir(parents=True)
     try:
         command = [PROGRAM, what, "--count", str(count), "--directory", directory, "--idle", str(idle_s)]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=TIMEOUT_S)
-        return {"count": count} | json.loads(done.stdout)
+        return {"count": count} | json.loads(run_or_raise(command, timeout_s=TIMEOUT_S))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

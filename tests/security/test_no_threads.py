@@ -4,7 +4,6 @@ The limit is made by a library that is loaded before the server's (no_threads.c)
 """
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pymysql
@@ -13,6 +12,7 @@ import pytest
 from harness.server import Server
 from harness.values import payload
 from harness.waiting import wait_for
+from quarry_server.run import run_or_raise
 
 pytestmark = pytest.mark.quarry_only
 
@@ -26,7 +26,7 @@ def library(tmp_path):
         pytest.skip("no C compiler here, to make the library that refuses threads")
     made = tmp_path / "no_threads.so"
     source = Path(__file__).with_name("no_threads.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"], check=True)
+    run_or_raise([compiler, "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"])
     return made
 
 

@@ -1,9 +1,9 @@
 """A data directory that was copied, and its source's data paths: whatever happens in the copy, the source loses nothing."""
 
-import subprocess
 
 import pymysql
 import pytest
+from quarry_server.run import run_or_raise
 from quarry_server.server import ServerError
 from harness.gc import Gc
 from harness.values import payload
@@ -56,7 +56,7 @@ def pair(own_server, tmp_path):
     fill(source)
     source.stop()
     copy = own_server("source-copy", f"--quarry-data-paths={path}", start=False)
-    subprocess.run(["cp", "-a", "--sparse=always", source.datadir, copy.datadir], check=True)
+    run_or_raise(["cp", "-a", "--sparse=always", source.datadir, copy.datadir])
     return source, copy, path
 
 

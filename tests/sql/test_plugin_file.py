@@ -1,9 +1,9 @@
 """What the plugin's file shows to the server, and to whatever else is in its process."""
 
 import re
-import subprocess
 
 import pytest
+from quarry_server.run import run_or_raise
 from quarry_server.server import PLUGIN
 
 # What MariaDB looks up when it loads a plugin, and the services of plugin/server/mariadb_services.cc, which it fills in.
@@ -25,8 +25,6 @@ OF_THE_STANDARD_LIBRARY = re.compile(r"_Z(Z|T[ISV])?N?K?St|_ZT[IS]P?FvvE$")
 
 @pytest.mark.quarry_only
 def test_only_what_the_server_looks_up_can_be_found():
-    listed = subprocess.run(
-        ["nm", "--dynamic", "--defined-only", "--format=posix", str(PLUGIN)], capture_output=True, text=True, check=True
-    )
-    names = {line.split()[0] for line in listed.stdout.splitlines()}
+    listed = run_or_raise(["nm", "--dynamic", "--defined-only", "--format=posix", PLUGIN])
+    names = {line.split()[0] for line in listed.splitlines()}
     assert {name for name in names if not OF_THE_STANDARD_LIBRARY.match(name)} == FOUND_BY_NAME

@@ -22,6 +22,7 @@ from typing import Any, Callable, Iterator
 
 import pymysql
 from quarry_server.private import make_directory, unprivileged_id, unreachable, write_secret
+from quarry_server.run import run_or_raise
 from quarry_server.server import BUILD, MARIADB, PLUGIN, holds_former_home, set_aside
 
 from .galera import recovered_position, transfer_path, why_no_galera
@@ -137,7 +138,7 @@ class Cluster:
             number = 0
             os.chown(self.directory, number, number)
         shared = [path for path in (self.directory / "tls", self.directory / "bin") if path.exists()]
-        subprocess.run(["chown", "-hR", f"{number}:{number}", *shared], check=True)
+        run_or_raise(["chown", "-hR", f"{number}:{number}", *shared], ClusterError)
 
     def _client_options(self) -> str:
         entry = self.role("galera" if self.plan.kind == "galera" else "front")[0].node

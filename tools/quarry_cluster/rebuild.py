@@ -8,15 +8,16 @@ Thread-safety: externally synchronised (cluster.locked).
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
+from quarry_server.run import run_or_raise
 from quarry_server.server import REPOSITORY, tool
 
 from .cluster import Cluster
 from .plan import ClusterError
 
 QUARRY_BACKUP = REPOSITORY / "tools" / "quarry-backup"
+BACKUP_TIMEOUT_S = 24 * 3600  # a shard may be large
 # By the age of mariadb-backup: file name, binlog position, GTID in each.
 POSITION_FILES = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
 
@@ -47,17 +48,8 @@ def rebuild(cluster: Cluster, name: str) -> None:
 
 
 def quarry_backup(command: str, target: Path, *options: str) -> None:
-    done = subprocess.run(
-        [QUARRY_BACKUP, command, f"--target-dir={target}", f"--mariadb-backup={tool('mariadb-backup')}", *options],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode != 0:
-        raise ClusterError(f"quarry-backup {command} failed:\n{done.stdout[-2000:]}")
+    program = [QUARRY_BACKUP, command, f"--target-dir={target}", f"--mariadb-backup={tool('mariadb-backup')}", *options]
+    run_or_raise(program, ClusterError, timeout_s=BACKUP_TIMEOUT_S)
 
 
 def position(target: Path) -> str:

@@ -8,11 +8,11 @@ certificate of its own (docs/operate/scale-out.md).
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from quarry_server.private import make_directory
+from quarry_server.run import run_or_raise
 
 from .plan import ClusterError
 
@@ -71,8 +71,4 @@ class Certificates:
 
 
 def openssl(directory: Path, *arguments: str) -> None:
-    done = subprocess.run(
-        ["openssl", *arguments], cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, umask=0o077, check=False
-    )
-    if done.returncode != 0:
-        raise ClusterError(f"openssl {arguments[0]} failed: {done.stderr.strip()}")
+    run_or_raise(["openssl", *arguments], ClusterError, cwd=directory, umask=0o077)

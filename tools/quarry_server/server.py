@@ -27,6 +27,7 @@ from pathlib import Path
 from quarry_backup import HOME_NAME
 
 from . import private
+from .run import run_or_raise
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -343,7 +344,7 @@ class PrivateServer:
         number = self.drop_to or private.unprivileged_id(self.directory)
         owned = [self.directory, *self.drop]
         # Not through links: they lead to what is not the server's own.
-        subprocess.run(["chown", "-hR", f"{number}:{number}", *owned], check=True)
+        run_or_raise(["chown", "-hR", f"{number}:{number}", *owned], ServerError)
         needed = [MARIADB / "usr" / "sbin" / "mariadbd", MARIADB / "usr" / "share" / "mysql", self.plugin, *owned]
         hidden = private.unreachable(number, [path for path in needed if path])
         self.runs_as = number if hidden is None else None
@@ -400,11 +401,11 @@ class PrivateServer:
         shutil.rmtree(self.datadir, ignore_errors=True)
         fresh = self.directory / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
-        subprocess.run(["cp", "-a", "--sparse=always", template, fresh], check=True)
+        run_or_raise(["cp", "-a", "--sparse=always", template, fresh], ServerError)
         fresh.rename(self.datadir)
         self._move_redo_log()
         if self.user and os.geteuid() == 0:
-            subprocess.run(["chown", "-R", self.user, self.directory], check=True)
+            run_or_raise(["chown", "-R", self.user, self.directory], ServerError)
 
     def _move_redo_log(self):
         """The template's redo log stands in its data directory; an option may want it elsewhere."""
@@ -513,21 +514,7 @@ def data_directory_template(install_options, account):
         ]
         if os.geteuid() == 0:
             command.append("--user=root")
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            cwd=scratch,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise ServerError(
-                "mariadb-install-db failed:\n"
-                + "\n".join(f"  {line}" for line in done.stdout.splitlines()[-LOG_LINES_SHOWN:])
-            )
+        run_or_raise(command, ServerError, cwd=scratch)
         try:
             os.rename(f"{scratch}/data", template)
         except OSError:

@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from quarry_server.run import run_or_raise
 from quarry_server.server import BUILD, REPOSITORY
 
 from ..servers.lab_server import LabServer
@@ -39,14 +40,11 @@ def missing_tools() -> list[str]:
 
 def build() -> None:
     """Does nothing when build/java is current."""
-    done = subprocess.run([REPOSITORY / "scripts" / "build-java"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise JavaError(done.stderr.strip())
+    run_or_raise([REPOSITORY / "scripts" / "build-java"], JavaError)
 
 
 def version() -> str:
-    found = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
-    return found.stderr.splitlines()[0]
+    return run_or_raise(["java", "-version"], JavaError, stderr=subprocess.STDOUT).splitlines()[0]
 
 
 def libraries() -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from quarry_server.run import run_or_raise
 
 from ..probes.noise import children_cpu_seconds
 from ..servers.program import ProgramError, RunningProgram
@@ -99,7 +100,7 @@ def version() -> str:
     path = shutil.which("sysbench")
     if not path:
         raise SysbenchError("sysbench is not installed (scripts/setup installs it)")
-    return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    return run_or_raise([path, "--version"], SysbenchError).strip()
 
 
 def _command(load: Load, payload: Payload, script: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 
+from quarry_server.run import run_or_raise
 from quarry_server.server import BUILD
 
 ROOT = BUILD / "connector"
@@ -12,5 +12,5 @@ CONFIG = ROOT / "usr" / "bin" / "mariadb_config"  # finds its paths from its own
 
 def connector_flags(what: str) -> list[str]:
     """`--cflags` or `--libs`. A program finds the library by its run path."""
-    words = subprocess.run([CONFIG, what], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout.split()
+    words = run_or_raise([CONFIG, what]).split()
     return words + [f"-Wl,-rpath,{word[2:]}" for word in words if word.startswith("-L")]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from quarry_server.run import run_or_raise
 
 from ..design.request import LabError
 
@@ -21,10 +22,7 @@ _PROGRAMS = ("mke2fs", "losetup", "mount", "umount")
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout.strip()
+    return run_or_raise(command, LabError).strip()
 
 
 def reason_against() -> str | None:

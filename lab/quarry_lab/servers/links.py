@@ -11,7 +11,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from quarry_server.run import run_or_raise
 from quarry_server.server import BUILD, REPOSITORY
 
 from ..probes.link_probe import ProbeServer
@@ -196,9 +196,7 @@ class Toxiproxy:
 
 def _build() -> None:
     """Does nothing when the proxy is there."""
-    done = subprocess.run([REPOSITORY / "scripts" / "build-toxiproxy"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise LinkError(done.stderr.strip())
+    run_or_raise([REPOSITORY / "scripts" / "build-toxiproxy"], LinkError)
 
 
 def probe(links: list[Link], seconds: float = 1.0) -> list[dict]:

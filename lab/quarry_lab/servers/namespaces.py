@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 
+from quarry_server.run import run_or_raise
 
 _numbers = itertools.count()
 
@@ -21,9 +22,7 @@ class NamespaceError(Exception):
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise NamespaceError(f"{' '.join(command)}: {done.stderr.strip()}")
+    run_or_raise(command, NamespaceError)
 
 
 def queues(megabits_per_second: int, delay_ms: int, jitter_ms: int) -> list[list[str]]:
