@@ -241,6 +241,53 @@ def test_write_batch_bytes_is_the_number_and_size_of_writes(lab):
     assert lab.query("SELECT b FROM k.writes WHERE id = 1")[0][0] == payload(1, size)
 
 
+ROWS, ROW_SIZE = 100, 2048
+
+
+def values_of(seed):
+    return [payload((seed, row), ROW_SIZE) for row in range(ROWS)]
+
+
+def expect_one_write(calls):
+    """Of all rows together, in one write call: no more than what they take in a segment."""
+    assert len(calls) == 1, f"{len(calls)} writes for {ROWS} rows"
+    assert ROWS * ROW_SIZE <= calls[0].result <= ROWS * (ROW_SIZE + 96) + SLACK_BYTES
+
+
+@pytest.mark.parametrize("way", ["one INSERT", "INSERTs of one transaction", "LOAD DATA", "INSERT ... SELECT"])
+def test_rows_that_are_committed_together_are_written_together(lab, way, tmp_path):
+    """A hundred values of 2 KB outside of their rows: one write of segments, not a hundred."""
+    lab.query("CREATE OR REPLACE TABLE k.many (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY INLINE_SIZE=256")
+    lab.query("CREATE OR REPLACE TABLE k.source (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
+    lab.query("INSERT INTO k.many VALUES (-1, REPEAT('opens the segment', 100))")
+    rows = list(enumerate(values_of(way)))
+    file = tmp_path / "rows"
+    file.write_text("".join(f"{row}\t{value.hex()}\n" for row, value in rows), encoding="ascii")
+    several = f"VALUES {', '.join(['(%s, %s)'] * ROWS)}"
+    cells = [cell for row in rows for cell in row]
+    connection = lab.connect("k", autocommit=False)
+    with connection.cursor() as cursor:
+
+        def write():
+            if way == "one INSERT":
+                cursor.execute(f"INSERT INTO many {several}", cells)
+            elif way == "LOAD DATA":
+                cursor.execute(f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE many (id, @b) SET b = UNHEX(@b)")
+            elif way == "INSERT ... SELECT":
+                cursor.execute("INSERT INTO many SELECT * FROM source")
+            else:
+                for row in rows:
+                    cursor.execute("INSERT INTO many VALUES (%s, %s)", row)
+            connection.commit()
+
+        if way == "INSERT ... SELECT":
+            cursor.execute(f"INSERT INTO source {several}", cells)
+            connection.commit()
+        expect_one_write(segment_writes(lab, write))
+    connection.close()
+    assert lab.query("SELECT id, b FROM k.many WHERE id >= 0 ORDER BY id") == tuple(rows)
+
+
 # --- the replication applier ----------------------------------------------------------------------------------------
 @pytest.fixture
 def replicated(own_server):
@@ -289,6 +336,22 @@ def test_replica_write_batch_bytes_in_the_applier(replicated, workers):
             expected <= len(calls) <= expected + 4
         ), f"{batch}: {len(calls)} writes in the replica, expected about {expected}"
         assert max(call.result for call in calls) <= batch + SLACK_BYTES
+    assert primary.query("CHECKSUM TABLE k.t") == replica.query("CHECKSUM TABLE k.t")
+
+
+def test_an_event_of_many_rows_is_written_by_one_call_of_the_applier(replicated):
+    primary, replica = replicated
+    primary.query("CREATE DATABASE k")
+    primary.query("CREATE TABLE k.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY INLINE_SIZE=256")
+    primary.query("INSERT INTO k.t VALUES (-1, REPEAT('opens', 300))")
+    wait_for_replica(primary, replica)
+    cells = [cell for row in enumerate(values_of("event")) for cell in row]
+
+    def insert():
+        primary.query(f"INSERT INTO k.t VALUES {', '.join(['(%s, %s)'] * ROWS)}", cells)
+        wait_for_replica(primary, replica)
+
+    expect_one_write(segment_writes(replica, insert))
     assert primary.query("CHECKSUM TABLE k.t") == replica.query("CHECKSUM TABLE k.t")
 
 
