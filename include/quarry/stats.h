@@ -59,6 +59,12 @@ struct Counters {
   uint64_t segment_map_bytes = 0;  ///< gauge: memory of those that are kept
 };
 
+/// How a value is stored now: GC may have encoded it again since its locator was written.
+struct StoredShape {
+  uint32_t parts = 0;
+  uint64_t space_bytes = 0;  ///< of its segment: header, index and parts, rounded up to 8
+};
+
 /// One store (INFORMATION_SCHEMA.QUARRY_TABLES).
 struct StoreStats {
   StoreId store;

@@ -216,6 +216,9 @@ class StoreDirectory {
   [[nodiscard]] virtual Status VerifyValue(const Head& head, const ReadOptions& options,
                                            const Canceller* canceller) = 0;
 
+  /// From the header of the value's extent: no part is read. Errors: those of Read.
+  [[nodiscard]] virtual Result<StoredShape> ReadShape(const Locator& locator, const ReadOptions& options) = 0;
+
   /// quarry_cache_size: the memory of the value cache, up to kValueCacheMaxBytes. Returns when it is within the new
   /// size, but for values that are being read. Errors: kInvalidArgument; kNotSupported: no memory, the cache is off
   /// now.

@@ -19,6 +19,7 @@
 #include "engine/memory_table.h"
 #include "engine/status_vars.h"
 #include "engine/sysvars.h"
+#include "engine/value_table.h"
 #include "handler/absent_innodb.h"
 #include "handler/ha_quarry.h"
 #include "server/child_handler.h"
@@ -280,6 +281,8 @@ maria_declare_plugin(quarry){
                                    quarry::InitQuarryColumns),
     quarry::InformationSchemaTable("QUARRY_TABLES", "Segments and bytes of each QUARRY table",
                                    quarry::InitQuarryTables),
+    quarry::InformationSchemaTable("QUARRY_VALUES", "Where the values of each column are, by a sample of rows",
+                                   quarry::InitQuarryValues),
     quarry::InformationSchemaTable("QUARRY_MEMORY", "Memory that Quarry uses, in all and for each table",
                                    quarry::InitQuarryMemory),
     quarry::InformationSchemaTable("QUARRY_DAMAGE", "What the scrub found in the segments", quarry::InitQuarryDamage),

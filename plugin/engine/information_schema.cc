@@ -16,6 +16,7 @@
 #include "columns/column_options.h"
 #include "columns/encryption.h"
 #include "engine/schema_table.h"
+#include "engine/visible_columns.h"
 #include "engine/visible_stores.h"
 #include "quarry/store.h"
 #include "server/child_name.h"
@@ -27,7 +28,6 @@ namespace {
 constexpr uint kReasonLength = 64;
 constexpr uint kSourceLength = 16;
 constexpr uint kCodecLength = 8;
-constexpr uint kYesNoLength = 3;
 
 namespace columns {
 
@@ -131,14 +131,6 @@ ST_FIELD_INFO fields[] = {Show::Column("TABLE_SCHEMA", Show::Name(), NOT_NULL),
 
 }  // namespace tables
 
-void StoreYesNo(Field* field, bool yes) { StoreText(field, yes ? "YES" : "NO"); }
-
-/// The engine that holds the rows: of a partitioned table, that of its partitions.
-const handlerton* EngineOf(const TABLE_SHARE* share) {
-  if (share->default_part_plugin != nullptr) return plugin_hton(share->default_part_plugin);
-  return share->db_type();
-}
-
 /// The same answer for every table that one statement visits.
 const std::optional<InnodbNameMap>& InnodbNamesOfStatement(const THD* thd) {
   static thread_local query_id_t query_id = 0;
@@ -190,31 +182,16 @@ void StoreSettings(const ColumnPlan& plan, Field** fields) {
   StoreYesNo(fields[columns::kInlineMayOverflow], plan.head_may_leave_page);
 }
 
-/// As INFORMATION_SCHEMA.COLUMNS decides it: by the grants on the table and on each column.
-bool MaySeeColumn(THD* thd, TABLE_LIST* table, const LEX_CSTRING& database, const LEX_CSTRING& name,
-                  const Field* column) {
-  return (get_column_grant(thd, &table->grant, database.str, name.str, column->field_name.str) & COL_ACLS) != NO_ACL;
-}
-
 /// Called by get_all_tables() for each table; `open_failed` when its definition could not be opened.
 int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed, const LEX_CSTRING* database,
                  const LEX_CSTRING* name) {
+  if (!IsVisitedQuarryTable(thd, visited, open_failed, *database)) return 0;
   TABLE* const table = visited->table;
-  const bool visible = !open_failed && table != nullptr && visited->view == nullptr;
-  if (!visible || QuarryHandlerton() == nullptr || EngineOf(table->s) != QuarryHandlerton()) {
-    if (open_failed && thd->is_error()) {
-      push_warning(thd, Sql_condition::WARN_LEVEL_WARN, thd->get_stmt_da()->sql_errno(), thd->get_stmt_da()->message());
-      thd->clear_error();
-    }
-    return 0;
-  }
-  check_access(thd, SELECT_ACL, database->str, &visited->grant.privilege, nullptr, false, true);
-  if (table->s->tmp_table != NO_TMP_TABLE) visited->grant.privilege |= TMP_TABLE_ACLS;
   const ColumnLayout layout = LayoutInForce(thd, table);
   const uint32_t key_id = EncryptionKeyOf(table->s);
   for (const ColumnPlan& plan : layout.columns) {
     const Field* const column = table->field[plan.field_index];
-    if (column->invisible > INVISIBLE_USER || !MaySeeColumn(thd, visited, *database, *name, column)) continue;
+    if (!MaySeeColumn(thd, visited, *database, *name, column)) continue;
     restore_record(target, s->default_values);
     Field** const fields = target->field;
     StoreText(fields[columns::kSchema], {database->str, database->length});
@@ -294,14 +271,8 @@ int FillTables(THD* thd, TABLE_LIST* list, COND*) {
 st_mysql_information_schema information_schema_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
 int InitQuarryColumns(void* raw_schema_table) {
-  auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
-  schema_table->fields_info = columns::fields;
-  schema_table->fill_table = get_all_tables;
-  schema_table->process_table = ProcessTable;
-  schema_table->idx_field1 = columns::kSchema;
-  schema_table->idx_field2 = columns::kTable;
-  schema_table->i_s_requested_object = OPTIMIZE_I_S_TABLE | OPEN_TABLE_ONLY;
-  return 0;
+  static_assert(columns::kSchema == 0 && columns::kTable == 1);
+  return InitVisitingTable(raw_schema_table, columns::fields, ProcessTable);
 }
 
 int InitQuarryTables(void* raw_schema_table) { return InitSchemaTable(raw_schema_table, tables::fields, FillTables); }

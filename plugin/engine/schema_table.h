@@ -26,6 +26,9 @@ inline void StoreNumber(Field* field, uint64_t number) {
   field->store(static_cast<longlong>(number), true);
 }
 
+constexpr uint kYesNoLength = 3;
+inline void StoreYesNo(Field* field, bool yes) { StoreText(field, yes ? "YES" : "NO"); }
+
 /// A DATETIME column.
 inline void StoreTime(Field* field, THD* thd, uint64_t utc_seconds) {
   MYSQL_TIME time = SessionTime(thd, utc_seconds);

@@ -6,6 +6,7 @@
 #include "background/trash_sweep.h"
 #include "columns/encryption.h"
 #include "rows/gc_scan.h"
+#include "rows/value_sample.h"
 #include "server/child_handler.h"
 #include "server/ha_error.h"
 #include "server/plugin_counters.h"
@@ -85,6 +86,7 @@ int QuarryHandler::reset() {
   child_range_reads_ = false;
   child_reserved_ids_ = false;
   gc_scan_ = nullptr;
+  sample_ = nullptr;
   ht = QuarryHandlerton();
   return error;
 }
@@ -94,10 +96,11 @@ void QuarryHandler::BeginStatement(THD* thd, bool locks_rows, bool locks_nothing
   gc_scan_ = GcScan::Current();
   if (gc_scan_ != nullptr) gc_scan_->NoteKey(EncryptionKeyOf(table_share));
   if (!rewriter_.active()) return;
+  sample_ = ValueSample::Current();
   rewriter_.BeginStatement(thd, locks_rows, locks_rows || table_share->tmp_table != NO_TMP_TABLE);
   read_options_.read_batch_bytes = ReadBatchBytes(thd, layout().has_ndb_defaults);
   write_batch_bytes_ = WriteBatchBytes(thd, layout().has_ndb_defaults);
-  read_ahead_.BeginStatement(thd, locks_nothing, read_options_);
+  read_ahead_.BeginStatement(thd, locks_nothing && sample_ == nullptr, read_options_);
 }
 
 int QuarryHandler::external_lock(THD* thd, int lock_type) {
@@ -161,6 +164,10 @@ template <typename Read>
 inline int QuarryHandler::ReadRow(uchar* buf, Read read) {
   if (gc_scan_ != nullptr) return RefuseInGcScan();
   if (!rewriter_.active()) return read();
+  if (sample_ != nullptr) {
+    rewriter_.BeginMark(buf);
+    return EndSampleRow(buf, read());
+  }
   // Of an index alone InnoDB fills in what is in the index, and no managed column ever is, but the read set may name
   // one (as the base of an indexed STORED column). It must not be looked at: short rows come out of InnoDB's prefetch
   // cache with whatever was in its memory between the columns that were asked for.
@@ -212,6 +219,7 @@ int QuarryHandler::info(uint flag) {
 }
 
 int QuarryHandler::index_init(uint index, bool sorted) {
+  if (sample_ != nullptr) rewriter_.FetchAll();
   read_ahead_.BeginIndex(index, sorted);
   return ForwardingHandler::index_init(index, sorted);
 }
@@ -276,6 +284,7 @@ int QuarryHandler::read_range_next() {
 int QuarryHandler::rnd_init(bool scan) {
   read_ahead_.EndScan();
   if (gc_scan_ != nullptr) return BeginGcScan(scan);
+  if (sample_ != nullptr) rewriter_.FetchAll();
   if (scan) read_ahead_.BeginFrom(ScanStart::From::kTable);
   return ForwardingHandler::rnd_init(scan);
 }
@@ -326,6 +335,7 @@ int QuarryHandler::multi_range_read_next(range_id_t* range_info) {
 // handed out must be there still, and it is found out whether the child read another one.
 int QuarryHandler::NextOfRanges(range_id_t* range_info) {
   if (gc_scan_ != nullptr) return RefuseInGcScan();
+  if (sample_ != nullptr) return HA_ERR_WRONG_COMMAND;  // its statements have no such reads
   if (!rewriter_.active()) return ForwardingHandler::multi_range_read_next(range_info);
   if (keyread_enabled() && !rewriter_.whole_row()) {
     rewriter_.ForgetRow();

@@ -131,6 +131,8 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   int BeginGcScan(bool scan);
   int MarkNextRow(uchar* buf);
   int RefuseInGcScan();
+  /// For a sample: the child was asked for a row, and answered `error`.
+  int EndSampleRow(uchar* buf, int error);
 
   // What CHECK TABLE is to answer.
   int CheckRowsAndValues(THD* thd, HA_CHECK_OPT* options);
@@ -165,6 +167,7 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   bool rebuilds_ = false;            ///< the ALTER in progress rebuilds the table in place
   GcScan* gc_scan_ = nullptr;        ///< not null: the statement is a mark pass's
   uint32_t prefix_limit_to_state_ = kNoPrefixLimit;  ///< by the ALTER in progress
+  ValueSample* sample_ = nullptr;    ///< not null: it is a sample's
 };
 
 }  // namespace quarry

@@ -1,6 +1,7 @@
-// QuarryHandler's part in a mark pass: rows are read for their locators alone (gc_scan.h).
+// QuarryHandler's part in a mark pass and in a sample: rows are read for their heads alone (gc_scan.h, value_sample.h).
 #include "handler/ha_quarry.h"
 #include "rows/gc_scan.h"
+#include "rows/value_sample.h"
 #include "server/child_table_id.h"
 
 namespace quarry {
@@ -33,6 +34,15 @@ int QuarryHandler::MarkNextRow(uchar* buf) {
   if (status.ok()) return 0;
   gc_scan_->Fail(status);
   return HA_ERR_ABORTED_BY_USER;
+}
+
+int QuarryHandler::EndSampleRow(uchar* buf, int error) {
+  if (error != 0) {
+    rewriter_.AbandonRead();
+  } else {
+    rewriter_.SampleRow(buf, sample_);
+  }
+  return error;
 }
 
 int QuarryHandler::RefuseInGcScan() {

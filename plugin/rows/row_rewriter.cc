@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "rows/gc_scan.h"
+#include "rows/value_sample.h"
 #include "rows/wanted_ranges.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"
@@ -283,6 +284,27 @@ Status RowRewriter::MarkRow(uchar* buf, GcScan* scan) {
     if (field.is_head) scan->Mark(field.locator, access_.IsOwn(field.locator.store));
   }
   return Status::Ok();
+}
+
+void RowRewriter::SampleRow(uchar* buf, ValueSample* sample) {
+  sample->NoteRow();
+  for (Column& column : columns_) {
+    if (column.IsNull(buf)) continue;
+    const Bytes raw = column.Get(buf);
+    column.Set(buf, Bytes());
+    const Result<DecodedField> field = raw.data == kNotFilledIn
+                                           ? Status::Corruption(0, 0, 0, "InnoDB left out a column that was asked for")
+                                           : DecodeField(raw.span());
+    Status status = field.status();
+    if (status.ok() && field->is_head && !access_.IsOwn(field->locator.store)) {
+      status = Status::Corruption(0, 0, 0, "a row refers to a value of another table");
+    }
+    if (status.ok()) {
+      sample->NoteField(column.plan->field_index, *field);
+    } else {
+      sample->NoteFailure(status);
+    }
+  }
 }
 
 const LEX_CSTRING& RowRewriter::NameOf(const Column& column) const {

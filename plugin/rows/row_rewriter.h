@@ -28,6 +28,7 @@
 namespace quarry {
 
 class GcScan;
+class ValueSample;
 class Transaction;
 
 /// What writing a row needs. Called at each value that goes out of line: joins the server's transaction and opens the
@@ -119,6 +120,8 @@ class RowRewriter {
   void FetchAll();
   void BeginMark(uchar* buf);
   Status MarkRow(uchar* buf, GcScan* scan);
+  /// The same for a sample, which is given every value that is not NULL, and what is wrong with one.
+  void SampleRow(uchar* buf, ValueSample* sample);
 
   /// Before the child writes `buf`. Restore() must follow, also after an error.
   Status EncodeInsert(const uchar* buf, AppendTarget* target, uint32_t write_batch_bytes, Transaction* transaction);

@@ -16,12 +16,6 @@ std::string Decoded(const std::string& file_name) {
   return std::string(buffer, length);
 }
 
-std::string Backticked(const std::string& name) {
-  std::string quoted = "`";
-  for (const char c : name) quoted += c == '`' ? std::string("``") : std::string(1, c);
-  return quoted + "`";
-}
-
 }  // namespace
 
 TableName SplitChildName(const std::string& path) {
@@ -47,6 +41,12 @@ TableName SplitChildName(const std::string& path) {
 
 std::string WithoutPartition(const std::string& child_name) {
   return child_name.substr(0, child_name.find(kPartitionMark));
+}
+
+std::string Backticked(const std::string& name) {
+  std::string quoted = "`";
+  for (const char c : name) quoted += c == '`' ? std::string("``") : std::string(1, c);
+  return quoted + "`";
 }
 
 std::string Quoted(const TableName& name) { return Backticked(name.database) + "." + Backticked(name.table); }

@@ -18,6 +18,9 @@ TableName SplitChildName(const std::string& path);
 /// "db/t" of "db/t#P#p0": the same for all partitions of a table.
 std::string WithoutPartition(const std::string& child_name);
 
+/// An identifier, to stand in a statement.
+std::string Backticked(const std::string& name);
+
 /// `db`.`t`, to stand in a statement.
 std::string Quoted(const TableName& name);
 

@@ -273,6 +273,15 @@ Status SegmentReader::Verify(const Canceller* canceller) {
   return EndWhole();
 }
 
+Result<StoredShape> SegmentReader::ReadShape() {
+  QUARRY_TRY(Prepare());
+  alignas(8) std::array<uint8_t, kExtentHeaderSizeBytes> front;
+  const ReadRequest request{locator_.offset_bytes, front};
+  QUARRY_TRY(Submit({&request, 1}));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_, salt_));
+  return StoredShape{header.part_count, ExtentSpaceBytes(header)};
+}
+
 Result<bool> SegmentReader::DecodeRawFront(std::span<const uint8_t> front) {
   QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_, salt_));
   if (header.encrypted) segment_->NoteEncrypted();

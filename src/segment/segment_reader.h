@@ -18,6 +18,7 @@
 #include "quarry/canceller.h"
 #include "quarry/cipher.h"
 #include "quarry/options.h"
+#include "quarry/stats.h"
 #include "quarry/value_buffer.h"
 #include "segment/segment.h"
 
@@ -37,6 +38,8 @@ class SegmentReader {
   [[nodiscard]] Status ReadRange(uint64_t offset_bytes, std::span<uint8_t> out);
   /// Reads all of the value, a batch or a part at a time, and gives out nothing. Error: kCancelled.
   [[nodiscard]] Status Verify(const Canceller* canceller);
+  /// From the header alone.
+  [[nodiscard]] Result<StoredShape> ReadShape();
   /// Some of it had to be read from the file.
   [[nodiscard]] bool missed_recent() const { return missed_recent_; }
   /// Some of it came through the page cache.

@@ -120,6 +120,27 @@ TEST_F(PrefixTest, TheSegmentHoldsAndIsReadForTheRemainderAlone) {
   EXPECT_EQ(counters().read_submissions, before.read_submissions + 1);
 }
 
+TEST_F(PrefixTest, TheShapeOfAValueIsReadFromItsHeaderAlone) {
+  options_.recent_cache_bytes = 0;
+  const Written raw = Append(RandomValue(200000, 1), 100, {.part_size_bytes = 4000});
+  const Written packed = Append(TextValue(200000, 2), 0, {.part_size_bytes = 65536, .codec = Codec::kZstd});
+  const Written hidden = Append(RandomValue(200000, 3), 0, {.part_size_bytes = 65536, .encryption_key_id = kKey});
+  Open();
+  const Counters before = counters();
+  for (const auto& [written, parts] : {std::pair{&raw, 50U}, {&packed, 4U}, {&hidden, 4U}}) {
+    const StoredShape shape = ValueOf(directory_->ReadShape(written->locator, {}));
+    EXPECT_EQ(shape.parts, parts);
+    EXPECT_EQ(shape.space_bytes, written->locator.extent_size_bytes);
+  }
+  EXPECT_LE(counters().file_bytes_read - before.file_bytes_read, 3U * 80);
+  Locator nowhere = raw.locator;
+  nowhere.segment = {77};
+  EXPECT_EQ(directory_->ReadShape(nowhere, {}).status().code(), StatusCode::kNotFound);
+  nowhere = raw.locator;
+  nowhere.offset_bytes += 8;
+  EXPECT_EQ(directory_->ReadShape(nowhere, {}).status().code(), StatusCode::kCorruption);
+}
+
 TEST_F(PrefixTest, AnotherPrefixIsRefusedWhereverItIsUsed) {
   const Written written = Append(RandomValue(50000, 1), 100);
   std::vector<uint8_t> other = written.value;

@@ -270,6 +270,11 @@ Status StoreDirectoryImpl::VerifyValue(const Head& head, const ReadOptions& opti
   return store->Verify(head, options, canceller);
 }
 
+Result<StoredShape> StoreDirectoryImpl::ReadShape(const Locator& locator, const ReadOptions& options) {
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(locator.store));
+  return store->ReadShape(locator, options);
+}
+
 Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
   if (bytes > kValueCacheMaxBytes) {
     return Status::InvalidArgument("a value cache of " + std::to_string(bytes) + " bytes (allowed: up to " +

@@ -59,6 +59,7 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status ReadRange(const Head& head, uint64_t offset_bytes, const ReadOptions& options,
                                  std::span<uint8_t> out) override;
   [[nodiscard]] Status VerifyValue(const Head& head, const ReadOptions& options, const Canceller* canceller) override;
+  [[nodiscard]] Result<StoredShape> ReadShape(const Locator& locator, const ReadOptions& options) override;
   [[nodiscard]] Result<CommitRecord> DescribeCommit(std::span<const Locator> locators) override;
   [[nodiscard]] Status SetValueCacheBytes(uint64_t bytes) override;
   [[nodiscard]] Status Sync(const UnsyncedExtents& unsynced) override;

@@ -270,6 +270,12 @@ Status StoreImpl::Verify(const Head& head, const ReadOptions& options, const Can
   }
 }
 
+Result<StoredShape> StoreImpl::ReadShape(const Locator& locator, const ReadOptions& options) {
+  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
+  if (segment == nullptr) return NotFound(locator.segment);
+  return SegmentReader(context_.get(), this, segment.get(), locator, options).ReadShape();
+}
+
 Status StoreImpl::ReadSegment(Segment* segment, const Head& head, uint64_t offset_bytes, const ReadOptions& options,
                               std::span<uint8_t> out, bool whole) {
   SegmentReader reader(context_.get(), this, segment, head, options);

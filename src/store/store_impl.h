@@ -56,6 +56,7 @@ class StoreImpl final : public Store,
   [[nodiscard]] Status Read(const Head& head, uint64_t offset_bytes, const ReadOptions& options, std::span<uint8_t> out,
                             bool whole);
   [[nodiscard]] Status Verify(const Head& head, const ReadOptions& options, const Canceller* canceller);
+  [[nodiscard]] Result<StoredShape> ReadShape(const Locator& locator, const ReadOptions& options);
   /// Into memory of the value cache when the value is worth being kept, or else into a read buffer.
   [[nodiscard]] Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options);
   /// The former, or nothing.

@@ -87,7 +87,7 @@ def test_no_variable_table_or_error_tells_a_name(server, session_of):
                 "table_name LIKE 'QUARRY%'",
             )
         ]
-        assert len(tables) == 5
+        assert len(tables) == 6
         told = {f"information_schema.{table}": rows(cursor, f"SELECT * FROM information_schema.{table}") for table in tables}
         for statement in (
             "SHOW GLOBAL STATUS LIKE 'quarry%'",
