@@ -287,8 +287,16 @@ int ForwardingHandler::write_row(const uchar* buf) {
   TakeAutoIncrement();
   return error;
 }
-int ForwardingHandler::WriteRowWithId(const uchar* buf) {
+int ForwardingHandler::WriteRowWithId(const uchar* buf, bool is_counted) {
   MarkChildReadWrite();
+  if (is_counted) {
+    // Else InnoDB would lock its counter once more for each row, to move it past the id, and wait for an INSERT ...
+    // SELECT that holds the counter.
+    Field* const id = std::exchange(table->next_number_field, nullptr);
+    const int error = child_->write_row(buf);
+    table->next_number_field = id;
+    return error;
+  }
   // The child must take the id for an explicit value, not continue an interval of its own.
   child_->next_insert_id = 0;
   child_->insert_id_for_cur_row = 0;

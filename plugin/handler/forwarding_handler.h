@@ -168,8 +168,9 @@ class ForwardingHandler : public handler {
   void TakeOpened();
   /// Makes `copy` an open handler over a clone of this child. False: out of memory, or the clone cannot be opened.
   bool CloneInto(ForwardingHandler* copy, const char* name, MEM_ROOT* mem_root);
-  /// write_row for a row whose AUTO_INCREMENT column this object has filled in already.
-  int WriteRowWithId(const uchar* buf);
+  /// write_row for a row whose AUTO_INCREMENT column this object has filled in already. `is_counted`: the child's
+  /// counter is past the id.
+  int WriteRowWithId(const uchar* buf, bool is_counted);
 
  private:
   void PushRange();

@@ -478,7 +478,7 @@ int QuarryHandler::WriteChildRow(THD* thd, const uchar* buf) {
     prefetching_ids_ = true;
     const int error = update_auto_increment();
     prefetching_ids_ = false;
-    return error != 0 ? error : WriteRowWithId(buf);
+    return error != 0 ? error : WriteRowWithId(buf, id_is_counted_ && insert_id_for_cur_row != 0);
   }
   const uint reserved_before = auto_inc_intervals_count;
   const int error = ForwardingHandler::write_row(buf);
@@ -505,6 +505,7 @@ void QuarryHandler::get_auto_increment(ulonglong offset, ulonglong increment, ul
     return;
   }
   const ulonglong count = std::max<ulonglong>(wanted, 1);
+  id_is_counted_ = false;
   uint64_t id = share_->TakeIds(offset, increment, count);
   if (id == 0) {
     const std::lock_guard<std::mutex> guard(share_->reservation_mutex());
@@ -521,6 +522,7 @@ void QuarryHandler::get_auto_increment(ulonglong offset, ulonglong increment, ul
   }
   *first = id;
   *reserved = count;
+  id_is_counted_ = true;
 }
 
 // Asks InnoDB for a range. False: there is no range to share (InnoDB counts only when the row is inserted, or the

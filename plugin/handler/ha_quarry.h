@@ -163,11 +163,12 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   bool child_range_reads_ = false;   ///< the multi-range read in progress is the child's own
   bool unsynced_copy_ = false;       ///< appended to the copy of an ALTER since the last sync
   bool prefetching_ids_ = false;     ///< get_auto_increment was called for a range shared by all sessions
+  bool id_is_counted_ = false;       ///< the last range of get_auto_increment: InnoDB's counter is past it
   bool child_reserved_ids_ = false;  ///< the child has reserved ids in this statement
   bool rebuilds_ = false;            ///< the ALTER in progress rebuilds the table in place
   GcScan* gc_scan_ = nullptr;        ///< not null: the statement is a mark pass's
-  uint32_t prefix_limit_to_state_ = kNoPrefixLimit;  ///< by the ALTER in progress
   ValueSample* sample_ = nullptr;    ///< not null: it is a sample's
+  uint32_t prefix_limit_to_state_ = kNoPrefixLimit;  ///< by the ALTER in progress
 };
 
 }  // namespace quarry

@@ -452,6 +452,48 @@ def test_autoincrement_ids_are_unique_over_clients(lab):
     assert found == dict(enumerate(expected))
 
 
+def wait_for_state(server, state):
+    until = time.monotonic() + 30
+    while not server.query("SELECT 1 FROM information_schema.processlist WHERE state = %s", (state,)):
+        assert time.monotonic() < until, f"no session is in the state '{state}'"
+        time.sleep(0.02)
+
+
+def test_prefetched_ids_ask_for_no_counter(lab):
+    """An INSERT ... SELECT holds InnoDB's counter until it ends; rows with prefetched ids pass it by."""
+    lab.query("CREATE OR REPLACE TABLE k.passing (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB) ENGINE=QUARRY")
+    connection, holder = lab.connect("k"), lab.connect("k")
+    slow = "INSERT INTO passing (b) SELECT IF(seq = 1, 'first', SLEEP(100)) FROM seq_1_to_2"
+
+    def hold():
+        with holder.cursor() as cursor, pytest.raises(pymysql.err.Error):
+            cursor.execute(slow)
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET quarry_autoincrement_prefetch_sz = 256, innodb_lock_wait_timeout = 1")
+        cursor.execute("INSERT INTO passing (b) VALUES ('reserves')")
+        thread = threading.Thread(target=hold)
+        thread.start()
+        wait_for_state(lab, "User sleep")
+        try:
+            cursor.execute("INSERT INTO passing (b) VALUES ('passes'), ('too')")
+            assert cursor.lastrowid == 2
+            cursor.execute("INSERT INTO passing (b) VALUES ('again')")
+            cursor.execute("SET quarry_autoincrement_prefetch_sz = 1")
+            with pytest.raises(pymysql.err.Error, match="Lock wait timeout|Failed to read auto-increment"):
+                cursor.execute("INSERT INTO passing (b) VALUES ('waits')")
+        finally:
+            cursor.execute(f"KILL QUERY {holder.thread_id()}")
+            thread.join()
+        cursor.execute("INSERT INTO passing (b) VALUES ('last')")
+        cursor.execute("SELECT id, b FROM passing ORDER BY id LIMIT 4")
+        assert cursor.fetchall() == ((1, b"reserves"), (2, b"passes"), (3, b"too"), (4, b"again"))
+    connection.close()
+    holder.close()
+    lab.restart()
+    assert next_id(lab, "passing") > 256
+
+
 def test_autoincrement_explicit_ids_and_restart(lab):
     lab.query("CREATE OR REPLACE TABLE k.ids2 (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB) ENGINE=QUARRY")
     connection = lab.connect("k")
