@@ -14,6 +14,7 @@ from .limits.experiment import Limits
 from .run.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold(), Limits(), LimitsOfColdReads())}
+    e.name: e for e in (
+        InlinePartsBatches(), AutoIncrement(), FetchCompressed(), Protocols(), DiskData(), Targets(), Cold(), Limits(), LimitsOfColdReads())}
 # What the lab runs; the others are the project's own comparisons, not published experiments.
 PUBLISHED = tuple(e for e in EXPERIMENTS.values() if e.source)

@@ -22,7 +22,10 @@ VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to store the same values. `inline` is a BLOB_INLINE_SIZE, None, or an experiment's word: 'e1' (the published one for the size), 'targets'."""
+    """
+    One way to store the same values. `inline` is a BLOB_INLINE_SIZE, None, or an experiment's word: 'e1' (the published one for the size),
+    'targets'.
+    """
 
     key: str
     label: str

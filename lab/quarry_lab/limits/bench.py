@@ -40,7 +40,8 @@ class LimitsBench(TableBench):
         if variant.device_writes:
             load = replace(load, value_expression=f"durable_write('{server.directory}', '{variant.device_writes}', ?, {variant.kept_bytes})")
         if variant.memory_reads:
-            load = replace(load, free_value=f"memory_value({point.size_bytes}, {self._rows(point.size_bytes) * self.settings.tables * point.size_bytes})")
+            dataset_bytes = self._rows(point.size_bytes) * self.settings.tables * point.size_bytes
+            load = replace(load, free_value=f"memory_value({point.size_bytes}, {dataset_bytes})")
         return load
 
     def _measure(self, point: Point, server: Server, variant: Variant, schema: str) -> dict:

@@ -99,7 +99,8 @@ class LimitsOfColdReads(Cold):
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
         cells, parameters = self.cells_of(run), run.run["parameters"]
-        return [*(_read(cells, kib * KIB, threads, parameters) for kib in VALUES_KIB for threads in READ_THREADS), _columns(cells, parameters), _pool(cells, parameters)]
+        reads = [_read(cells, kib * KIB, threads, parameters) for kib in VALUES_KIB for threads in READ_THREADS]
+        return [*reads, _columns(cells, parameters), _pool(cells, parameters)]
 
     def tables(self, run: RunDirectory) -> list[Table]:
         return comparison_table(self.cells_of(run), run.run, self.reference)
@@ -113,13 +114,15 @@ def _finding(key: CellKey) -> Finding:
 def _read(cells: Cells, size_bytes: int, threads: int, parameters: dict) -> Verdict:
     key = CellKey("cold-read", size_bytes, threads)
     bounds = [rate_of(cells, key, CLIENT, "rows in InnoDB, as many bytes sent from memory, as many read from the device by the client", "any_thread")]
-    beside = [rate_of(cells, key, DEVICE, "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value", "in_thread")]
+    beside = [rate_of(cells, key, DEVICE, "rows in InnoDB, one read of the device by the thread of the statement, and nothing else for the value",
+                      "in_thread")]
     return compared(cells, _finding(key), key, bounds, beside, parameters, variant=QUARRY)
 
 
 def _columns(cells: Cells, parameters: dict) -> Verdict:
     key = CellKey("columns", COLUMNS_SIZE, 1)
-    return compared(cells, _finding(key), key, [rate_of(cells, key, EMPTY, "the same rows with values of no bytes", "empty")], [], parameters, variant=QUARRY)
+    bounds = [rate_of(cells, key, EMPTY, "the same rows with values of no bytes", "empty")]
+    return compared(cells, _finding(key), key, bounds, [], parameters, variant=QUARRY)
 
 
 def _pool(cells: Cells, parameters: dict) -> Verdict:
@@ -128,4 +131,5 @@ def _pool(cells: Cells, parameters: dict) -> Verdict:
     if not ours or not least:
         return not_measured(_POOL, "a scan of values of no bytes, of Quarry's and of InnoDB's is needed")
     text = f"the same rows with values of no bytes {times(least)} of InnoDB's; Quarry {times(ours)}"
-    return stated(_POOL, ANSWERED, text, {"ratio": figures_of(ours), "least": figures_of(least)}, cells.rounds_of([key], (QUARRY, EMPTY, INNODB)), parameters)
+    figures = {"ratio": figures_of(ours), "least": figures_of(least)}
+    return stated(_POOL, ANSWERED, text, figures, cells.rounds_of([key], (QUARRY, EMPTY, INNODB)), parameters)

@@ -49,7 +49,8 @@ class Limits(Targets):
 
     def default_request(self) -> Request:
         made = super().default_request()
-        engines = [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES, *COMPRESSED_VARIANTS, COMPRESSED_VALUES]
+        engines = [INNODB, "quarry", NO_TABLE, NO_ENGINE, HEADS_ALONE, *DURABLE_VALUES, FREE_VALUES, MEMORY_VALUES, *COMPRESSED_VARIANTS,
+                   COMPRESSED_VALUES]
         return replace(made, name=self.name, operations=list(self.operations), variants=engines, sizes_bytes=[kib * KIB for kib in LARGE_KIB])
 
     def commit_loads(self, request: Request) -> list[tuple[int, int]]:

@@ -87,12 +87,13 @@ def _probed(ordered: Ordered, key: CellKey, file: str, text: str, name: str) -> 
 
 def _insert(cells: Cells, size_kib: int, threads: int, ordered: Ordered, values: Ordered, parameters: dict) -> Verdict:
     """
-    Bounds: the SQL layer with an engine that does nothing, the rows without their values, and the device alone, which makes value and log durable both
-    at once. Beside them: what the same server gives, on the same processors, to rows whose values are made durable while nobody waits for it but the
-    client's next insert. An engine with values in a file of its own does that much, and waits for it.
+    Bounds: the SQL layer with an engine that does nothing, the rows without their values, and the device alone, which makes value and log
+    durable at once. Beside them: what the same server gives, on the same processors, to rows whose values are made durable while only the
+    client's next insert waits. An engine with values in a file of its own does that much, and waits for it.
     """
     key, one_by_one = CellKey("insert", size_kib * KIB, threads), threads == 1
-    finding = Finding(f"limits-insert-{size_kib}kb-x{threads}", f"{size_kib} KB durable insert, {threads} thread{'s' if threads > 1 else ''}: what bounds it", _RULE)
+    what = f"{size_kib} KB durable insert, {threads} thread{'s' if threads > 1 else ''}: what bounds it"
+    finding = Finding(f"limits-insert-{size_kib}kb-x{threads}", what, _RULE)
     rows = rate_of(cells, key, HEADS_ALONE, "the rows without their values", "rows")
     bounds = [rate_of(cells, key, NO_ENGINE, "the SQL layer alone", "sql_layer"), *([] if one_by_one else [rows]),
               _probed(ordered, key, WRITTEN, "two durable writes at once of the device alone", "device")]
@@ -123,7 +124,8 @@ def _mix(cells: Cells, size_kib: int, parameters: dict) -> Verdict:
 
 def _written(cells: Cells, size_kib: int, parameters: dict) -> Verdict:
     """What InnoDB writes of rows without their values, once for each byte of payload, comes on top of the value itself."""
-    finding = Finding(f"limits-written-{size_kib}kb", f"{size_kib} KB durable insert, 8 threads and more: the fewest bytes written per payload byte", _RULE)
+    what = f"{size_kib} KB durable insert, 8 threads and more: the fewest bytes written per payload byte"
+    finding = Finding(f"limits-written-{size_kib}kb", what, _RULE)
     keys = [CellKey("insert", size_kib * KIB, threads) for threads in INSERT_THREADS if threads >= 8]
 
     def most(variant: str) -> float | None:
@@ -145,14 +147,17 @@ def _compressed(cells: Cells, size_kib: int, parameters: dict) -> Verdict:
     """The price of the codec: rows whose values cost no more than lz4 and a durable write that nobody waits for."""
     plain = CellKey("insert", size_kib * KIB, LARGE_THREADS)
     key = replace(plain, setting=TEXT3)
-    finding = Finding(f"limits-lz4-{size_kib}kb", f"{size_kib} KB durable insert, {LARGE_THREADS} threads, values that compress 3:1: what lz4 leaves", _RULE)
+    what = f"{size_kib} KB durable insert, {LARGE_THREADS} threads, values that compress 3:1: what lz4 leaves"
+    finding = Finding(f"limits-lz4-{size_kib}kb", what, _RULE)
     limit, ours = (cells.summary(key, variant, payload_rate) for variant in (COMPRESSED_VALUES, QUARRY_LZ4))
     if not limit or not ours:
         return not_measured(finding, "values compressed beside their rows and CODEC=lz4 are needed in the cell")
-    rivals = (("InnoDB's page compression", key, PAGE_COMPRESSED), ("MyRocks with lz4", key, ROCKSDB), ("our own incompressible figure", plain, QUARRY))
+    rivals = (("InnoDB's page compression", key, PAGE_COMPRESSED), ("MyRocks with lz4", key, ROCKSDB),
+              ("our own incompressible figure", plain, QUARRY))
     found = {name: ratio for name, cell, variant in rivals
              if (ratio := paired_ratio(cells.values(key, COMPRESSED_VALUES, payload_rate), cells.values(cell, variant, payload_rate)))}
-    text = f"the heads in InnoDB and values compressed by lz4 and made durable beside them, nobody waiting: Quarry reaches {ours.median / limit.median:.0%}"
+    text = "the heads in InnoDB and values compressed by lz4 and made durable beside them, nobody waiting: "
+    text += f"Quarry reaches {ours.median / limit.median:.0%}"
     text += "".join(f"; to {name} {ratio_text(ratio)}" for name, ratio in found.items())
     figures = {"share_of_limit": ours.median / limit.median} | {name: figures_of(ratio) for name, ratio in found.items()}
     return stated(finding, ANSWERED, text, figures, cells.rounds_of([key], (COMPRESSED_VALUES, QUARRY_LZ4)), parameters)

@@ -19,8 +19,10 @@ HEAD_BYTES = NDB_HEAD_BYTES + TRAILER_BYTES  # what Quarry leaves in the row of 
 class Yardstick(Variant):
     kept_bytes: int | None = None  # all that is stored of a value, which is sent whole; None: the value
     free_values: bool = False  # point selects get a constant of the value's size beside what the row holds
-    device_reads: str = ""  # that many bytes come from the device: 'server', a function of it reads them instead of the constant; 'client', it reads beside it
-    device_writes: str = ""  # an insert or update makes its values durable in a file beside, whose kind is durable_write.cc's; nobody waits for it
+    # As many bytes come from the device: a function of the 'server' reads them instead of the constant, or the 'client' reads them beside it.
+    device_reads: str = ""
+    # An insert or update makes its values durable in a file beside, of a kind of durable_write.cc; nobody waits for it.
+    device_writes: str = ""
     memory_reads: bool = False  # and the constant stands in memory as large as the dataset (memory_value.cc)
 
     @property
@@ -50,8 +52,8 @@ YARDSTICKS = {
                   free_values=True, memory_reads=True, device_writes="growing"),
         Yardstick("trailers-and-device", "InnoDB, trailers; the device's bytes for each value", "InnoDB", kept_bytes=TRAILER_BYTES,
                   free_values=True, device_reads="server"),
-        Yardstick("trailers-and-client", "InnoDB, trailers; a constant for each value, and the client reads the device", "InnoDB", kept_bytes=TRAILER_BYTES,
-                  free_values=True, device_reads="client"),
+        Yardstick("trailers-and-client", "InnoDB, trailers; a constant for each value, and the client reads the device", "InnoDB",
+                  kept_bytes=TRAILER_BYTES, free_values=True, device_reads="client"),
         Yardstick("empty-values", "InnoDB, values of no bytes", "InnoDB", kept_bytes=0),
     )
 }

@@ -36,9 +36,7 @@ DatasetKey = tuple[str, int, str]  # variant, size, setting
 
 
 class TableBench(Bench):
-    """
-    Externally synchronised. `servers` by key, `payloads` by kind; the caller starts and closes them. known: the variants that points may have.
-    """
+    """Externally synchronised. `servers` by key, `payloads` by kind; the caller starts and closes them. known: the variants that points may have."""
 
     def __init__(self, context: Context, servers: dict[str, Server], payloads: dict[str, Payload], known: Mapping[str, Variant] = ALL):
         self.directory, self.progress, self.settings = context.run, context.progress, context.request.settings
