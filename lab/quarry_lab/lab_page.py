@@ -5,24 +5,34 @@ by way of the experiments' own figures(), tables() and verdicts().
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
-from string import Template
 
 from .design.results import RunDirectory
 from .lab_results import is_older_than_the_engine
 from .probes.noise import NOISE_CPUS_MAX
-from .report import charts, stats, verdicts
+from .report import page, stats, verdicts
 from .report.html_table import html_table
+from .report.stats import counted
 from .report.verdicts import ANSWERED, FAIR_ROUNDS, FAIR_SECONDS, MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Verdict
 from .run.experiment import Experiment
 
-_TEMPLATE = Path(__file__).parent / "lab_page.html"
-_STYLE = Path(__file__).parent / "page.css"
 _CHIPS = {REPRODUCED: "yes", STRONGER: "yes", WEAKER: "no", OPPOSITE: "no", MIXED: "question", ANSWERED: "question"}
+
+_RULES = """<p>Each verdict is computed from the raw rounds of this run by the rule given in its experiment. <b>Reproduced</b>: the rounds' range overlaps
+the published one. <b>Weaker</b>: less, or nothing. <b>Stronger</b>: more, the same way. <b>Opposite</b>: every round points the other way. <b>Mixed</b>: not at
+all client levels, or not in every round. <b>Answered</b>: the publication left it as a question. <b>Not judged</b>: the run was too short or too disturbed.
+<b>Not measured</b>: the run lacked what is named.</p>"""
+_METHOD = f"""<ul>
+<li>Rounds are interleaved: within a round every variant, size and thread count comes in random order. A figure is the median over the rounds; bars and ranges
+go from the lowest to the highest round. Ratios are taken round by round.</li>
+<li>All engines of a run live in one server with one configuration, verified before each point. Between points the device settles: nothing that one variant
+left behind is written in another's time.</li>
+<li>Payloads differ from write to write; neither a cache nor deduplication finds anything. <code>SET NAMES binary</code> always.</li>
+<li>Noise: a point in which other processes or the hypervisor used more than {NOISE_CPUS_MAX} processor is marked noisy. A verdict needs {FAIR_ROUNDS} rounds
+of {FAIR_SECONDS} s, and not more than a third of its points noisy.</li>
+</ul>"""
 
 
 @dataclass(frozen=True)
@@ -51,12 +61,12 @@ class Chapter:
 
 def render(chapters: list[Chapter], lab: dict) -> str:
     """lab: scale, started, finished (None while unfinished), commit, planned_seconds. At least one chapter has points."""
-    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
-        style=_STYLE.read_text(encoding="utf-8"), commit=escape(chapters[0].last_session["machine"]["commit"] or "unversioned"),
-        date=time.strftime("%e %B %Y, %H:%M", time.localtime(lab["started"])).strip(),
-        headline=_headline(chapters), lead=_lead(chapters, lab), cards=_cards(chapters), alarms=_alarms(chapters, lab), contents=_contents(chapters),
-        verdicts=_verdict_rows(chapters), sections="".join(_section(chapter) for chapter in chapters),
-        noise=NOISE_CPUS_MAX, fair_rounds=FAIR_ROUNDS, fair_seconds=FAIR_SECONDS, configuration=_configuration(chapters), footer=_footer(lab))
+    return page.render(
+        title="Quarry lab", commit=chapters[0].last_session["machine"]["commit"], started=lab["started"], headline=_headline(chapters),
+        lead_html=_lead(chapters, lab), alarms=_alarms(chapters, lab), tiles_html=_tiles(chapters), contents=_contents(chapters),
+        sections=[page.section("Every finding, and what became of it here", _RULES, _verdicts(chapters), anchor="verdicts"), *map(_section, chapters),
+                  page.section("How it was measured", _METHOD, page.definitions(_configuration(chapters)), anchor="method")],
+        footer_html=_footer(lab))
 
 
 # --- the top ---
@@ -77,34 +87,32 @@ def _states(chapters: list[Chapter]) -> Counter:
     return Counter(v.state for chapter in chapters for v in chapter.verdicts())
 
 
-def _card(figure: str, text: str, small: str = "") -> str:
-    return f'<div class="figure"><b>{escape(figure)}</b><span>{escape(text)}</span><small>{escape(small)}</small></div>'
-
-
 def _noisy(points: list[dict]) -> int:
     return sum(bool(p["cpu"]["noisy"]) for p in points)
 
 
-def _cards(chapters: list[Chapter]) -> str:
+def _judged(chapters: list[Chapter]) -> int:
+    return sum(count for state, count in _states(chapters).items() if state not in (NOT_JUDGED, NOT_MEASURED))
+
+
+def _tiles(chapters: list[Chapter]) -> list[str]:
     states = _states(chapters)
     points = [p for c in chapters for p in c.run.points]
     taken = sum(p["cpu"]["seconds"] for p in points)
-    return "".join((
-        _card(str(states[REPRODUCED]), "findings reproduced"),
-        _card(str(states[STRONGER]), "stronger", "the same way, and more"),
-        _card(str(states[WEAKER]), "weaker", "less than published, or nothing"),
-        _card(str(states[OPPOSITE]), "opposite", "in every round"),
-        _card(str(states[MIXED]), "mixed", "not at all client levels"),
-        _card(str(states[ANSWERED]), "open questions answered"),
-        _card(str(states[NOT_JUDGED]), "not judged", "too short, or disturbed"),
-        _card(str(states[NOT_MEASURED]), "not measured", "and what was lacking"),
-        _card(f"{taken / 60:,.0f} min", "of measured time", f"{_noisy(points)} of {len(points)} points noisy"),
-    ))
+    tiles = [
+        (REPRODUCED, "findings reproduced", ""), (STRONGER, "stronger", "the same way, and more"), (WEAKER, "weaker", "less than published, or nothing"),
+        (OPPOSITE, "opposite", "in every round"), (MIXED, "mixed", "not at all client levels"), (ANSWERED, "open questions answered", ""),
+        (NOT_JUDGED, "not judged", "too short, or disturbed"), (NOT_MEASURED, "not measured", "and what was lacking")]
+    shown = tiles if _judged(chapters) else tiles[-2:]
+    return [*(page.tile(str(states[state]), text, small) for state, text, small in shown),
+            page.tile(f"{taken / 60:,.0f} min", "of measured time", f"{_noisy(points)} of {counted(len(points), 'point')} noisy")]
 
 
-def _alarms(chapters: list[Chapter], lab: dict) -> str:
+def _alarms(chapters: list[Chapter], lab: dict) -> list[str]:
     points = [p for c in chapters for p in c.run.points]
     found = []
+    if not _judged(chapters):
+        found.append(f"This {'quick ' * (lab['scale'] == 'quick')}run judges nothing: figures are shown, and no finding has a verdict.")
     if any(c.run.run["finished"] is None for c in chapters) or lab["finished"] is None:
         found.append("This report is of an unfinished run: some points are missing.")
     if _noisy(points) > len(points) * verdicts.NOISY_SHARE_MAX:
@@ -115,12 +123,11 @@ def _alarms(chapters: list[Chapter], lab: dict) -> str:
     if short:
         names = ", ".join(dict.fromkeys(c.experiment.name.upper() for c in short))
         found.append(f"A look, not a measurement: {names} ran fewer than {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s and get no verdicts.")
-    return "".join(f'<p class="alarm">{escape(text)}</p>' for text in found)
+    return found
 
 
-def _contents(chapters: list[Chapter]) -> str:
-    links = [("verdicts", "Verdicts"), *((c.anchor, c.title) for c in chapters), ("method", "Method and machine")]
-    return "".join(f'<a href="#{escape(anchor)}">{escape(title)}</a>' for anchor, title in links)
+def _contents(chapters: list[Chapter]) -> list[tuple[str, str]]:
+    return [("verdicts", "Verdicts"), *((c.anchor, c.title) for c in chapters), ("method", "Method and machine")]
 
 
 # --- verdicts ---
@@ -128,12 +135,12 @@ def _chip(state: str) -> str:
     return f'<span class="chip {_CHIPS.get(state, "none")}">{escape(state)}</span>'
 
 
-def _verdict_rows(chapters: list[Chapter]) -> str:
-    rows = []
+def _verdicts(chapters: list[Chapter]) -> str:
+    rows: list[tuple[str, ...]] = []
     for chapter in chapters:
-        rows.append(f'<tr class="group"><td colspan="3">{escape(chapter.title)}</td></tr>')
-        rows += [f"<tr><td>{escape(v.statement)}</td><td>{_chip(v.state)}</td><td>{escape(v.reason)}</td></tr>" for v in chapter.verdicts()]
-    return "".join(rows)
+        rows.append((escape(chapter.title),))
+        rows += [(escape(v.statement), _chip(v.state), escape(v.reason)) for v in chapter.verdicts()]
+    return page.words_table(("finding", "verdict", "here"), rows)
 
 
 # --- one experiment ---
@@ -141,22 +148,19 @@ def _section(chapter: Chapter) -> str:
     experiment, run = chapter.experiment, chapter.run
     head, _, rest = chapter.title.partition(": ")
     title = f'<span class="eyebrow">{escape(head)}</span>{escape(rest[:1].upper() + rest[1:])}' if rest else escape(chapter.title)
-    pictures = "".join(f'<div class="chart">{charts.svg(figure)}</div>' for figure in experiment.figures(run).values()) if run.points else ""
-    tables = "".join(html_table(table) for table in experiment.tables(run)) if run.points else "<p>Nothing was measured.</p>"
-    rules = "".join(f"<tr><td>{escape(v.statement)}</td><td>{escape(v.rule)}</td><td><code>{escape(v.id)}</code></td></tr>" for v in chapter.verdicts())
-    return (
-        f'<section id="{escape(chapter.anchor)}"><h2>{title}</h2>{_sides(chapter)}{_published(chapter)}{pictures}'
-        f"<details><summary>All figures as tables</summary>{tables}</details>"
-        f'<details><summary>The rules of the verdicts</summary><div class="scroll"><table class="verdicts"><tr><th>finding</th><th>rule</th><th>id</th></tr>'
-        f"{rules}</table></div></details></section>"
-    )
+    pictures = "".join(map(page.picture, experiment.figures(run).values())) if run.points else ""
+    tables = "".join(map(html_table, experiment.tables(run))) if run.points else "<p>Nothing was measured.</p>"
+    rules = [(escape(v.statement), escape(v.rule), f"<code>{escape(v.id)}</code>") for v in chapter.verdicts()]
+    return page.section(
+        title, _sides(chapter), _published(chapter), pictures, f"<details><summary>All figures as tables</summary>{tables}</details>",
+        f"<details><summary>The rules of the verdicts</summary>{page.words_table(('finding', 'rule', 'id'), rules)}</details>", anchor=chapter.anchor)
 
 
 def _sides(chapter: Chapter) -> str:
     source = chapter.experiment.source
     if not source:
         return f"<p>{escape(_ran(chapter))}</p>"
-    return (f'<div class="sides"><div class="card"><h3>What was published</h3><p><b>{escape(source.text)}</b>. {escape(source.setup)}</p></div>'
+    return (f'<div class="two"><div class="card"><h3>What was published</h3><p><b>{escape(source.text)}</b>. {escape(source.setup)}</p></div>'
             f'<div class="card"><h3>What ran here</h3><p>{escape(source.here)} {escape(_ran(chapter))}</p></div></div>')
 
 
@@ -165,20 +169,19 @@ def _ran(chapter: Chapter) -> str:
     sizes = ", ".join(stats.human_bytes(s) for s in sorted({p["size_bytes"] for p in points}))
     threads = ", ".join(map(str, sorted({p["threads"] for p in points})))
     settings = parameters["settings"]
-    return (f"{parameters['rounds']} round(s) of {settings['seconds']} s after {settings['warmup_seconds']} s of warm-up; values of {sizes}; "
-            f"client threads: {threads}; {len(points)} points, {_noisy(points)} of them noisy.")
+    return (f"{counted(parameters['rounds'], 'round')} of {settings['seconds']} s after {settings['warmup_seconds']} s of warm-up; values of {sizes}; "
+            f"client threads: {threads}; {counted(len(points), 'point')}, {_noisy(points)} of them noisy.")
 
 
 def _published(chapter: Chapter) -> str:
     experiment = chapter.experiment
-    rows = "".join(f"<tr><td>{escape(f.what)}<br><small>{escape(f.figure.place)}</small></td><td>{escape(f.value)}</td>"
-                   f"<td>{escape(experiment.beside(chapter.run, f))}</td></tr>" for f in experiment.published)
-    return (f'<div class="scroll"><table class="verdicts"><tr><th>published</th><th>there</th><th>here (range of the rounds)</th></tr>{rows}</table></div>'
-            if rows else "")
+    rows = [(f"{escape(f.what)}<br><small>{escape(f.figure.place)}</small>", escape(f.value), escape(experiment.beside(chapter.run, f)))
+            for f in experiment.published]
+    return page.words_table(("published", "there", "here (range of the rounds)"), rows) if rows else ""
 
 
 # --- machine ---
-def _configuration(chapters: list[Chapter]) -> str:
+def _configuration(chapters: list[Chapter]) -> list[tuple[str, str]]:
     rows = []
     machine = chapters[0].last_session["machine"]
     rows.append(("machine", ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value)))
@@ -190,7 +193,7 @@ def _configuration(chapters: list[Chapter]) -> str:
         if payload := chapter.last_session.get("payload"):
             ratios = ", ".join(f"{codec} {ratio}" for codec, ratio in payload["compression_ratio_of_64KB"].items())
             rows.append((f"{chapter.experiment.name}, payload", f"{payload['kind']}; a 64 KB value compresses: {ratios}"))
-    return "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
+    return rows
 
 
 def _footer(lab: dict) -> str:

@@ -115,7 +115,7 @@ def draw(kills: list[dict[str, Any]], directory: Path, name: str) -> list[Path]:
         charts.Series(key, label, [summarize([kill[key] for kill in kills if kill["victim"] == victim]) for victim in victims])
         for key, label in (("affected_gap_s", "without service, its rows"), ("rejoin_s", "rejoin, from its start"))
     ]
-    times = charts.bars(f"{name}: a node is killed", "victim", "seconds", victims, bars)
+    times = charts.bars(f"{name}: a node is killed", "seconds", "victim", victims, bars)
     return [
         charts.save_png(throughput, directory / f"{name}-throughput.png"),
         charts.save_png(times, directory / f"{name}-times.png"),

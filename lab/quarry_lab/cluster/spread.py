@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..report import charts
-from ..report.stats import percentile, summarize
+from ..report.stats import counted, percentile, summarize
 from .ledger import DEFINITION, VALUE_BYTES, Connect, Load
 
 DATABASE = "spread"
@@ -163,12 +163,12 @@ def draw(cells: list[dict[str, Any]], directory: Path) -> list[Path]:
     made = []
     for mode in MODES:
         of = [cell for cell in cells if cell["mode"] == mode]
-        groups = [f"{cell['fronts'] or 'no'} front{'s' * (cell['fronts'] != 1)},\n{cell['shards']} sh." for cell in of]
+        groups = [f"{counted(cell['fronts'], 'front')}, {counted(cell['shards'], 'shard')}" for cell in of]
         bars = [
             charts.Series(name, name, [summarize([cell[name]["cpu_ms"]]) for cell in of])
             for name in ("front", "HAProxy", "primary", "replica")
         ]
-        figure = charts.bars(f"CPU per operation, {mode} of 64 KB", "", "ms of CPU", groups, bars, size=(9.5, 4.2))
+        figure = charts.bars(f"CPU per operation, {mode} of 64 KB", "ms of CPU", "", groups, bars)
         made.append(charts.save_png(figure, directory / f"spread-{mode.replace('/', '-')}.png"))
     return made
 

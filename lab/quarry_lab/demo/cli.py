@@ -26,6 +26,7 @@ from rich.console import Console
 from ..design.request import LabError
 from ..load.sysbench import SysbenchError
 from ..probes import device, noise
+from ..report.stats import counted
 from ..run import session
 from ..servers.lab_server import ConfigurationError, LabServer
 from . import (
@@ -176,14 +177,14 @@ class Demo:
         self.result["corpus"] = described
         self.result["data_sets"] = {d.key: self._data_set_record(corpus, d.size_bytes_max) for d in DATA_SETS}
         screen.line(
-            f"{summary.counted(described['files'], 'file')}, {described['bytes'] / 1e6:,.0f} MB, {described['smallest_bytes']:,} bytes"
+            f"{counted(described['files'], 'file')}, {described['bytes'] / 1e6:,.0f} MB, {described['smallest_bytes']:,} bytes"
             f" to {described['largest_bytes'] / 1e6:.1f} MB, of {described['scanned_files']:,} under"
             f" {' '.join(described['roots'])}; zlib -1 makes them {described['zlib1_ratio']:.1f} times smaller"
         )
         if described["generated_files"]:
             screen.line(
-                f"{described['generated_files']:,} of them ({described['generated_bytes'] / 1e6:,.0f} MB) were"
-                " generated, because this machine has too few"
+                f"this machine has too few: {counted(described['generated_files'], 'file')} of them"
+                f" ({described['generated_bytes'] / 1e6:,.0f} MB) generated"
             )
         return corpus
 
@@ -235,7 +236,7 @@ class Demo:
         self.result["client_ceiling"] = ceiling = comparison.client_ceiling()
         for clients in (1, self.settings.many_clients):
             screen.line(
-                f"{clients:>2} client{'s' * (clients > 1)}: {ceiling[f'load_{clients}']['bytes_per_second'] / 1e6:,.0f}"
+                f"{counted(clients, 'client'):>10}: {ceiling[f'load_{clients}']['bytes_per_second'] / 1e6:,.0f}"
                 " MB/s"
             )
         self.result["rounds"] = rounds = []
@@ -277,13 +278,13 @@ class Demo:
             self.server, curve_module.Settings(seed=self.options.seed), screen, "QUARRY" if self.quarry else "InnoDB"
         )
         self.result["e1"] = curve.run()
-        screen.line(f"{len(self.result['e1']['points'])} points measured")
+        screen.line(f"{counted(len(self.result['e1']['points']), 'point')} measured")
 
     def _overwrite(self, screen: Screen, corpus: corpus_module.Corpus) -> None:
         quarry = next(VARIANTS[key] for key in self.variants if VARIANTS[key].is_quarry)
         twin = VARIANTS["innodb"] if "innodb" in self.variants else None
         times = self.options.overwrites
-        screen.title(f"Live data overwritten {times} times over, with GC ({quarry.label})")
+        screen.title(f"Live data overwritten {counted(times, 'time')}, with GC ({quarry.label})")
         items = overwrite.sample(corpus, self.options.seed)
         run = overwrite.Overwrite(self.overwrite_server, items, quarry, twin, times)
         with screen.phase("overwrite at a pace, with GC at work", times * run.payload_bytes) as on_progress:
@@ -293,9 +294,9 @@ class Demo:
         self.result["verified_bytes"] += found["payload_bytes"] * len(run.variants)
         live = found["live_bytes"]
         screen.line(
-            f"{found['rows']:,} rows, {live / 1e6:,.0f} MB, overwritten at {found['written_bytes_per_second'] / 1e6:.0f} MB/s:"
+            f"{counted(found['rows'], 'row')}, {live / 1e6:,.0f} MB, overwritten at {found['written_bytes_per_second'] / 1e6:.0f} MB/s:"
             f" on disk {max(found['peak_bytes']) / live:.2f} times that at the most (bound {found['bound']:g}),"
-            f" {found['settled_bytes'] / live:.2f} in the end; {found['gc']['passes']} passes gave"
+            f" {found['settled_bytes'] / live:.2f} in the end; {counted(found['gc']['passes'], 'pass')} gave"
             f" {found['gc']['reclaimed_bytes'] / 1e6:,.0f} MB back; {found['seconds']:.0f} s"
         )
 
@@ -310,19 +311,15 @@ class Demo:
                 cycles.append(test.cycle(number, on_progress))
             last = cycles[-1]
             screen.line(
-                f"kill {number}: {last['acknowledged']:,} commits acknowledged before it; {last['intact']:,} of"
-                f" {last['acknowledged_rows']:,} rows intact, {len(last['wrong'])} lost or torn; {last['in_flight']}"
-                f" transactions under way: {last['in_flight_there']} there, {last['in_flight_absent']} absent"
+                f"kill {number}: {counted(last['acknowledged'], 'commit')} acknowledged before it; {last['intact']:,} of"
+                f" {counted(last['acknowledged_rows'], 'row')} intact, {len(last['wrong'])} lost or torn;"
+                f" {counted(last['in_flight'], 'transaction')} under way: {last['in_flight_there']} there, {last['in_flight_absent']} absent"
             )
         self.crash_server.stop()
         self.result["crash"] = {"variant": variant.key, "clients": 8, "cycles": cycles}
 
     def _finish(self) -> int:
-        tables_console.print_comparison(self.console, self.result)
-        if "e1" in self.result:
-            tables_console.print_curve(self.console, self.result["e1"])
-        if "crash" in self.result:
-            tables_console.print_crash(self.console, self.result["crash"])
+        tables_console.print_all(self.console, self.result)
         usage = self.result["processor_usage"]
         if usage["noisy"]:
             self.console.print(
@@ -337,7 +334,7 @@ class Demo:
         page.write_text(report.render(self.result), encoding="utf-8")
         self.console.print()
         self.console.print(
-            f"{self.result['verified_rows']:,} rows ({self.result['verified_bytes'] / 1e6:,.0f} MB) read back and"
+            f"{counted(self.result['verified_rows'], 'row')} ({self.result['verified_bytes'] / 1e6:,.0f} MB) read back and"
             " compared by SHA-256: " + (f"[red]{len(wrong)} wrong[/red]" if wrong else "[green]all equal[/green]"),
             highlight=False,
         )

@@ -16,6 +16,7 @@ from quarry_server import private
 from ..design import variants
 from ..load import sysbench
 from ..load.payload import Payload
+from ..report.stats import counted
 from ..servers.lab_server import LabServer
 from .screen import Screen
 
@@ -102,6 +103,6 @@ class Curve:
         return statement
 
     def _point(self, key: str, size_bytes: int, threads: int, payload: Payload) -> dict:
-        with self.screen.phase(f"E1: {LABELS[key]}, {size_bytes >> 10} KB, {threads} thread{'s' * (threads > 1)}"):
+        with self.screen.phase(f"E1: {LABELS[key]}, {size_bytes >> 10} KB, {counted(threads, 'thread')}"):
             result = sysbench.run(self._load(key, size_bytes, threads), payload)
         return {"variant": key, "size_bytes": size_bytes, "threads": threads, **result.as_dict()}

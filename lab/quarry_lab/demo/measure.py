@@ -21,6 +21,7 @@ from quarry_server.server import HOME_NAME
 
 from ..probes import device
 from ..report import stats
+from ..report.stats import counted
 from ..run.runner import difference
 from ..servers.lab_server import DATABASE, LabServer
 from . import jobs, space, workers
@@ -120,7 +121,7 @@ class Comparison:
                 clients,
                 f"ceiling {clients}",
                 None,
-                f"client's own ceiling (BLACKHOLE), {clients} client{'s' * (clients > 1)}",
+                f"client's own ceiling (BLACKHOLE), {counted(clients, 'client')}",
                 self._bytes["all"],
             )
             found[f"load_{clients}"] = phase_record(outcome)
@@ -164,7 +165,7 @@ class Comparison:
             clients,
             key,
             None,
-            f"{cell.variant.label}: load, {clients} client{'s' * (clients > 1)}",
+            f"{cell.variant.label}: load, {counted(clients, 'client')}",
             payload_bytes,
         )
         during = self.server.counters()

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from html import escape
 
+from matplotlib.figure import Figure
+
 from ..design import published
-from ..design.published import Figure
+from ..design.published import Figure as Published
 from ..design.rules import against, gain
-from ..report import stats
+from ..report import charts, page, stats
+from ..report.stats import counted
 from ..report.verdicts import MIXED
-from . import svg
+from . import summary
 from .curve import LABELS, SIZES_BYTES
 
 _KIB = 1024
@@ -28,23 +31,18 @@ _COMPARED = {
 
 def section(curve: dict, machine: dict) -> str:
     threads = sorted({p["threads"] for p in curve["points"]})
-    charts = "".join(_chart(curve, size, threads) for size in SIZES_BYTES)
-    statements = "\n".join(
-        statement.replace(" sbtest1 ", " sbtest ") + ";" for statement in curve["statements"].values()
-    )
+    statements = "\n".join(statement.replace(" sbtest1 ", " sbtest ") + ";" for statement in curve["statements"].values())
     rounds = len({p["round"] for p in curve["points"]})
-    return (
-        "<section><h2>How much should stay in the row?</h2>"
+    return page.section(
+        "How much should stay in the row?",
         f"<p>Experiment E1 in small: {curve['read_percent']}% point reads and {100 - curve['read_percent']}% updates of"
-        f" one value, over the number of threads. Published: {escape(_DOCUMENT.setup)} "
-        f"Here it is one server on {machine['processors']} processors that it shares with the client, {threads[0]} to"
-        f" {threads[-1]} threads, values of 4 and 64 KB, "
-        f"{curve['dataset_bytes_per_variant'] >> 20} MB a variant, points of {curve['seconds_per_point']} s, {rounds}"
-        " rounds. Directions can be compared, sizes of effects hardly.</p>"
-        f'<div class="grid two">{charts}</div>'
-        '<div class="scroll"><table class="text"><tr><th>published finding (MySQL'
-        f" Cluster)</th><th>here</th><th></th></tr>{_findings(curve, threads)}</table></div>"
-        f"<pre>{escape(statements)}</pre></section>"
+        f" one value, over the number of threads. Published: {escape(_DOCUMENT.setup)}</p>"
+        f"<p>Here one server shares {counted(machine['processors'], 'processor')} with the client. It ran {threads[0]} to"
+        f" {counted(threads[-1], 'thread')}, values of 4 and 64 KB, {curve['dataset_bytes_per_variant'] >> 20} MB a variant, points of"
+        f" {curve['seconds_per_point']} s, {counted(rounds, 'round')}. Directions can be compared, sizes of effects hardly.</p>",
+        page.gallery(_chart(curve, size, threads) for size in SIZES_BYTES),
+        page.words_table(("published finding (MySQL Cluster)", "here", "verdict"), _findings(curve, threads)),
+        f"<pre>{escape(statements)}</pre>",
     )
 
 
@@ -56,23 +54,13 @@ def _points(curve: dict, variant: str, size: int, threads: int) -> dict[int, flo
     }
 
 
-def _chart(curve: dict, size: int, threads: list[int]) -> str:
-    series = []
-    for key, label in LABELS.items():
-        by_threads = [_points(curve, key, size, count) for count in threads]
-        if any(by_threads):
-            series.append(
-                svg.Line(
-                    key,
-                    "default head" if key == "quarry-head" else label,
-                    [stats.summarize(list(points.values())) if points else None for points in by_threads],
-                )
-            )
-    title = f"{size // _KIB} KB values: transactions per second"
-    return (
-        "<figure"
-        f' class="card"><h3>{title}</h3>{svg.lines(title, [str(t) for t in threads], series, "threads")}</figure>'
-    )
+def _chart(curve: dict, size: int, threads: list[int]) -> Figure:
+    series = [
+        charts.Series(key, "default head" if key == _HEAD else label, [summary.curve_summary(curve, key, size, count) for count in threads])
+        for key, label in LABELS.items()
+    ]
+    series = [one for one in series if any(one.points)]
+    return charts.lines(f"{size // _KIB} KB values", "threads", "transactions per second", threads, series, size=(4.6, 3.6))
 
 
 def _ratio(curve: dict, size: int, variant: str, reference: str, threads: list[int]) -> list[tuple[int, stats.Summary]]:
@@ -84,7 +72,7 @@ def _ratio(curve: dict, size: int, variant: str, reference: str, threads: list[i
     return found
 
 
-def _verdict(figure: Figure, ratios: list[tuple[int, stats.Summary]]) -> str:
+def _verdict(figure: Published, ratios: list[tuple[int, stats.Summary]]) -> str:
     """The demo's rounds are too short for a verdict of the lab: what they look like, by its rules."""
     if not ratios:
         return "not measured"
@@ -92,12 +80,10 @@ def _verdict(figure: Figure, ratios: list[tuple[int, stats.Summary]]) -> str:
     return f"looks {states.pop() if len(states) == 1 else MIXED}"
 
 
-def _findings(curve: dict, threads: list[int]) -> str:
+def _findings(curve: dict, threads: list[int]) -> list[tuple[str, str, str]]:
     rows = []
     for name, (size, variant, reference) in _COMPARED.items():
         figure, ratios = _DOCUMENT.figure(name), _ratio(curve, size, variant, reference, threads)
-        here = "; ".join(f"{count} thread{'s' * (count > 1)}: {r.median:.2f}×" for count, r in ratios)
-        rows.append((f"{figure.says}: {figure.text}", here, _verdict(figure, ratios)))
-    return "".join(
-        f'<tr><td>{escape(a)}</td><td>{escape(b)}</td><td class="muted">{escape(c)}</td></tr>' for a, b, c in rows
-    )
+        here = "; ".join(f"{counted(count, 'thread')}: {r.median:.2f}×" for count, r in ratios)
+        rows.append((escape(f"{figure.says}: {figure.text}"), escape(here or "–"), escape(_verdict(figure, ratios))))
+    return rows

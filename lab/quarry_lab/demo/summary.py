@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from ..report import stats
+from ..report.verdicts import FAIR_ROUNDS
 
 CLEAR = 0.02  # what the rounds must differ by, all in the same direction, to be called better or worse
 
@@ -25,11 +26,6 @@ class Measure:
     better: int
     of: Callable[[dict], float | None]
     form: Callable[[float], str]
-
-
-def counted(count: int, noun: str) -> str:
-    """'1 file', '2,000 files'."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _plain(value: float) -> str:
@@ -101,8 +97,8 @@ def ratio(result: dict, data_set: str, variant: str, reference: str, measure: Me
 
 
 def verdict(ratio: stats.Summary | None, measure: Measure) -> int:
-    """+1 or -1 when the ratio is more than 2% better or worse than 1 in every round, else 0: not clear."""
-    if ratio is None:
+    """+1 or -1 when the ratio is more than 2% better or worse than 1 in every round, else 0: not clear. Too few rounds are never clear."""
+    if ratio is None or ratio.rounds < FAIR_ROUNDS:
         return 0
     worst, best = sorted(((ratio.low - 1) * measure.better, (ratio.high - 1) * measure.better))
     if worst > CLEAR:
@@ -116,6 +112,14 @@ def form(summary: stats.Summary | None, measure: Measure) -> tuple[str, str]:
         return "–", ""
     spread = f"{measure.form(summary.low)} – {measure.form(summary.high)}" if summary.rounds > 1 else ""
     return measure.form(summary.median), spread
+
+
+def quotient(numerator: str, denominator: str) -> float | None:
+    """Of two numbers as `form` shows them, so that a reader who divides them gets the same. None where one is no number, or the second is 0."""
+    try:
+        return float(numerator.replace(",", "")) / float(denominator.replace(",", ""))
+    except (ValueError, ZeroDivisionError):
+        return None
 
 
 def curve_summary(curve: dict, variant: str, size_bytes: int, threads: int) -> stats.Summary | None:

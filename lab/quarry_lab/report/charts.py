@@ -1,16 +1,16 @@
 """
 Charts of the lab and the demo, drawn with matplotlib without a display.
 
-Every function takes medians with their ranges (stats.Summary) and returns a Figure; `svg`, `png_data_uri` and `save_png` turn it into
-what a page or a directory needs and close it. One colour and one marker per variant, the same in every chart.
+Every function takes medians with their ranges (stats.Summary) and returns a Figure; `svg` and `save_png` turn it into what a page or a
+directory needs and close it. One colour and one marker per variant, the same in every chart.
 """
 
 from __future__ import annotations
 
-import base64
 import io
 import textwrap
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from . import matplotlib_home  # noqa: F401  (before matplotlib)
@@ -20,6 +20,7 @@ import matplotlib  # noqa: E402  isort: skip
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)
 from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.ticker import MaxNLocator  # noqa: E402
 
 from .stats import Summary  # noqa: E402
 
@@ -29,7 +30,9 @@ COLORS = {
     "innodb-varbinary": "#D55E00",
     "innodb-page-compressed": "#F0E442",
     "rocksdb": "#009E73",
+    "varbinary": "#D55E00",
     "quarry": "#0072B2",
+    "quarry_ndb": "#56B4E9",
     "quarry-default": "#56B4E9",
     "quarry-head": "#56B4E9",
     "quarry-inline": "#0072B2",
@@ -114,26 +117,32 @@ def draw_lines(axes, x_values: list, series: list[Series]) -> None:
     axes.yaxis.set_major_formatter(_thousands)
 
 
-def draw_bars(axes, groups: list[str], series: list[Series], value_labels: bool = True) -> None:
-    """One group of bars per x value, range as error bars, the median written above."""
-    width = 0.8 / max(1, len(series))
-    for index, one in enumerate(series):
-        present = [(i, s) for i, s in enumerate(one.points) if s is not None]
-        if not present:
-            continue
-        summaries = [s for _i, s in present]
-        positions = [i - 0.4 + width * (index + 0.5) for i, _s in present]
-        axes.bar(positions, [s.median for s in summaries], width * 0.92, yerr=_error_bars(summaries), label=one.label,
-                 color=color_of(one.key, index), error_kw={"elinewidth": 1, "ecolor": "#444444", "capsize": 2})
-        if value_labels:
-            for position, summary in zip(positions, summaries, strict=True):
-                axes.annotate(short_number(summary.median), (position, summary.high), xytext=(0, 3), textcoords="offset points",
-                              ha="center", va="bottom", fontsize=8, color="#444444")
-    axes.set_xticks(range(len(groups)), groups)
-    axes.set_xlim(-0.5, len(groups) - 0.5)
-    axes.margins(y=0.12)
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(_thousands)
+def draw_bars(axes, groups: list[str], series: list[Series]) -> float:
+    """
+    Groups below each other, in them one bar per series: range as error bar, the median written behind it. Each bar has a line of its own, so
+    that its figure has room whatever the neighbours are. Returns the height of all, in bars.
+    """
+    ticks, position = [], 0.0
+    for group in range(len(groups)):
+        present = [(index, one, summary) for index, one in enumerate(series) if (summary := one.points[group]) is not None]
+        ticks.append(position + max(0, len(present) - 1) / 2)
+        for index, one, summary in present:
+            _draw_bar(axes, position, summary, color_of(one.key, index), one.label)
+            position += 1
+        position += 0.5 if len(series) > 1 else 0.0 if present else 1.0
+    axes.set_yticks(ticks, groups)
+    axes.set_ylim(position - 0.3, -0.7)
+    axes.margins(x=0.12)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_formatter(_thousands)
+    return position
+
+
+def _draw_bar(axes, position: float, summary: Summary, color: str, label: str = "") -> None:
+    axes.barh(position, summary.median, 0.82, xerr=_error_bars([summary]), color=color, label=label,
+              error_kw={"elinewidth": 1, "ecolor": "#444444", "capsize": 2})
+    axes.annotate(short_number(summary.median), (summary.high, position), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9, color="#444444")
 
 
 def short_number(value: float) -> str:
@@ -151,20 +160,36 @@ def lines(title: str, x_label: str, y_label: str, x_values: list, series: list[S
     return figure
 
 
-def bars(title: str, x_label: str, y_label: str, groups: list[str], series: list[Series], size: tuple[float, float] = (7.2, 3.8)) -> Figure:
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=size, layout="constrained")
-        draw_bars(axes, groups, series)
+def bars(title: str, x_label: str, y_label: str, groups: list[str], series: list[Series], width: float = 7.2) -> Figure:
+    """x_label: of the figures. y_label: of the groups. As high as its bars need."""
+    with plt.rc_context({**STYLE, "axes.grid.axis": "x"}):
+        figure, axes = plt.subplots(layout="constrained")
+        height = draw_bars(axes, groups, series)
         axes.set(title=title, xlabel=x_label, ylabel=y_label)
-        figure.legend(loc="outside lower center", ncols=max(1, min(len(series), int(size[0] / 2.4))))
+        figure.set_size_inches(width, 0.2 * height + 0.9 + 0.12 * len(series))
+        legend_below(figure)
     return figure
+
+
+def legend_below(figure: Figure) -> None:
+    """One for all axes, as wide as the figure allows; none for a single series."""
+    handles: dict = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if len(handles) > 1:
+        columns = int(figure.get_figwidth() / (0.085 * max(map(len, handles)) + 0.6))
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=max(1, min(len(handles), columns)))
 
 
 @dataclass(frozen=True)
 class Panel:
+    """reference: a value to compare bars with, and its name."""
+
     title: str
     x_values: list
     series: list[Series]
+    reference: tuple[float, str] | None = None
 
 
 def line_panels(title: str, x_label: str, y_label: str, panels: list[Panel]) -> Figure:
@@ -176,11 +201,7 @@ def line_panels(title: str, x_label: str, y_label: str, panels: list[Panel]) -> 
             draw_lines(axes, panel.x_values, panel.series)
             axes.set(title=panel.title, xlabel=x_label)
         all_axes[0][0].set_ylabel(y_label)
-        handles: dict = {}
-        for axes in all_axes[0]:
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles.setdefault(label, handle)
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=max(1, min(len(handles), int(width / 2.2))))
+        legend_below(figure)
         figure.suptitle(title, fontweight="bold")
     return figure
 
@@ -189,11 +210,15 @@ def bar_panels(title: str, panels: list[Panel]) -> Figure:
     """Panels side by side, each with a scale of its own: one horizontal bar per series (its first point), named, with its median."""
     with plt.rc_context(STYLE):
         names = [one.label for one in panels[0].series]
-        size = (2.5 * len(panels) + 2.6, 0.34 * len(names) + 1.2)
+        size = (2.5 * len(panels) + 0.085 * max(map(len, names)) + 0.4, 0.34 * len(names) + 1.2)
         figure, all_axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False, sharey=True)
         for axes, panel in zip(all_axes[0], panels, strict=True):
             for index, one in enumerate(panel.series):
-                _draw_horizontal_bar(axes, index, one)
+                if summary := one.points[0]:
+                    _draw_bar(axes, index, summary, color_of(one.key, index))
+            if panel.reference:
+                axes.axvline(panel.reference[0], color="#888888", linestyle="--", linewidth=1)
+                axes.set_xlabel(panel.reference[1], fontsize=9, color="#666666")
             axes.set_title(textwrap.fill(panel.title, 22))
             axes.set_yticks(range(len(names)), names)
             axes.margins(x=0.22)
@@ -202,17 +227,8 @@ def bar_panels(title: str, panels: list[Panel]) -> Figure:
             axes.set_xticks([])
             axes.spines["bottom"].set_visible(False)
         all_axes[0][0].invert_yaxis()
-        figure.suptitle(title, fontweight="bold")
+        figure.suptitle(textwrap.fill(title, int(size[0] * 9)), fontweight="bold", fontsize=11)
     return figure
-
-
-def _draw_horizontal_bar(axes, index: int, one: Series) -> None:
-    summary = one.points[0]
-    if summary is None:
-        return
-    axes.barh(index, summary.median, 0.7, xerr=_error_bars([summary]), color=color_of(one.key, index),
-              error_kw={"elinewidth": 1, "ecolor": "#444444", "capsize": 2})
-    axes.annotate(short_number(summary.median), (summary.high, index), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
 
 
 def save_png(figure: Figure, path: Path, dots_per_inch: int = 130) -> Path:
@@ -222,17 +238,11 @@ def save_png(figure: Figure, path: Path, dots_per_inch: int = 130) -> Path:
 
 
 def svg(figure: Figure) -> str:
-    """An <svg> element to stand inside an HTML page."""
+    """An <svg> element to stand inside an HTML page, on the page's own background. Its titles are its name for screen readers."""
     target = io.StringIO()
+    name = ", ".join(title for title in (figure.get_suptitle(), *(axes.get_title() for axes in figure.axes)) if title)
     # No date: the same figures give the same bytes.
-    figure.savefig(target, format="svg", metadata={"Creator": None, "Date": None, "Format": None, "Type": None})
+    figure.savefig(target, format="svg", transparent=True, metadata={"Creator": None, "Date": None, "Format": None, "Type": None})
     plt.close(figure)
     text = target.getvalue()
-    return text[text.index("<svg") :]
-
-
-def png_data_uri(figure: Figure, dots_per_inch: int = 130) -> str:
-    target = io.BytesIO()
-    figure.savefig(target, format="png", dpi=dots_per_inch)
-    plt.close(figure)
-    return "data:image/png;base64," + base64.b64encode(target.getvalue()).decode("ascii")
+    return f'<svg role="img" aria-label="{escape(name)}"' + text[text.index("<svg") + 4 :]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from quarry_advisor.numbers import human_bytes, human_count, percentile
 
 __all__ = [
-    "Summary", "human_bytes", "human_count", "human_seconds", "paired_ratio", "percentile", "round_ratios", "summarize",
+    "Summary", "counted", "human_bytes", "human_count", "human_seconds", "paired_ratio", "percentile", "round_ratios", "summarize",
 ]
 
 
@@ -47,6 +47,11 @@ def paired_ratio(numerators: dict[int, float], denominators: dict[int, float]) -
     """Median and range of `round_ratios`; None when no round is left."""
     ratios = round_ratios(numerators, denominators)
     return summarize(list(ratios.values())) if ratios else None
+
+
+def counted(count: int, noun: str) -> str:
+    """'1 file', '2,000 files', '2 passes'."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")
 
 
 def human_seconds(value: float) -> str:

@@ -86,7 +86,8 @@ def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:
     variants, rate = cells.variants(), device_rate(run)
     against = references(variants, reference)
     parameters = run["parameters"]
-    table = Table(title=f"{parameters['name']}: {parameters['rounds']} round(s) of {parameters['settings']['seconds']} s, payload {parameters['payload']}",
+    rounds = stats.counted(parameters["rounds"], "round")
+    table = Table(title=f"{parameters['name']}: {rounds} of {parameters['settings']['seconds']} s, payload {parameters['payload']}",
                   header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=_caption(cells, rate), caption_justify="left")
     table.add_column("", no_wrap=True)
     table.add_column("engine", no_wrap=True)
@@ -152,5 +153,5 @@ def bytes_written_figure(cells: Cells):
     sizes = sorted({k.size_bytes for k in keys if k.threads == threads})
     series = [charts.Series(v, cells.label(v), [cells.summary(CellKey("insert", size, threads), v, bytes_written_ratio) for size in sizes])
               for v in cells.variants() if any(cells.rounds(key, v) for key in keys)]
-    return charts.bars(f"bytes written per payload byte, durable insert, {threads} threads", "value size", "bytes / byte",
+    return charts.bars(f"bytes written per payload byte, durable insert, {threads} threads", "bytes / byte", "value size",
                        [size_label(size) for size in sizes], series)

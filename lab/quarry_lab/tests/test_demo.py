@@ -2,14 +2,18 @@
 
 import copy
 import hashlib
+import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from html import unescape
 
 import mariadb
+import matplotlib.pyplot as plt
 import pytest
+from rich.console import Console
 
-from quarry_lab.demo import client, corpus, crash, measure, overwrite, report, space, summary, svg
+from quarry_lab.demo import client, console, corpus, crash, figures, measure, overwrite, report, space, summary
 from quarry_lab.demo.documents import DocumentGenerator
 from quarry_lab.demo.tables import VARIANTS
 from quarry_lab.report.stats import Summary
@@ -210,7 +214,7 @@ def test_a_noisy_machine_is_named(tmp_path):
     result = make_result(tmp_path)
     assert "not quiet" not in report.render(result)
     result["processor_usage"].update(noisy=True, other_cpus=1.25)
-    assert "other programs used 1.25 of its 2" in report.render(result)
+    assert "other programs used 1.25 of its 2 processors" in report.render(result)
 
 
 def test_the_page_is_self_contained_and_well_formed(tmp_path):
@@ -218,12 +222,66 @@ def test_the_page_is_self_contained_and_well_formed(tmp_path):
     page = report.render(json.loads(json.dumps(result)))
     assert "$" not in page.split("</style>")[1].replace("$commit", "")
     for forbidden in ("http://", "https://", "<script", "<img", "@import"):
-        assert forbidden not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
+        assert forbidden not in re.sub(r'xmlns(:xlink)?="http://www.w3.org/[0-9a-z/]+"', "", page)
     charts = page.split("<svg")[1:]
     assert len(charts) >= 19
     for chart in charts:
-        ElementTree.fromstring("<svg" + chart.split("</svg>")[0] + "</svg>")
+        assert ElementTree.fromstring("<svg" + chart.split("</svg>")[0] + "</svg>").get("role") == "img"
     assert "a &lt;cpu&gt;" in page and "2.00×" in page and "all equal" in page and "0.80 bytes of zeros" in page
+
+
+def tiles(page):
+    """The figure and the small print of each."""
+    return re.findall(r'<div class="tile"><b class="[a-z]*">([^<]*)</b><span>[^<]*</span><small>([^<]*)</small>', page)
+
+
+def test_a_tiles_ratio_is_the_quotient_of_the_numbers_on_it(tmp_path):
+    result = make_result(tmp_path)
+    rates = {("innodb", 1): 1.0, ("quarry", 1): 4.0, ("innodb", 2): 10.0, ("quarry", 2): 20.0, ("innodb", 3): 30.0, ("quarry", 3): 21.0}
+    result["rounds"] = [make_cell(r, "all", v, rate) for (v, r), rate in rates.items()]
+    reads = summary.measures(result["settings"])[2]
+    assert summary.ratio(result, "all", "quarry", "innodb", reads).median == 2.0  # by round, median of 4, 2 and 0.7: the table's
+    compared = [(ours, re.fullmatch(r"(.*) × InnoDB&#x27;s (.*)", small)) for ours, small in tiles(report.render(result))]
+    found = {ours: (float(m[1]), float(m[2].replace(",", ""))) for ours, m in compared if m}
+    assert found["20,000"] == (2.0, 10_000) and len(found) == 4
+    assert all(ratio == round(float(ours.replace(",", "")) / theirs, 2) for ours, (ratio, theirs) in found.items())
+
+
+@pytest.mark.parametrize("ours, theirs, ratio", [("1,200", "600", 2.0), ("0.33", "1.00", 0.33), ("5", "0.00", None), ("5", "–", None), ("–", "5", None)])
+def test_the_quotient_is_of_what_is_shown(ours, theirs, ratio):
+    assert summary.quotient(ours, theirs) == ratio
+
+
+def test_a_quick_run_says_at_the_top_that_it_judges_nothing_and_colours_nothing(tmp_path):
+    result = make_result(tmp_path)
+    assert "judges nothing" not in report.render(result) and 'class="strong good">2.00×' in report.render(result)
+    result["settings"]["rounds"] = 1
+    result["rounds"] = [cell for cell in result["rounds"] if cell["round"] == 1]
+    page = report.render(result)
+    assert "judges nothing: 1 round, and a judgement takes 3" in page[: page.index('class="tiles"')]
+    assert 'class="strong">2.00×' in page and 'good">2.00×' not in page
+
+
+def test_one_of_a_thing_has_no_s(tmp_path):
+    result = make_result(tmp_path)
+    result["corpus"]["files"] = result["verified_rows"] = result["settings"]["rounds"] = result["machine"]["processors"] = 1
+    result["data_sets"]["all"]["files"] = result["overwrite"]["gc"]["passes"] = result["crash"]["cycles"][0]["acknowledged"] = 1
+    text = unescape(re.sub(r"<[^>]*>", " ", report.render(result)))
+    terminal = Console(width=200, file=io.StringIO(), record=True)
+    console.print_all(terminal, result)
+    for said in (text, terminal.export_text()):
+        assert re.findall(r"(?<![\d,.])1 (?:files|values|rounds|clients|processors|passes|commits|rows|times|threads)\b", said) == []
+    assert "1 file, in InnoDB and in Quarry" in text and "killed 1 time in" in text and "All files: 1 file," in text
+
+
+def test_quarrys_column_stays_in_sight_on_a_narrow_screen(tmp_path):
+    page = report.render(make_result(tmp_path))
+    style, narrow = page.split("</style>")[0].split("@media (max-width: 640px)")
+    assert re.search(r"\.figures \.kept \{[^}]*position: sticky", narrow.replace(".figures .name, .figures .kept", ".figures .kept"))
+    assert "position: sticky" not in style
+    table = page[page.index('<table class="figures">'):].split("</table>")[0]
+    assert table.count('class="number kept">') == table.count("<tr") == 10 and '<th class="number kept">Quarry</th>' in table
+    assert table.count('class="word name">') == 10 and '<td class="word name">random reads' in table
 
 
 def test_a_wrong_row_is_shown_and_fails_the_run(tmp_path):
@@ -237,20 +295,29 @@ def test_a_wrong_row_is_shown_and_fails_the_run(tmp_path):
     assert "row 7 is missing" in page and "after kill 1: row 3 is torn" in page and "all equal" not in page
 
 
-def test_the_sawtooth_shows_peaks_and_falls_straight_down():
-    """Coordinates in the drawing are the figures, to scale; each level and each line is named at its end."""
+def test_the_chart_of_space_shows_peaks_and_falls_straight_down():
+    """Coordinates in the drawing are the figures; each line is named, and below each overwrite stands its peak."""
     made = make_overwrite(peak=2.0)
-    levels = [svg.Level("live", "live", made["live_bytes"]), svg.Level("bound", "bound", 1.5 * made["live_bytes"])]
-    drawn = svg.sawtooth("t", made["samples"], levels, [svg.Steps("innodb", "InnoDB", made["innodb_bytes"])], "Quarry", ["1.20", "1.21"])
-    root = ElementTree.fromstring(drawn)
-    paths = {path.get("class"): path.get("d") for path in root.findall(".//{*}path")}
-    points = [tuple(map(float, point[1:].split())) for point in re.findall(r"[ML][0-9. ]+", paths["line s-quarry"])]
-    (x0, y_live), _, (x1, y_peak), (x_fallen, y_settled), *_ = points
-    assert len(points) == len(made["samples"]) and x1 == x_fallen > x0
-    height = {name: float(re.search(r" ([0-9.]+)H", paths[f"level {name}"]).group(1)) for name in ("live", "bound")}
-    assert height["live"] == y_live and y_peak < height["bound"] < y_settled < y_live
-    assert y_live - y_peak == pytest.approx(2 * (y_live - height["bound"]), abs=0.3)
-    assert {"Quarry", "live", "bound", "InnoDB", "1.20", "1.21"} <= {text.text for text in root.findall(".//{*}text")}
+    figure = figures.space(made)
+    (axes,) = figure.axes
+    lines = {line.get_label(): line for line in axes.lines}
+    assert [tuple(point) for point in lines["Quarry, on disk"].get_xydata()] == [(at, taken / 1e6) for at, taken in made["samples"]]
+    assert set(lines["live: 20.0 MB"].get_ydata()) == {20.0} and set(lines["bound: 1.5 × live"].get_ydata()) == {30.0}
+    assert list(lines["InnoDB"].get_ydata()) == [22.0, 42.0, 48.0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1\n2.00", "2\n2.00"] and axes.get_ylim()[0] == 0
+    plt.close(figure)
+
+
+def test_the_chart_of_kills_has_a_lane_for_each_client_and_says_what_was_found(tmp_path):
+    cycle = make_result(tmp_path)["crash"]["cycles"][0]
+    figure = figures.kills([cycle, {**cycle, "cycle": 2, "acknowledged": 1, "wrong": ["row 3 is torn"]}])
+    (axes,) = figure.axes
+    said = [text.get_text() for text in axes.texts]
+    assert {"kill -9, number 1", "4 commits acknowledged", "all 3 rows intact", "1 commit acknowledged", "1 row wrong"} <= set(said)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["client 1", "client 2"]
+    marks = [path.get_extents() for collection in axes.collections for path in collection.get_paths()]
+    assert min(mark.x0 for mark in marks) == pytest.approx(0.05) and max(mark.x1 for mark in marks) == pytest.approx(0.15)
+    plt.close(figure)
 
 
 def test_space_above_the_bound_is_said(tmp_path):
@@ -274,12 +341,6 @@ def test_the_overwritten_sample_fits_its_limits(tmp_path):
     assert items == overwrite.sample(make_corpus(tmp_path, megabytes=32), seed=1)
     assert all(overwrite.VALUE_BYTES_MIN <= item.size <= overwrite.VALUE_BYTES_MAX for item in items)
     assert min(overwrite.LIVE_BYTES, files.bytes) / 4 < sum(item.size for item in items) <= overwrite.LIVE_BYTES
-
-
-def test_ticks_are_round_and_cover():
-    for maximum in (0.7, 3, 41, 999, 123_456):
-        ticks = svg.nice_ticks(maximum)
-        assert ticks[0] == 0 and ticks[-1] >= maximum and len(ticks) <= 6
 
 
 def test_no_room_names_the_bytes(tmp_path, monkeypatch):

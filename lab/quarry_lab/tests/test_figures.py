@@ -1,8 +1,11 @@
 """Medians, ratios, verdicts and charts: figures from raw rounds."""
 
 import io
+import itertools
 
+import matplotlib.pyplot as plt
 import pytest
+from matplotlib.text import Text
 from quarry_lab.design.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
 from quarry_lab.design.variants import KIB
 from quarry_lab.experiments.e1 import experiment as e1
@@ -129,12 +132,40 @@ def test_table_shows_ratio_noise_and_cold_reads(make_point):
     assert "2.50x" in text and "noisy 1/1" in text and "read from the device 1/1" in text
 
 
-def test_charts_come_as_svg_and_data_uri():
+@pytest.mark.parametrize("count, noun, text", [(1, "file", "1 file"), (0, "file", "0 files"), (2000, "file", "2,000 files"), (2, "pass", "2 passes")])
+def test_counted(count, noun, text):
+    assert stats.counted(count, noun) == text
+
+
+def test_charts_come_as_svg_and_png(tmp_path):
     series = [charts.Series("innodb", "InnoDB BLOB", [stats.Summary(10, 9, 11, 3), None]),
               charts.Series("quarry", "QUARRY", [stats.Summary(20, 19, 21, 3), stats.Summary(5, 5, 5, 1)])]
     picture = charts.svg(charts.lines("title & more", "threads", "events/s", [1, 8], series))
     assert picture.startswith("<svg") and picture.rstrip().endswith("</svg>") and "QUARRY" in picture and "title &amp; more" in picture
-    assert charts.png_data_uri(charts.bars("b", "size", "B/B", ["4 KB", "64 KB"], series)).startswith("data:image/png;base64,iVBOR")
+    assert 'aria-label="title &amp; more"' in picture
+    path = charts.save_png(charts.bars("b", "B/B", "size", ["4 KB", "64 KB"], series), tmp_path / "b.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def overlaps(figure):
+    """Pairs of texts of a figure that lie on each other, and texts that reach out of it."""
+    figure.canvas.draw()
+    unseen = {label for axes in figure.axes for at, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True) if at > axes.get_xlim()[1]}
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text() and text not in unseen]
+    boxes = {f"{text.get_text()} at {text.get_position()}": text.get_window_extent() for text in texts}
+    outside = [name for name, box in boxes.items() if box.x0 < 0 or box.y0 < 0 or box.x1 > figure.bbox.x1 or box.y1 > figure.bbox.y1]
+    return outside + [(a, b) for (a, one), (b, other) in itertools.combinations(boxes.items(), 2) if one.overlaps(other)]
+
+
+@pytest.mark.parametrize("sides, rates", [(1, (8000.0,)), (4, (8011.0, 2343.0, 8504.0, 8921.0)), (9, (12_345.0, 12_344.0, 999.0))])
+def test_the_figures_behind_bars_do_not_overlap(sides, rates):
+    """As E5 has them: seven workloads, with figures so close that they stood on each other when bars were narrow columns."""
+    groups = ["load", "a", "b", "c", "f", "published", "d"]
+    rounds = [stats.Summary(rate, rate * 0.8, rate * 1.2, 3) for rate in rates]
+    series = [charts.Series(f"engine {n}", f"an engine of a long name, {n} paths", [rounds[n % len(rounds)]] * len(groups)) for n in range(sides)]
+    figure = charts.bars("throughput", "operations per second", "workload", groups, series)
+    assert overlaps(figure) == []
+    plt.close(figure)
 
 
 def test_two_builds_of_the_plugin_are_compared_with_each_other_too(make_point):

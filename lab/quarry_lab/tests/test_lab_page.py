@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from html import escape
 from html.parser import HTMLParser
 
@@ -99,6 +100,32 @@ def test_a_disturbed_or_short_lab_says_so_and_draws_no_conclusion(tmp_path):
     assert "conclusions are not drawn" in noisy and 'chip yes' not in noisy and 'chip no"' not in noisy
     short = lab_page.render([Chapter(e4, make_run(e4, tmp_path / "short", rounds=1))], LAB)
     assert "A look, not a measurement" in short and 'chip yes' not in short
+
+
+@pytest.mark.parametrize("scale, said", [("quick", "This quick run judges nothing"), ("normal", "This run judges nothing")])
+def test_a_run_that_judges_nothing_says_so_at_the_top(chapters, tmp_path, scale, said):
+    assert "judges nothing" not in lab_page.render(chapters, LAB)
+    (tmp_path / "short").mkdir()
+    (tmp_path / "short" / "ha_quarry.so").write_bytes(b"a plugin")
+    e4 = EXPERIMENTS["e4"]
+    page = lab_page.render([Chapter(e4, make_run(e4, tmp_path / "short" / "e4", rounds=1))], {**LAB, "scale": scale})
+    assert said in page[: page.index('class="tiles"')]
+    assert re.findall(r'<div class="tile"><b class="">[^<]*</b><span>([^<]*)', page) == ["not judged", "not measured", "of measured time"]
+    assert "1 round of" in page and "1 rounds" not in page and "round(s)" not in page
+
+
+def test_on_a_narrow_screen_a_row_of_sentences_names_its_columns_and_an_engine_stays_in_sight(chapters):
+    page = lab_page.render(chapters, LAB)
+    style, narrow = page.split("</style>")[0].split("@media (max-width: 640px)")
+    assert "attr(data-head)" in narrow and "attr(data-head)" not in style
+    assert re.search(r"\.figures \.name, \.figures \.kept \{[^}]*position: sticky", narrow)
+    tables = [table.split("</table>")[0] for table in page.split('<table class="words">')[1:]]
+    assert tables
+    for table in tables:
+        heads = re.findall(r"<th>([^<]*)", table)
+        named = re.findall(r'<td data-head="([^"]*)"', table)
+        assert named and named == heads * (len(named) // len(heads))
+    assert re.search(r'<td class="word name">QUARRY', page)
 
 
 def test_a_page_says_when_its_results_are_older_than_the_engine(chapters, monkeypatch):

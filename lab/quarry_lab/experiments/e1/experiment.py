@@ -94,7 +94,7 @@ def _memory_figure(cells: Cells):
     series = [charts.Series(v, cells.label(v), [cells.summary(at[size], v, memory_ratio) for size in sizes]) for v in cells.variants()]
     if not any(point for one in series for point in one.points):
         return None
-    return charts.bars("memory per payload byte after every row was read", "value size", "bytes of memory per byte",
+    return charts.bars("memory per payload byte after every row was read", "bytes of memory per byte", "value size",
                        [size_label(size) for size in sizes], series)
 
 

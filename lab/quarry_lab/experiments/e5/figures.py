@@ -71,7 +71,7 @@ def _bars(cells: Cells, title: str, unit: str, figure) -> Figure:
     series = [charts.Series(variant if setting == ONE_PATH else f"{variant}-head", f"{cells.label(variant)}, {setting}",
                             [cells.summary(CellKey(o, size[o], threads, setting), variant, figure) for o in operations])
               for variant, setting, threads in sides]
-    return charts.bars(title, "workload", unit, operations, series, (9.5, 4.2))
+    return charts.bars(title, unit, "workload", operations, series)
 
 
 def _last_rounds(points: list[dict], operation: str) -> list[dict]:
