@@ -20,18 +20,18 @@ from .run.experiment import Experiment
 
 _CHIPS = {REPRODUCED: "yes", STRONGER: "yes", WEAKER: "no", OPPOSITE: "no", MIXED: "question", ANSWERED: "question"}
 
-_RULES = """<p>Each verdict is computed from the raw rounds of this run by the rule given in its experiment. <b>Reproduced</b>: the rounds' range overlaps
-the published one. <b>Weaker</b>: less, or nothing. <b>Stronger</b>: more, the same way. <b>Opposite</b>: every round points the other way. <b>Mixed</b>: not at
-all client levels, or not in every round. <b>Answered</b>: the publication left it as a question. <b>Not judged</b>: the run was too short or too disturbed.
-<b>Not measured</b>: the run lacked what is named.</p>"""
+_RULES = """<p>Each verdict is computed from the raw rounds of this run by the rule given in its experiment. <b>Reproduced</b>: the rounds' range
+overlaps the published one. <b>Weaker</b>: less, or nothing. <b>Stronger</b>: more, the same way. <b>Opposite</b>: every round points the other way.
+<b>Mixed</b>: not at all client levels, or not in every round. <b>Answered</b>: the publication left it as a question. <b>Not judged</b>: the run was
+too short or too disturbed. <b>Not measured</b>: the run lacked what is named.</p>"""
 _METHOD = f"""<ul>
-<li>Rounds are interleaved: within a round every variant, size and thread count comes in random order. A figure is the median over the rounds; bars and ranges
-go from the lowest to the highest round. Ratios are taken round by round.</li>
-<li>All engines of a run live in one server with one configuration, verified before each point. Between points the device settles: nothing that one variant
-left behind is written in another's time.</li>
+<li>Rounds are interleaved: within a round every variant, size and thread count comes in random order. A figure is the median over the rounds; bars
+and ranges go from the lowest to the highest round. Ratios are taken round by round.</li>
+<li>All engines of a run live in one server with one configuration, verified before each point. Between points the device settles: nothing that one
+variant left behind is written in another's time.</li>
 <li>Payloads differ from write to write; neither a cache nor deduplication finds anything. <code>SET NAMES binary</code> always.</li>
-<li>Noise: a point in which other processes or the hypervisor used more than {NOISE_CPUS_MAX} processor is marked noisy. A verdict needs {FAIR_ROUNDS} rounds
-of {FAIR_SECONDS} s, and not more than a third of its points noisy.</li>
+<li>Noise: a point in which other processes or the hypervisor used more than {NOISE_CPUS_MAX} processor is marked noisy. A verdict needs
+{FAIR_ROUNDS} rounds of {FAIR_SECONDS} s, and not more than a third of its points noisy.</li>
 </ul>"""
 
 
@@ -100,8 +100,9 @@ def _tiles(chapters: list[Chapter]) -> list[str]:
     points = [p for c in chapters for p in c.run.points]
     taken = sum(p["cpu"]["seconds"] for p in points)
     tiles = [
-        (REPRODUCED, "findings reproduced", ""), (STRONGER, "stronger", "the same way, and more"), (WEAKER, "weaker", "less than published, or nothing"),
-        (OPPOSITE, "opposite", "in every round"), (MIXED, "mixed", "not at all client levels"), (ANSWERED, "open questions answered", ""),
+        (REPRODUCED, "findings reproduced", ""), (STRONGER, "stronger", "the same way, and more"),
+        (WEAKER, "weaker", "less than published, or nothing"), (OPPOSITE, "opposite", "in every round"),
+        (MIXED, "mixed", "not at all client levels"), (ANSWERED, "open questions answered", ""),
         (NOT_JUDGED, "not judged", "too short, or disturbed"), (NOT_MEASURED, "not measured", "and what was lacking")]
     shown = tiles if _judged(chapters) else tiles[-2:]
     return [*(page.tile(str(states[state]), text, small) for state, text, small in shown),
@@ -169,7 +170,8 @@ def _ran(chapter: Chapter) -> str:
     sizes = ", ".join(stats.human_bytes(s) for s in sorted({p["size_bytes"] for p in points}))
     threads = ", ".join(map(str, sorted({p["threads"] for p in points})))
     settings = parameters["settings"]
-    return (f"{counted(parameters['rounds'], 'round')} of {settings['seconds']} s after {settings['warmup_seconds']} s of warm-up; values of {sizes}; "
+    rounds = counted(parameters["rounds"], "round")
+    return (f"{rounds} of {settings['seconds']} s after {settings['warmup_seconds']} s of warm-up; values of {sizes}; "
             f"client threads: {threads}; {counted(len(points), 'point')}, {_noisy(points)} of them noisy.")
 
 

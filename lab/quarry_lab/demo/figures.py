@@ -63,7 +63,8 @@ def kills(cycles: list[dict]) -> Figure:
         axes.set(xlabel="seconds", xlim=(0, max(cycle["times"]["verified"] for cycle in cycles)), ylim=(lanes, 0))
         axes.tick_params(left=False)
         named: list = [Patch(color=color, alpha=alpha, label=text) for _begin, _end, color, alpha, text in _PHASES]
-        named.append(Line2D([], [], linestyle="", marker="o", color=_BAD, markerfacecolor="white", label="a transaction under way, never acknowledged"))
+        under_way = "a transaction under way, never acknowledged"
+        named.append(Line2D([], [], linestyle="", marker="o", color=_BAD, markerfacecolor="white", label=under_way))
         figure.legend(handles=named, loc="outside lower center", ncols=4, fontsize=9)
     return figure
 

@@ -83,8 +83,8 @@ class Page:
         found = [f"{counted(len(self.wrong), 'value')} wrong: {'; '.join(self.wrong[:50])}"] if self.wrong else []
         usage = self.result["processor_usage"]
         if self.rounds < FAIR_ROUNDS:
-            found.append(f"A quick run that judges nothing: {counted(self.rounds, 'round')}, and a judgement takes {FAIR_ROUNDS}. Figures are shown, no"
-                         " conclusion is drawn.")
+            found.append(f"A quick run that judges nothing: {counted(self.rounds, 'round')}, and a judgement takes {FAIR_ROUNDS}."
+                         " Figures are shown, no conclusion is drawn.")
         if usage["noisy"]:
             found.append(f"The machine was not quiet: other programs used {usage['other_cpus']:.2f} of its"
                          f" {counted(self.result['machine']['processors'], 'processor')}, and the hypervisor took {usage['steal_cpus']:.2f}. Take the"
@@ -207,8 +207,8 @@ class Page:
         )
         if corpus["generated_files"]:
             text += (
-                f" The machine had too few: {counted(corpus['generated_files'], 'file')} ({corpus['generated_bytes'] / 1e6:,.0f} MB), of generated JSON"
-                " documents, HTML pages, logs, serialized objects and image-like data, were added."
+                f" The machine had too few, so the demo generated {counted(corpus['generated_files'], 'file')}"
+                f" ({corpus['generated_bytes'] / 1e6:,.0f} MB) like JSON documents, HTML pages, logs, serialized objects and images."
             )
         return f"<p>{text}</p>"
 

@@ -142,7 +142,8 @@ def draw_bars(axes, groups: list[str], series: list[Series]) -> float:
 def _draw_bar(axes, position: float, summary: Summary, color: str, label: str = "") -> None:
     axes.barh(position, summary.median, 0.82, xerr=_error_bars([summary]), color=color, label=label,
               error_kw={"elinewidth": 1, "ecolor": "#444444", "capsize": 2})
-    axes.annotate(short_number(summary.median), (summary.high, position), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9, color="#444444")
+    axes.annotate(short_number(summary.median), (summary.high, position), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9,
+                  color="#444444")
 
 
 def short_number(value: float) -> str:

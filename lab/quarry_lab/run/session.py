@@ -105,8 +105,8 @@ def print_configuration(console: Console, experiment: Experiment, request: Reque
     if payload := session.get("payload"):
         table.add_row("payload", f"{payload['kind']}; a 64 KB value compresses {payload['compression_ratio_of_64KB']} to 1")
     settings = request.settings
-    table.add_row("points", f"{left} to measure of {total}: {settings.warmup_seconds} s warm-up + {settings.seconds} s, {stats.counted(request.rounds, 'round')}, "
-                            f"random order (seed {request.seed})")
+    table.add_row("points", f"{left} to measure of {total}: {settings.warmup_seconds} s warm-up + {settings.seconds} s, "
+                            f"{stats.counted(request.rounds, 'round')}, random order (seed {request.seed})")
     console.print(f"[bold]{experiment.title}[/bold]")
     console.print(table, highlight=False)
 

@@ -237,7 +237,7 @@ def tiles(page):
 
 def test_a_tiles_ratio_is_the_quotient_of_the_numbers_on_it(tmp_path):
     result = make_result(tmp_path)
-    rates = {("innodb", 1): 1.0, ("quarry", 1): 4.0, ("innodb", 2): 10.0, ("quarry", 2): 20.0, ("innodb", 3): 30.0, ("quarry", 3): 21.0}
+    rates = {("innodb", 1): 1.0, ("innodb", 2): 10.0, ("innodb", 3): 30.0, ("quarry", 1): 4.0, ("quarry", 2): 20.0, ("quarry", 3): 21.0}
     result["rounds"] = [make_cell(r, "all", v, rate) for (v, r), rate in rates.items()]
     reads = summary.measures(result["settings"])[2]
     assert summary.ratio(result, "all", "quarry", "innodb", reads).median == 2.0  # by round, median of 4, 2 and 0.7: the table's
@@ -247,7 +247,9 @@ def test_a_tiles_ratio_is_the_quotient_of_the_numbers_on_it(tmp_path):
     assert all(ratio == round(float(ours.replace(",", "")) / theirs, 2) for ours, (ratio, theirs) in found.items())
 
 
-@pytest.mark.parametrize("ours, theirs, ratio", [("1,200", "600", 2.0), ("0.33", "1.00", 0.33), ("5", "0.00", None), ("5", "–", None), ("–", "5", None)])
+@pytest.mark.parametrize(
+    "ours, theirs, ratio", [("1,200", "600", 2.0), ("0.33", "1.00", 0.33), ("5", "0.00", None), ("5", "–", None), ("–", "5", None)]
+)
 def test_the_quotient_is_of_what_is_shown(ours, theirs, ratio):
     assert summary.quotient(ours, theirs) == ratio
 

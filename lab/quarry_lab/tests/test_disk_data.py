@@ -5,8 +5,11 @@ import os
 import subprocess
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import pytest
 from rich.console import Console
+
+from overlaps import overlaps
 
 from quarry_lab.design.request import Address, LabError, Settings
 from quarry_lab.experiments.e5 import bench as disk_bench, figures as e5_figures
@@ -209,6 +212,18 @@ def test_charts_mark_checkpoints_beside_throughput():
     timeline = figures["timeline-published-quarry-1-path"]
     assert [text.get_text() for text in timeline.axes[0].get_legend().get_texts()] == ["quarry_catalogue_flushes"]
     assert e5_figures.tables(Run([point(1)]), DiskData().labels)[0].row_count == 1
+
+
+def test_the_labels_of_the_charts_do_not_overlap():
+    """Every engine in every workload, Quarry on one path and on two, with rates as close as they were when they stood on each other."""
+    rates = {("innodb", "1 path"): 8011.0, ("rocksdb", "1 path"): 2343.0, ("quarry", "1 path"): 8504.0, ("quarry", "2 paths"): 8921.0}
+    points = [{**point(n, rate=rate * (0.9 + n / 20)), "variant": variant, "setting": setting, "operation": operation}
+              for n in (1, 2, 3) for (variant, setting), rate in rates.items() for operation in WORKLOADS]
+    drawn = e5_figures.figures(Run(points), DiskData().labels)
+    for name in ("throughput", "read-latency", "write-latency"):
+        assert len(drawn[name].axes[0].texts) == len(rates) * len(WORKLOADS) and overlaps(drawn[name]) == []
+    for figure in drawn.values():
+        plt.close(figure)
 
 
 def test_a_cgroup_limits_what_runs_in_it_and_leaves_nothing_behind():

@@ -1,11 +1,9 @@
 """Medians, ratios, verdicts and charts: figures from raw rounds."""
 
 import io
-import itertools
 
 import matplotlib.pyplot as plt
 import pytest
-from matplotlib.text import Text
 from quarry_lab.design.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
 from quarry_lab.design.variants import KIB
 from quarry_lab.experiments.e1 import experiment as e1
@@ -13,6 +11,8 @@ from quarry_lab.experiments.e2 import experiment as e2
 from quarry_lab.report import charts, stats, verdicts
 from quarry_lab.run.tables import comparison_table
 from rich.console import Console
+
+from overlaps import overlaps
 
 
 class Run:
@@ -145,16 +145,6 @@ def test_charts_come_as_svg_and_png(tmp_path):
     assert 'aria-label="title &amp; more"' in picture
     path = charts.save_png(charts.bars("b", "B/B", "size", ["4 KB", "64 KB"], series), tmp_path / "b.png")
     assert path.read_bytes().startswith(b"\x89PNG")
-
-
-def overlaps(figure):
-    """Pairs of texts of a figure that lie on each other, and texts that reach out of it."""
-    figure.canvas.draw()
-    unseen = {label for axes in figure.axes for at, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True) if at > axes.get_xlim()[1]}
-    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text() and text not in unseen]
-    boxes = {f"{text.get_text()} at {text.get_position()}": text.get_window_extent() for text in texts}
-    outside = [name for name, box in boxes.items() if box.x0 < 0 or box.y0 < 0 or box.x1 > figure.bbox.x1 or box.y1 > figure.bbox.y1]
-    return outside + [(a, b) for (a, one), (b, other) in itertools.combinations(boxes.items(), 2) if one.overlaps(other)]
 
 
 @pytest.mark.parametrize("sides, rates", [(1, (8000.0,)), (4, (8011.0, 2343.0, 8504.0, 8921.0)), (9, (12_345.0, 12_344.0, 999.0))])
