@@ -102,12 +102,6 @@ struct StoreContext {
     for (const SegmentPath& path : paths) visit(path.tasks.get());
   }
 
-  /// `bytes` of a value were read, wherever they came from.
-  void CountRead(uint64_t bytes) {
-    counters.Add(Counter::kExtentsRead);
-    counters.Add(Counter::kValueBytesRead, bytes);
-  }
-
   /// kUnavailable for a path that is only read. For all that changes a file of a data path.
   [[nodiscard]] Status CheckWritable(uint32_t path_number) const {
     if (path_number >= paths.size() || paths[path_number].read_only.empty()) return Status::Ok();

@@ -208,71 +208,21 @@ Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::CreateStore(TableId table
 
 // ---- reads, flushes, reports ----
 
-Status StoreDirectoryImpl::CheckRead(const Locator& locator, uint64_t offset_bytes, uint64_t size_bytes) const {
-  if (offset_bytes <= locator.value_size_bytes && size_bytes <= locator.value_size_bytes - offset_bytes) {
-    return Status::Ok();
-  }
-  return Status::InvalidArgument("range " + std::to_string(offset_bytes) + "+" + std::to_string(size_bytes) +
-                                 " is not within a value of " + std::to_string(locator.value_size_bytes) + " bytes");
-}
-
-Status StoreDirectoryImpl::Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) {
-  const Locator& locator = head.locator;
-  if (out.size() != locator.value_size_bytes) {
-    return Status::InvalidArgument("a buffer of " + std::to_string(out.size()) + " bytes for a value of " +
-                                   std::to_string(locator.value_size_bytes));
-  }
-  if (CopyCached(locator, 0, options, out)) return Status::Ok();
-  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(locator.store));
-  return store->Read(head, 0, options, out, true);
-}
-
 Result<std::shared_ptr<StoreImpl>> StoreDirectoryImpl::RequireStore(StoreId id) const {
   std::shared_ptr<StoreImpl> store = FindStore(id);
   if (store == nullptr) return Status::NotFound("there is no store " + std::to_string(id.value));
   return store;
 }
 
-ValueBuffer StoreDirectoryImpl::FindCached(const Locator& locator, const ReadOptions& options) {
-  if (options.skip_cache) return {};
-  ValueBuffer cached = context_->values.Find(locator);
-  if (!cached.empty()) context_->CountRead(locator.value_size_bytes);
-  return cached;
-}
-
-bool StoreDirectoryImpl::CopyCached(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
-                                    std::span<uint8_t> out) {
-  if (options.skip_cache || !context_->values.Copy(locator, offset_bytes, out)) return false;
-  context_->CountRead(out.size());
-  return true;
-}
-
-Result<ValueBuffer> StoreDirectoryImpl::ReadValue(const Head& head, const ReadOptions& options) {
-  if (ValueBuffer cached = FindCached(head.locator, options); !cached.empty()) return cached;
-  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(head.locator.store));
-  return store->ReadValue(head, options);
-}
-
-Result<ValueBuffer> StoreDirectoryImpl::ReadIfCached(const Head& head, const ReadOptions& options) {
-  if (ValueBuffer cached = FindCached(head.locator, options); !cached.empty()) return cached;
-  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(head.locator.store));
-  return store->ReadIntoCache(head, options);
-}
-
-std::unique_ptr<AheadRead> StoreDirectoryImpl::ReadAhead(const Head& head, const ReadOptions& options) {
-  if (!options.skip_cache && context_->values.Holds(head.locator)) return nullptr;
-  const std::shared_ptr<StoreImpl> store = FindStore(head.locator.store);
-  return store == nullptr ? nullptr : store->ReadAhead(head, options);
-}
-
-Status StoreDirectoryImpl::VerifyValue(const Head& head, const ReadOptions& options, const Canceller* canceller) {
-  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(head.locator.store));
-  return store->Verify(head, options, canceller);
+Result<PinnedSegment> StoreDirectoryImpl::Pin(const Locator& locator) const {
+  QUARRY_TRY_ASSIGN(std::shared_ptr<StoreImpl> store, RequireStore(locator.store));
+  QUARRY_TRY_ASSIGN(std::shared_ptr<Segment> segment, store->RequireSegment(locator.segment));
+  return PinnedSegment{std::move(store), std::move(segment)};
 }
 
 Result<StoredShape> StoreDirectoryImpl::ReadShape(const Locator& locator, const ReadOptions& options) {
-  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(locator.store));
-  return store->ReadShape(locator, options);
+  const Head head{locator, {}};
+  return ReaderOf(head, options).ReadShape();
 }
 
 Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
@@ -283,20 +233,6 @@ Status StoreDirectoryImpl::SetValueCacheBytes(uint64_t bytes) {
   if (context_->values.Resize(bytes)) return Status::Ok();
   return Status::NotSupported("no memory to manage a value cache of " + std::to_string(bytes) +
                               " bytes; it is off now");
-}
-
-Status StoreDirectoryImpl::ReadRange(const Head& head, uint64_t offset_bytes, const ReadOptions& options,
-                                     std::span<uint8_t> out) {
-  const Locator& locator = head.locator;
-  QUARRY_TRY(CheckRead(locator, offset_bytes, out.size()));
-  if (offset_bytes + out.size() <= locator.prefix_size_bytes) {
-    QUARRY_TRY(CheckPrefix(head).status());
-    std::copy_n(head.prefix.begin() + static_cast<ptrdiff_t>(offset_bytes), out.size(), out.begin());
-    return Status::Ok();
-  }
-  if (CopyCached(locator, offset_bytes, options, out)) return Status::Ok();
-  QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, RequireStore(locator.store));
-  return store->Read(head, offset_bytes, options, out, false);
 }
 
 Status StoreDirectoryImpl::Sync(const UnsyncedExtents& unsynced) {
@@ -336,7 +272,7 @@ Result<bool> StoreDirectoryImpl::HoldsDurably(const CommitRecord& record) {
 
 void StoreDirectoryImpl::CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
   if (const std::shared_ptr<StoreImpl> store = FindStore(by.store); store != nullptr) {
-    store->CarryInCache(replaced, by, value);
+    context_->values.Carry(replaced, by, value, store->cached_bytes());
   }
 }
 

@@ -19,6 +19,7 @@
 #include "context/store_context.h"
 #include "quarry/store.h"
 #include "store/store_impl.h"
+#include "store/value_reader.h"
 
 namespace quarry {
 
@@ -29,7 +30,7 @@ struct DirectorySeams {
   bool background_thread = true;
 };
 
-class StoreDirectoryImpl final : public StoreDirectory {
+class StoreDirectoryImpl final : public StoreDirectory, public SegmentPins {
  public:
   [[nodiscard]] static Result<std::unique_ptr<StoreDirectoryImpl>> Open(const DirectoryOptions& options,
                                                                         const DirectorySeams& seams);
@@ -52,13 +53,25 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] Status LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) override;
   [[nodiscard]] Status Discard(TableId table, uint64_t lsn) override;
   [[nodiscard]] Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) override;
-  [[nodiscard]] Status Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) override;
-  [[nodiscard]] Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options) override;
-  [[nodiscard]] Result<ValueBuffer> ReadIfCached(const Head& head, const ReadOptions& options) override;
-  [[nodiscard]] std::unique_ptr<AheadRead> ReadAhead(const Head& head, const ReadOptions& options) override;
+  [[nodiscard]] Status Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) override {
+    return ReaderOf(head, options).Read(out);
+  }
+  [[nodiscard]] Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options) override {
+    return ReaderOf(head, options).ReadValue();
+  }
+  [[nodiscard]] Result<ValueBuffer> ReadIfCached(const Head& head, const ReadOptions& options) override {
+    return ReaderOf(head, options).ReadIfCached();
+  }
+  [[nodiscard]] std::unique_ptr<AheadRead> ReadAhead(const Head& head, const ReadOptions& options) override {
+    return ReaderOf(head, options).ReadAhead();
+  }
   [[nodiscard]] Status ReadRange(const Head& head, uint64_t offset_bytes, const ReadOptions& options,
-                                 std::span<uint8_t> out) override;
-  [[nodiscard]] Status VerifyValue(const Head& head, const ReadOptions& options, const Canceller* canceller) override;
+                                 std::span<uint8_t> out) override {
+    return ReaderOf(head, options).ReadRange(offset_bytes, out);
+  }
+  [[nodiscard]] Status VerifyValue(const Head& head, const ReadOptions& options, const Canceller* canceller) override {
+    return ReaderOf(head, options).Verify(canceller);
+  }
   [[nodiscard]] Result<StoredShape> ReadShape(const Locator& locator, const ReadOptions& options) override;
   [[nodiscard]] Result<CommitRecord> DescribeCommit(std::span<const Locator> locators) override;
   [[nodiscard]] Status SetValueCacheBytes(uint64_t bytes) override;
@@ -83,6 +96,9 @@ class StoreDirectoryImpl final : public StoreDirectory {
   [[nodiscard]] std::vector<StoreStats> ListBindings() const override;
   [[nodiscard]] std::vector<std::string> PathTroubles() const override;
   [[nodiscard]] Result<StoreStats> GetStoreStats(StoreId store) const override;
+
+  // SegmentPins
+  [[nodiscard]] Result<PinnedSegment> Pin(const Locator& locator) const override QUARRY_EXCLUDES(stores_mutex_);
 
   /// Null when there is no such store.
   [[nodiscard]] std::shared_ptr<StoreImpl> FindStore(StoreId store) const QUARRY_EXCLUDES(stores_mutex_);
@@ -130,12 +146,9 @@ class StoreDirectoryImpl final : public StoreDirectory {
   /// The store, if a rebuild left it undecided and its binding is as seen; otherwise null.
   [[nodiscard]] std::shared_ptr<StoreImpl> FindUndecided(StoreId store, const RebindPair& seen) const
       QUARRY_REQUIRES(admin_mutex_);
-  // From the value cache, which needs neither the store nor its segment for it: a value stands there under its whole
-  // locator, which names both, and no locator is given out twice.
-  [[nodiscard]] ValueBuffer FindCached(const Locator& locator, const ReadOptions& options);
-  [[nodiscard]] bool CopyCached(const Locator& locator, uint64_t offset_bytes, const ReadOptions& options,
-                                std::span<uint8_t> out);
-  [[nodiscard]] Status CheckRead(const Locator& locator, uint64_t offset_bytes, uint64_t size_bytes) const;
+  [[nodiscard]] ValueReader ReaderOf(const Head& head, const ReadOptions& options) const {
+    return {context_.get(), this, head, options};
+  }
 
   const std::shared_ptr<StoreContext> context_;
 

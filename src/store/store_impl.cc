@@ -6,7 +6,6 @@
 #include "context/layout.h"
 #include "format/extent.h"
 #include "io/path.h"
-#include "segment/segment_reader.h"
 
 namespace quarry {
 namespace {
@@ -35,14 +34,6 @@ Status CheckOptions(std::span<const uint8_t> value, const AppendOptions& options
   }
   return Status::Ok();
 }
-
-class PooledOwner final : public ValueBuffer::Owner {
- public:
-  explicit PooledOwner(PooledBuffer buffer) : buffer_(std::move(buffer)) {}
-
- private:
-  PooledBuffer buffer_;
-};
 
 }  // namespace
 
@@ -143,8 +134,7 @@ bool StoreImpl::StartSync(SegmentNumber segment, uint64_t flush_ticket) {
 }
 
 Status StoreImpl::Sync(SegmentNumber segment, uint64_t flush_ticket, bool counted, const Canceller* canceller) {
-  const std::shared_ptr<Segment> found = FindSegment(segment);
-  if (found == nullptr) return NotFound(segment);
+  QUARRY_TRY_ASSIGN(const std::shared_ptr<Segment> found, RequireSegment(segment));
   Lane* const lane = LaneOfPath(found->path_number());
   // Segments of other paths are of an earlier run, sealed and durable.
   return lane == nullptr ? Status::Ok() : lane->Sync(segment, flush_ticket, counted, canceller);
@@ -162,7 +152,7 @@ Status StoreImpl::SyncAll() {
   return first;
 }
 
-// ---- reading ----
+// ---- segments ----
 
 std::shared_ptr<Segment> StoreImpl::FindSegment(SegmentNumber segment) const {
   SharedLock lock(segments_mutex_);
@@ -186,130 +176,14 @@ void StoreImpl::RegisterSegment(const std::shared_ptr<Segment>& segment) {
   segments_[segment->number().value] = segment;
 }
 
+Result<std::shared_ptr<Segment>> StoreImpl::RequireSegment(SegmentNumber segment) const {
+  std::shared_ptr<Segment> found = FindSegment(segment);
+  if (found == nullptr) return NotFound(segment);
+  return found;
+}
+
 Status StoreImpl::NotFound(SegmentNumber segment) const {
   return Status::NotFound("store " + std::to_string(id_.value) + " has no segment " + std::to_string(segment.value));
-}
-
-// What the cache holds was verified when it was read. The segment is looked for first all the same: what is gone from
-// the store is gone from the cache.
-Result<ValueBuffer> StoreImpl::ReadValue(const Head& head, const ReadOptions& options) {
-  const Locator& locator = head.locator;
-  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
-  if (segment == nullptr) return NotFound(locator.segment);
-  QUARRY_TRY_ASSIGN(ValueBuffer cached, TakeIntoCache(segment.get(), head, TakeIn::kWhatFits, options));
-  if (!cached.empty()) return cached;
-  SegmentReader reader(context_.get(), this, segment.get(), head, options);
-  Result<ValueBuffer> in_place = reader.ReadWholeInPlace();
-  if (!in_place.ok() || !in_place->empty()) {
-    QUARRY_TRY(NoteRead(reader, locator.value_size_bytes, in_place.status()));
-    return in_place;
-  }
-  PooledBuffer buffer;
-  try {
-    buffer = context_->read_buffers.Take(static_cast<size_t>(locator.value_size_bytes));
-  } catch (const std::bad_alloc&) {
-    return Status::NotSupported("no memory for a value of " + std::to_string(locator.value_size_bytes) + " bytes");
-  }
-  const std::span<uint8_t> bytes(buffer.data(), static_cast<size_t>(locator.value_size_bytes));
-  QUARRY_TRY(ReadBy(&reader, segment.get(), head, 0, options, bytes, true));
-  return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
-}
-
-Result<ValueBuffer> StoreImpl::ReadIntoCache(const Head& head, const ReadOptions& options) {
-  const std::shared_ptr<Segment> segment = FindSegment(head.locator.segment);
-  if (segment == nullptr) return NotFound(head.locator.segment);
-  return TakeIntoCache(segment.get(), head, TakeIn::kWhatIsAskedForAgain, options);
-}
-
-std::unique_ptr<AheadRead> StoreImpl::ReadAhead(const Head& head, const ReadOptions& options) {
-  const Locator& locator = head.locator;
-  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
-  if (segment == nullptr || IsOnSlowPath(*segment)) return nullptr;
-  if (segment->chunks()->Holds(locator.offset_bytes, locator.extent_size_bytes)) return nullptr;
-  ReadOptions by_thread = options;
-  by_thread.report = nullptr;
-  std::vector<uint8_t> prefix(head.prefix.begin(), head.prefix.end());
-  return context_->ahead_reads.Start(locator.value_size_bytes,
-                                     [store = shared_from_this(), locator, prefix = std::move(prefix), by_thread] {
-                                       return store->ReadValue({locator, prefix}, by_thread);
-                                     });
-}
-
-// Empty: the cache will not take it in; nothing was read.
-Result<ValueBuffer> StoreImpl::TakeIntoCache(Segment* segment, const Head& head, TakeIn take_in,
-                                             const ReadOptions& options) {
-  const Locator& locator = head.locator;
-  if (options.skip_cache) return ValueBuffer();
-  const bool worthwhile = context_->values.NoteMiss(locator);
-  const bool fits = take_in == TakeIn::kWhatFits && context_->values.HasRoomFor(locator.value_size_bytes);
-  if (!worthwhile && !fits) return ValueBuffer();
-  ValueCache::Filling filling = context_->values.Begin(locator, cached_bytes_);
-  if (filling.empty()) return ValueBuffer();
-  // One copy in memory is enough. (What is asked for again may be in the page cache.)
-  ReadOptions into_cache = options;
-  if (!worthwhile && options.page_cache == PageCacheUse::kByRule) into_cache.page_cache = PageCacheUse::kSmallReads;
-  QUARRY_TRY(ReadSegment(segment, head, 0, into_cache, filling.bytes(), true));
-  return context_->values.Publish(std::move(filling));
-}
-
-Status StoreImpl::Read(const Head& head, uint64_t offset_bytes, const ReadOptions& options, std::span<uint8_t> out,
-                       bool whole) {
-  const std::shared_ptr<Segment> segment = FindSegment(head.locator.segment);
-  if (segment == nullptr) return NotFound(head.locator.segment);
-  return ReadSegment(segment.get(), head, offset_bytes, options, out, whole);
-}
-
-Status StoreImpl::Verify(const Head& head, const ReadOptions& options, const Canceller* canceller) {
-  const std::shared_ptr<Segment> segment = FindSegment(head.locator.segment);
-  if (segment == nullptr) return NotFound(head.locator.segment);
-  SegmentReader reader(context_.get(), this, segment.get(), head, options);
-  try {
-    return NoteRead(reader, head.locator.value_size_bytes, reader.Verify(canceller));
-  } catch (const std::bad_alloc&) {
-    return Status::NotSupported("no memory for a part of a value");
-  }
-}
-
-Result<StoredShape> StoreImpl::ReadShape(const Locator& locator, const ReadOptions& options) {
-  const std::shared_ptr<Segment> segment = FindSegment(locator.segment);
-  if (segment == nullptr) return NotFound(locator.segment);
-  return SegmentReader(context_.get(), this, segment.get(), locator, options).ReadShape();
-}
-
-Status StoreImpl::ReadSegment(Segment* segment, const Head& head, uint64_t offset_bytes, const ReadOptions& options,
-                              std::span<uint8_t> out, bool whole) {
-  SegmentReader reader(context_.get(), this, segment, head, options);
-  return ReadBy(&reader, segment, head, offset_bytes, options, out, whole);
-}
-
-// What came damaged through the page cache may lie whole on the device.
-Status StoreImpl::ReadBy(SegmentReader* reader, Segment* segment, const Head& head, uint64_t offset_bytes,
-                         const ReadOptions& options, std::span<uint8_t> out, bool whole) {
-  const auto read = [&](SegmentReader* by) { return whole ? by->ReadWhole(out) : by->ReadRange(offset_bytes, out); };
-  const Status status = read(reader);
-  if (status.code() != StatusCode::kCorruption || !reader->used_page_cache()) {
-    return NoteRead(*reader, out.size(), status);
-  }
-  ReadOptions from_device = options;
-  from_device.page_cache = PageCacheUse::kNone;
-  SegmentReader again(context_.get(), this, segment, head, from_device);
-  const Status second = read(&again);
-  if (second.ok()) {
-    context_->counters.Add(Counter::kPageCacheCorruptions);
-    context_->notices.AddOnce("the page cache held damaged bytes of store " + std::to_string(id_.value) +
-                              ", the device has them whole: memory or a driver of this machine is at fault");
-  }
-  return NoteRead(again, out.size(), second);
-}
-
-Status StoreImpl::NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status) {
-  if (status.ok()) {
-    context_->CountRead(bytes);
-    context_->counters.Add(reader.missed_recent() ? Counter::kRecentCacheMisses : Counter::kRecentCacheHits);
-  } else if (status.code() == StatusCode::kCorruption) {
-    context_->counters.Add(Counter::kCorruptions);
-  }
-  return status;
 }
 
 void StoreImpl::Release(const Locator& locator) {

@@ -29,13 +29,9 @@
 
 namespace quarry {
 
-class SegmentReader;
 struct AppendedExtent;
 
-class StoreImpl final : public Store,
-                        public SegmentFactory,
-                        public SegmentLocator,
-                        public std::enable_shared_from_this<StoreImpl> {
+class StoreImpl final : public Store, public SegmentFactory, public SegmentLocator {
  public:
   /// `record` gives the bindings and the numbers; its segments are registered by the caller. `is_recorded`: the
   /// catalogue names the store.
@@ -52,20 +48,9 @@ class StoreImpl final : public Store,
   /// Without real_bytes, which ask each file.
   [[nodiscard]] StoreStats GetStatsWithoutFiles() const;
 
-  // What the directory asks for. Reads: what the value cache has not got.
-  [[nodiscard]] Status Read(const Head& head, uint64_t offset_bytes, const ReadOptions& options, std::span<uint8_t> out,
-                            bool whole);
-  [[nodiscard]] Status Verify(const Head& head, const ReadOptions& options, const Canceller* canceller);
-  [[nodiscard]] Result<StoredShape> ReadShape(const Locator& locator, const ReadOptions& options);
-  /// Into memory of the value cache when the value is worth being kept, or else into a read buffer.
-  [[nodiscard]] Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options);
-  /// The former, or nothing.
-  [[nodiscard]] Result<ValueBuffer> ReadIntoCache(const Head& head, const ReadOptions& options);
-  /// What neither the recent chunks hold nor a slow path keeps. Null: nobody reads it.
-  [[nodiscard]] std::unique_ptr<AheadRead> ReadAhead(const Head& head, const ReadOptions& options);
-  void CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
-    context_->values.Carry(replaced, by, value, cached_bytes_);
-  }
+  // What the directory asks for.
+  /// What the value cache holds of it.
+  [[nodiscard]] const ValueCache::Tally& cached_bytes() const { return cached_bytes_; }
   [[nodiscard]] Status Sync(SegmentNumber segment, uint64_t flush_ticket, bool counted, const Canceller* canceller);
   void WakeWaiters();
   /// Lane::StartFlush; what it said is for Sync.
@@ -100,9 +85,12 @@ class StoreImpl final : public Store,
   /// Adds where the segments are.
   [[nodiscard]] Status AddToBackup(BackupSnapshot* snapshot) QUARRY_EXCLUDES(location_mutex_);
 
-  // What a scrub asks for.
   /// Null: there is none.
   [[nodiscard]] std::shared_ptr<Segment> FindSegment(SegmentNumber segment) const;
+  /// The same, or kNotFound.
+  [[nodiscard]] Result<std::shared_ptr<Segment>> RequireSegment(SegmentNumber segment) const;
+
+  // What a scrub asks for.
   /// By number.
   [[nodiscard]] std::vector<std::shared_ptr<Segment>> AllSegments() const;
   /// What `segment` must be on disk, as far as it is complete. Nothing: it is busy, or failed.
@@ -228,17 +216,6 @@ class StoreImpl final : public Store,
   /// Nothing has it.
   void GiveBackSegmentNumber(SegmentNumber number);
   [[nodiscard]] Status UnlinkFiles(bool* is_gone) QUARRY_EXCLUDES(location_mutex_);
-  /// Who asks for pieces would have a whole value read for it: so only what is asked for again.
-  enum class TakeIn { kWhatIsAskedForAgain, kWhatFits };
-  [[nodiscard]] Result<ValueBuffer> TakeIntoCache(Segment* segment, const Head& head, TakeIn take_in,
-                                                  const ReadOptions& options);
-  [[nodiscard]] Status ReadSegment(Segment* segment, const Head& head, uint64_t offset_bytes,
-                                   const ReadOptions& options, std::span<uint8_t> out, bool whole);
-  /// The same by a reader that was made for it; once more from the device when the page cache gave damage.
-  [[nodiscard]] Status ReadBy(SegmentReader* reader, Segment* segment, const Head& head, uint64_t offset_bytes,
-                              const ReadOptions& options, std::span<uint8_t> out, bool whole);
-  /// Counts a read of `bytes` of a value by `reader`, or its damage. Returns `status`.
-  Status NoteRead(const SegmentReader& reader, uint64_t bytes, const Status& status);
   [[nodiscard]] Status NotFound(SegmentNumber segment) const;
 
   const std::shared_ptr<StoreContext> context_;
