@@ -72,7 +72,7 @@ BUGS = [
     ),
     Bug(
         "a hole is one block too wide",
-        "src/gc/gc_pass.cc",
+        "src/gc/gc_reclaim.cc",
         "PunchHole(range.begin * kBlockSizeBytes, room)",
         "PunchHole(range.begin * kBlockSizeBytes, room + kBlockSizeBytes)",
         ["durable-reads-back", "gc-gives-back"],
@@ -135,7 +135,7 @@ BUGS = [
     ),
     Bug(
         "a rewriting leaves out an extent that is marked",
-        "src/gc/gc_pass.cc",
+        "src/gc/gc_reclaim.cc",
         "  uint64_t bytes = 0;\n  uint64_t end_units = 0;\n",
         "  uint64_t bytes = 0;\n  uint64_t end_units = 0;\n  if (extents.size() > 1) extents.pop_back();\n",
         ["durable-reads-back"],

@@ -1,0 +1,256 @@
+#include <algorithm>
+#include <cerrno>
+
+#include "gc/gc_pass.h"
+
+namespace quarry {
+namespace {
+
+/// One call may not keep the file's other users waiting for long.
+constexpr uint64_t kPunchCallMaxBytes = 16ULL << 20;
+
+/// A rewriting must give back at least this share of what the segment holds.
+constexpr uint64_t kSavedShareMin = 8;
+
+}  // namespace
+
+Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
+  GcStep step;
+  while (next_ < candidates_.size() && step.bytes < std::max(bytes_max, kBlockSizeBytes)) {
+    GcCandidate& candidate = candidates_[next_];
+    // A store that went to the trash meanwhile is EmptyTrash's, or comes back whole.
+    bool goes_on = !candidate.store->discarded();
+    if (goes_on && candidate.store->IsOnSlowPath(*candidate.segment)) {
+      ++report_.segments_skipped;  // one of the next passes
+      goes_on = false;
+    }
+    if (goes_on) {
+      QUARRY_TRY_ASSIGN(goes_on, Advance(&candidate, std::max(bytes_max, kBlockSizeBytes), &step));
+    }
+    if (!goes_on) Done(&candidate);
+  }
+  step.done = next_ == candidates_.size();
+  if (step.done) SaveCounters();
+  return step;
+}
+
+// What a crash brings back of the counters before the marks would say that bytes are missing which were given back.
+void GcPassImpl::SaveCounters() {
+  // A failure costs no more than that; a clean shutdown tries again.
+  std::vector<std::pair<StoreImpl*, Catalogue::Ticket>> tickets;
+  for (const auto& [store, segments] : counted_) tickets.emplace_back(store.get(), store->RecordSegments(segments));
+  for (const auto& [store, ticket] : tickets) (void)store->SyncRecords(ticket);
+  counted_.clear();
+}
+
+Result<bool> GcPassImpl::Advance(GcCandidate* candidate, uint64_t bytes_max, GcStep* step) {
+  switch (candidate->stage) {
+    case GcCandidate::Stage::kNew:
+      return Start(candidate, step);
+    case GcCandidate::Stage::kPunch:
+      return Punch(candidate, bytes_max, step);
+    case GcCandidate::Stage::kRewrite:
+      break;
+  }
+  return Rewrite(candidate, bytes_max, step);
+}
+
+Result<bool> GcPassImpl::Start(GcCandidate* candidate, GcStep* step) {
+  if (candidate->in_doubt) {
+    ++report_.segments_in_doubt;
+    return false;
+  }
+  StoreImpl* const store = candidate->store.get();
+  // Another pass unlinked or rewrote it: the marks are not about the file that is there now.
+  if (!store->IsCurrent(candidate->segment)) return false;
+  QUARRY_TRY_ASSIGN(const FileSpace space, store->SpaceOf(*candidate->segment));
+  candidate->allocated_before_bytes = space.allocated_bytes;
+  const uint64_t needed_bytes = (candidate->front_blocks + candidate->marks.CountMarked()) * kBlockSizeBytes;
+  const bool has_holes = space.allocated_bytes > needed_bytes;
+  if (!candidate->marks.empty() && !has_holes && !Pays(candidate, space.allocated_bytes)) {
+    CountMarked(candidate);
+    return false;
+  }
+  if (candidate->marks.empty()) {
+    QUARRY_TRY_ASSIGN(const bool is_unlinked, Unlink(candidate, step));
+    if (is_unlinked) return false;
+  }
+  if (has_holes) {
+    QUARRY_TRY_ASSIGN(candidate->file, store->OpenForHoles(candidate->segment));
+    candidate->stage = GcCandidate::Stage::kPunch;
+  } else if (candidate->marks.empty()) {
+    ++report_.segments_skipped;  // nothing but a header, and no room to note that it is unlinked
+    return false;
+  } else {
+    candidate->stage = GcCandidate::Stage::kRewrite;
+  }
+  return true;
+}
+
+Result<bool> GcPassImpl::Unlink(GcCandidate* candidate, GcStep* step) {
+  const Status status = candidate->store->UnlinkSegment(candidate->segment);
+  if (status.code() == StatusCode::kNoSpace) return false;
+  QUARRY_TRY(status);
+  ++report_.segments_unlinked;
+  report_.reclaimed_bytes += candidate->allocated_before_bytes;
+  step->bytes += candidate->allocated_before_bytes;
+  return true;
+}
+
+Result<bool> GcPassImpl::Punch(GcCandidate* candidate, uint64_t bytes_max, GcStep* step) {
+  while (step->bytes < bytes_max) {
+    const BlockMarks::Range range = candidate->marks.NextUnmarked(candidate->next_block);
+    if (range.begin == range.end) return FinishPunching(candidate, true);
+    const uint64_t room = std::min(RoundUpToBlock(std::min(bytes_max - step->bytes, kPunchCallMaxBytes)),
+                                   (range.end - range.begin) * kBlockSizeBytes);
+    const Status status = candidate->file->PunchHole(range.begin * kBlockSizeBytes, room);
+    if (status.system_errno() == EOPNOTSUPP) return FinishPunching(candidate, false);
+    QUARRY_TRY(status);
+    candidate->next_block = range.begin + room / kBlockSizeBytes;
+    ++report_.holes;
+    report_.punched_bytes += room;
+    step->bytes += room;
+  }
+  return true;
+}
+
+Result<bool> GcPassImpl::FinishPunching(GcCandidate* candidate, bool has_holes) {
+  // Whatever fails, the call that is repeated starts with this segment afresh, and finds nothing left to punch.
+  candidate->stage = GcCandidate::Stage::kNew;
+  {
+    const LeasedFile<WritableFile> file = std::move(candidate->file);
+    QUARRY_TRY(file->Close());
+  }
+  QUARRY_TRY_ASSIGN(const FileSpace space, candidate->store->SpaceOf(*candidate->segment));
+  if (space.allocated_bytes < candidate->allocated_before_bytes) {
+    report_.reclaimed_bytes += candidate->allocated_before_bytes - space.allocated_bytes;
+  }
+  candidate->allocated_before_bytes = space.allocated_bytes;
+  if (Pays(candidate, space.allocated_bytes)) {
+    candidate->stage = GcCandidate::Stage::kRewrite;
+    return true;
+  }
+  if (has_holes) {
+    CountMarked(candidate);
+  } else {
+    ++report_.segments_skipped;
+  }
+  return false;
+}
+
+GcEncryption GcPassImpl::EncryptionOf(const GcCandidate& candidate) const {
+  const auto found = encryption_.find(candidate.store->id());
+  return found == encryption_.end() ? GcEncryption() : found->second;
+}
+
+bool GcPassImpl::IsToEncrypt(const GcCandidate& candidate) const {
+  const GcEncryption wanted = EncryptionOf(candidate);
+  const Segment::Content content = candidate.segment->content();
+  return wanted.key_id != 0 &&
+         (content.is_unknown() || content.plain_bytes > 0 || content.oldest_key_version < wanted.oldest_key_version);
+}
+
+bool GcPassImpl::Pays(GcCandidate* candidate, uint64_t allocated_bytes) {
+  if (options_.rewrite_above <= 0 || candidate->marks.empty()) return false;
+  // Its lane may still be at work on what failed, by the name of the file.
+  if (candidate->segment->state() == SegmentState::kPoisoned && candidate->segment->is_of_this_life()) return false;
+  const bool is_to_encrypt = IsToEncrypt(*candidate);
+  const auto is_too_much = [&](uint64_t needed_bytes) {
+    return is_to_encrypt ||
+           static_cast<double>(allocated_bytes) > options_.rewrite_above * static_cast<double>(needed_bytes);
+  };
+  if (candidate->has_left_out) {
+    if (is_too_much(candidate->marked_bytes)) {
+      ++(candidate->waits_its_turn ? report_.rewrites_postponed : report_.rewrites_refused);
+    }
+    return false;
+  }
+  std::vector<NeededExtent>& extents = candidate->extents;
+  std::sort(extents.begin(), extents.end());
+  extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
+  uint64_t bytes = 0;
+  uint64_t end_units = 0;
+  for (const NeededExtent& extent : extents) {
+    if (extent.offset_units < end_units) {
+      CountDamage(Status::Corruption(candidate->segment->store().value, candidate->segment->number().value,
+                                     extent.offset_units * kExtentAlignmentBytes, "two rows' extents overlap here")
+                      .ToString());
+      return false;
+    }
+    end_units = static_cast<uint64_t>(extent.offset_units) + extent.size_units;
+    bytes += extent.size_units * kExtentAlignmentBytes;
+  }
+  const uint64_t size_bytes = SegmentRewrite::SizeBytes(extents);
+  if (is_to_encrypt) return true;
+  return is_too_much(bytes) && size_bytes + allocated_bytes / kSavedShareMin <= allocated_bytes;
+}
+
+Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcStep* step) {
+  if (candidate->rewrite == nullptr) {
+    candidate->rewrite =
+        std::make_unique<SegmentRewrite>(candidate->store, candidate->segment, std::move(candidate->extents),
+                                         IsToEncrypt(*candidate) ? EncryptionOf(*candidate) : GcEncryption());
+    // Before the new file takes over the counters.
+    CountMarked(candidate);
+  }
+  const Result<SegmentRewrite::Step> copied = candidate->rewrite->Copy(bytes_max - step->bytes);
+  if (!copied.ok()) {
+    // The call that is repeated looks at the segment afresh.
+    candidate->stage = GcCandidate::Stage::kNew;
+    candidate->extents = candidate->rewrite->TakeExtents();
+    candidate->rewrite.reset();
+    const StatusCode code = copied.status().code();
+    if (code == StatusCode::kNoSpace || code == StatusCode::kKeyUnavailable) {
+      ++report_.rewrites_refused;
+      return false;
+    }
+    if (code != StatusCode::kNotFound) return copied.status();
+    ++report_.segments_skipped;  // another pass, or a dropped table
+    return false;
+  }
+  step->bytes += copied->bytes;
+  report_.rewritten_bytes += copied->bytes;
+  if (!copied->damage.empty()) {
+    CountDamage(copied->damage);
+    return false;
+  }
+  if (!copied->is_done) return true;
+  ++report_.segments_rewritten;
+  report_.encrypted_extents += candidate->rewrite->encrypted_extents();
+  const uint64_t size_bytes = RoundUpToBlock(candidate->rewrite->size_bytes());
+  if (size_bytes < candidate->allocated_before_bytes) {
+    report_.reclaimed_bytes += candidate->allocated_before_bytes - size_bytes;
+  }
+  return false;
+}
+
+// What was released since the view was opened is marked, and dead now. But a commit comes before its releases: as much
+// as was dead in the view, and not released by then, is taken to have been released since, and is not among the
+// marked.
+void GcPassImpl::CountMarked(GcCandidate* candidate) {
+  const uint64_t extents = candidate->marked_extents;
+  const uint64_t bytes = candidate->marked_bytes;
+  Segment::Released before = candidate->released;
+  before.extents += Beyond(candidate->appended.extents, before.extents + extents);
+  before.bytes += Beyond(candidate->appended.bytes, before.bytes + bytes);
+  candidate->segment->CountMarked(extents, bytes, before);
+  if (counted_.empty() || counted_.back().first != candidate->store) counted_.push_back({candidate->store, {}});
+  counted_.back().second.push_back(candidate->segment->number());
+}
+
+void GcPassImpl::CountDamage(const std::string& damage) {
+  if (report_.segments_damaged++ == 0) report_.damage = damage;
+}
+
+void GcPassImpl::Done(GcCandidate* candidate) {
+  // Lets go of the file: the space of an unlinked one is free when nobody has it open.
+  candidate->file.Release();
+  candidate->rewrite.reset();
+  candidate->map.reset();
+  std::vector<NeededExtent>().swap(candidate->extents);
+  candidate->segment.reset();
+  ++report_.segments_done;
+  ++next_;
+}
+
+}  // namespace quarry
