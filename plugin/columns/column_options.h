@@ -94,9 +94,6 @@ struct ColumnPlan {
     return {index_prefix_bytes, asked_prefix_size_bytes, prefix_size_bytes};
   }
   [[nodiscard]] bool managed() const { return reason == UnmanagedReason::kNone; }
-  [[nodiscard]] AppendOptions append_options(uint32_t write_batch_bytes) const {
-    return AppendOptions{part_size_bytes, codec, write_batch_bytes};
-  }
 };
 
 /// Every BLOB-like column of a table, managed or not, in field order.

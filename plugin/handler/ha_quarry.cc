@@ -63,10 +63,10 @@ int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
     return HA_ERR_OUT_OF_MEM;
   }
   rewriter_.Attach(table, &share_->layout(), child());
+  appender_.Attach(table, child());
   read_ahead_.Attach(this, table, child(), &rewriter_);
   read_options_.report = read_ahead_.report();
   virtual_on_managed_ = rewriter_.active() && table->vfield != nullptr;
-  store_.reset();
   if (const Result<ChildTable> child_table = ReadChildTable(child()); child_table.ok()) OfferForSelfCheck(*child_table);
   return 0;
 }
@@ -74,7 +74,7 @@ int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
 int QuarryHandler::close() {
   read_ahead_.Close();
   rewriter_.ForgetRow();
-  store_.reset();
+  appender_.ForgetStore();
   share_ = nullptr;
   return ForwardingHandler::close();
 }
@@ -99,14 +99,14 @@ void QuarryHandler::BeginStatement(THD* thd, bool locks_rows, bool locks_nothing
   sample_ = ValueSample::Current();
   rewriter_.BeginStatement(thd, locks_rows, locks_rows || table_share->tmp_table != NO_TMP_TABLE);
   read_options_.read_batch_bytes = ReadBatchBytes(thd, layout().has_ndb_defaults);
-  write_batch_bytes_ = WriteBatchBytes(thd, layout().has_ndb_defaults);
+  appender_.BeginStatement(WriteBatchBytes(thd, layout().has_ndb_defaults));
   read_ahead_.BeginStatement(thd, locks_nothing && sample_ == nullptr, read_options_);
 }
 
 int QuarryHandler::external_lock(THD* thd, int lock_type) {
   if (lock_type == F_UNLCK) {
     read_ahead_.Close();
-    const int sync_error = unsynced_copy_ ? SyncForDdl() : 0;
+    const int sync_error = appender_.owes_sync() ? SyncForDdl() : 0;
     const int error = ForwardingHandler::external_lock(thd, lock_type);
     return error != 0 ? error : sync_error;
   }
@@ -144,7 +144,7 @@ int QuarryHandler::extra(enum ha_extra_function operation) {
 
 int QuarryHandler::SyncForDdl() {
   Transaction* transaction = Transaction::Find(ha_thd());
-  unsynced_copy_ = false;
+  appender_.NoteSynced();
   if (transaction == nullptr || transaction->unsynced()->empty()) return 0;
   if (const Status status = transaction->Sync(); !status.ok()) return Fail(status, Action::kSync);
   plugin_counters.ddl_syncs.fetch_add(1, std::memory_order_relaxed);
@@ -357,18 +357,6 @@ int QuarryHandler::multi_range_read_explain_info(uint mode, char* text, size_t s
 
 // ---------------------------------------------------------------- writing
 
-Result<Store*> QuarryHandler::OpenStore() {
-  if (store_ == nullptr) {
-    QUARRY_TRY_ASSIGN(const ChildTable child_table, ReadChildTable(child()));
-    QUARRY_TRY_ASSIGN(store_, share_->OpenStore(child_table.id, child_table.name));
-  }
-  if (table_share->tmp_table != NO_TMP_TABLE) unsynced_copy_ = true;
-  Transaction::Of(ha_thd())->Join(ha_thd());
-  return store_.get();
-}
-
-uint32_t QuarryHandler::EncryptionKeyId() const { return EncryptionKeyOf(table_share); }
-
 Status QuarryHandler::ShowFromElsewhere(const uchar* record) {
   for (QuarryHandler* const sibling : Siblings()) {
     if (sibling != this) QUARRY_TRY(sibling->rewriter_.ShowToOther(record, read_options_));
@@ -389,7 +377,7 @@ int QuarryHandler::ChangeRow(const uchar* old_data, const uchar* new_data, const
   const AppendGate::Stay until_innodb_knows(transaction->gate());
   const Transaction::Mark mark = transaction->SetMark();
   Status status = rewriter_.ShowToLog(old_data, new_data, read_options_);
-  if (status.ok()) status = encode(transaction);
+  if (status.ok()) status = encode();
   const int error = status.ok() ? write() : Fail(status, Action::kAppend);
   if (error == 0 && old_data != nullptr) rewriter_.NoteReplaced(old_data, new_data, transaction);
   rewriter_.Restore();
@@ -400,16 +388,17 @@ int QuarryHandler::ChangeRow(const uchar* old_data, const uchar* new_data, const
 int QuarryHandler::write_row(const uchar* buf) {
   return ChangeRow(
       nullptr, buf,
-      [&](Transaction* transaction) { return rewriter_.EncodeInsert(buf, this, write_batch_bytes_, transaction); },
+      [&] {
+        // Of the row of another partition every column is a value by now, or something was not foreseen.
+        if (table->part_info != nullptr && rewriter_.HoldsHead(buf)) QUARRY_TRY(ShowFromElsewhere(buf));
+        return rewriter_.EncodeInsert(buf, &appender_);
+      },
       [&] { return WriteChildRow(ha_thd(), buf); });
 }
 
 int QuarryHandler::update_row(const uchar* old_data, const uchar* new_data) {
   return ChangeRow(
-      old_data, new_data,
-      [&](Transaction* transaction) {
-        return rewriter_.EncodeUpdate(old_data, new_data, this, write_batch_bytes_, read_options_, transaction);
-      },
+      old_data, new_data, [&] { return rewriter_.EncodeUpdate(old_data, new_data, &appender_, read_options_); },
       [&] { return UpdateChildRow(old_data, new_data); });
 }
 
@@ -432,7 +421,7 @@ int QuarryHandler::delete_row(const uchar* buf) {
 }
 
 int QuarryHandler::end_bulk_insert() {
-  const int sync_error = unsynced_copy_ ? SyncForDdl() : 0;
+  const int sync_error = appender_.owes_sync() ? SyncForDdl() : 0;
   const int error = ForwardingHandler::end_bulk_insert();
   // Galera replicates the rows of CREATE TABLE ... SELECT only when select_create::send_eof finds InnoDB's handlerton
   // here. BeginStatement and reset put ours back.
@@ -446,8 +435,7 @@ int QuarryHandler::truncate() {
   rewriter_.store_access()->Forget();
   const int error = ForwardingHandler::truncate();
   // The table has a new InnoDB id, hence a new store at the next append.
-  store_.reset();
-  share_->ForgetStore();
+  appender_.ForgetStore();
   share_->ForgetIds();
   TrashSweep::Wake();
   return error;

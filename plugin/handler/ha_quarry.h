@@ -14,13 +14,14 @@
 #include "handler/forwarding_handler.h"
 #include "handler/table_share.h"
 #include "rows/read_ahead.h"
+#include "rows/row_appender.h"
 #include "rows/row_rewriter.h"
 #include "server/child_table_id.h"
 #include "server/ha_error.h"
 
 namespace quarry {
 
-class QuarryHandler final : public ForwardingHandler, private AppendTarget {
+class QuarryHandler final : public ForwardingHandler {
  public:
   QuarryHandler(handlerton* hton, TABLE_SHARE* share) : ForwardingHandler(hton, share) {}
 
@@ -92,9 +93,6 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
 
  private:
   QuarryShare* OpenShare();
-  Result<Store*> OpenStore() override;
-  [[nodiscard]] uint32_t EncryptionKeyId() const override;
-  Status ShowFromElsewhere(const uchar* record) override;
   int Fail(const Status& status, Action action);
 
   /// Runs `read` (a call of the child that fills `buf`) and decodes the row.
@@ -107,11 +105,17 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   [[nodiscard]] bool IsBeyondRange();
   int NextOfRanges(range_id_t* range_info);
   void BeginStatement(THD* thd, bool locks_rows, bool locks_nothing);
+  /// What INSERT (`old_data` null) and UPDATE share: `encode` puts heads into the row, `write` gives it to InnoDB. What
+  /// was appended for a row that InnoDB refuses is taken back.
+  template <typename Encode, typename Write>
+  int ChangeRow(const uchar* old_data, const uchar* new_data, const Encode& encode, const Write& write);
 
   /// The layout, with what the prefix limit of the table makes of its guaranteed prefixes.
   [[nodiscard]] ColumnLayout LimitedLayout();
   /// The handlers of all partitions of the table; of a table without partitions this one.
   std::vector<QuarryHandler*> Siblings();
+  /// The fields of `record` that the handler of another partition handed out as they came from InnoDB become values.
+  Status ShowFromElsewhere(const uchar* record);
 
   /// Makes this session's appends durable, for tables that never reach the commit hook.
   int SyncForDdl();
@@ -142,10 +146,6 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
   [[nodiscard]] bool PrefetchesIds(THD* thd) const;
   bool ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first, ulonglong* reserved);
   /// The child's write_row, with an id from the shared range when the session asks for that.
-  /// What INSERT (`old_data` null) and UPDATE share: `encode` puts heads into the row, `write` gives it to InnoDB. What
-  /// was appended for a row that InnoDB refuses is taken back.
-  template <typename Encode, typename Write>
-  int ChangeRow(const uchar* old_data, const uchar* new_data, const Encode& encode, const Write& write);
   int WriteChildRow(THD* thd, const uchar* buf);
   int UpdateChildRow(const uchar* old_data, const uchar* new_data);
   /// A row with this id is about to be written: the shared range must not give it again.
@@ -153,15 +153,13 @@ class QuarryHandler final : public ForwardingHandler, private AppendTarget {
 
   QuarryShare* share_ = nullptr;  ///< owned by the TABLE_SHARE (or ha_partition's)
   RowRewriter rewriter_;
+  RowAppender appender_;
   ReadAhead read_ahead_;
-  std::shared_ptr<Store> store_;
   ReadOptions read_options_;
-  uint32_t write_batch_bytes_ = kWriteBatchDefaultBytes;
   bool user_temporary_ = false;
   bool virtual_on_managed_ = false;  ///< some VIRTUAL column is computed from a managed one
   bool reads_range_ = false;         ///< the server compares what is read with the end of its range, and may drop it
   bool child_range_reads_ = false;   ///< the multi-range read in progress is the child's own
-  bool unsynced_copy_ = false;       ///< appended to the copy of an ALTER since the last sync
   bool prefetching_ids_ = false;     ///< get_auto_increment was called for a range shared by all sessions
   bool id_is_counted_ = false;       ///< the last range of get_auto_increment: InnoDB's counter is past it
   bool child_reserved_ids_ = false;  ///< the child has reserved ids in this statement

@@ -167,9 +167,8 @@ Status QuarryHandler::BeginRebuilds(const Alter_inplace_info* info, std::vector<
 // sweep decides it by what InnoDB has.
 void QuarryHandler::FinishRebuild(const Rebuild& rebuild, bool failed) {
   QuarryHandler* const file = rebuild.file;
-  file->store_.reset();
+  file->appender_.ForgetStore();
   file->rewriter_.store_access()->Forget();
-  file->share_->ForgetStore();
   if (rebuild.after.value == 0) return;
   const Result<ChildTable> now = ReadChildTable(file->child());
   const bool committed = now.ok() ? now->id == rebuild.after : !failed;

@@ -1,22 +1,6 @@
 #include "handler/table_share.h"
 
-#include "server/running_engine.h"
-
 namespace quarry {
-
-Result<std::shared_ptr<Store>> QuarryShare::OpenStore(TableId table, const std::string& table_name) {
-  const std::lock_guard<std::mutex> guard(store_mutex_);
-  if (store_ != nullptr && store_table_ == table) return store_;
-  QUARRY_TRY_ASSIGN(store_, Directory()->OpenForAppend(table, table_name));
-  store_table_ = table;
-  return store_;
-}
-
-void QuarryShare::ForgetStore() {
-  const std::lock_guard<std::mutex> guard(store_mutex_);
-  store_.reset();
-  store_table_ = TableId();
-}
 
 uint64_t QuarryShare::TakeIds(uint64_t offset, uint64_t increment, uint64_t wanted) {
   gives_ids_.store(true, std::memory_order_release);

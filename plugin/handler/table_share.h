@@ -1,15 +1,13 @@
-// QuarryShare: what all handlers of one table (or partition) share: its column layout, its store, its reserved ids.
+// QuarryShare: what all handlers of one table (or partition) share: its column layout, its reserved ids.
 //
 // Invariants:
 //  - The layout never changes: a new definition is a new TABLE_SHARE, hence a new QuarryShare.
-//  - The store belongs to one InnoDB table id. TRUNCATE gives the table a new id, and the next append a new store.
 //  - An id taken from the reserved range is never given again; an explicit value moves the range past itself,
 //    as MySQL Cluster's prefetch does.
 // Thread-safety: internally synchronised.
 #pragma once
 
 #include "columns/column_options.h"
-#include "quarry/store.h"
 #include "server/mariadb_compat.h"
 
 namespace quarry {
@@ -19,11 +17,6 @@ class QuarryShare final : public Handler_share {
   explicit QuarryShare(ColumnLayout layout) : layout_(std::move(layout)) {}
 
   [[nodiscard]] const ColumnLayout& layout() const { return layout_; }
-
-  /// The store that appends to InnoDB table `table` go to; opened at the first call.
-  Result<std::shared_ptr<Store>> OpenStore(TableId table, const std::string& table_name);
-  /// TRUNCATE, a rebuild: the table has another id, or will have.
-  void ForgetStore();
 
   /// A range of ids [first, end) that InnoDB's counter has already moved past.
   struct IdRange {
@@ -47,11 +40,6 @@ class QuarryShare final : public Handler_share {
  private:
   // Constant after construction.
   const ColumnLayout layout_;
-
-  // Guarded by store_mutex_.
-  std::mutex store_mutex_;
-  TableId store_table_;
-  std::shared_ptr<Store> store_;
 
   // Taken before ids_mutex_.
   std::mutex reservation_mutex_;

@@ -28,22 +28,9 @@
 namespace quarry {
 
 class GcScan;
-class ValueSample;
+class RowAppender;
 class Transaction;
-
-/// What writing a row needs. Called at each value that goes out of line: joins the server's transaction and opens the
-/// store.
-class AppendTarget {
- public:
-  virtual Result<Store*> OpenStore() = 0;
-  /// What the value is encrypted with; 0: nothing.
-  [[nodiscard]] virtual uint32_t EncryptionKeyId() const = 0;
-  /// The field is what the handler of another partition handed out as it came from InnoDB: replaces it by its value.
-  virtual Status ShowFromElsewhere(const uchar* record) = 0;
-
- protected:
-  ~AppendTarget() = default;
-};
+class ValueSample;
 
 /// Values that were asked for before the row that holds them was read (read_ahead.h).
 class ValuesAhead {
@@ -123,11 +110,12 @@ class RowRewriter {
   /// The same for a sample, which is given every value that is not NULL, and what is wrong with one.
   void SampleRow(uchar* buf, ValueSample* sample);
 
+  /// Some field of `record` ends like a head: it is what another handler read, not shown as its value (ShowToOther).
+  [[nodiscard]] bool HoldsHead(const uchar* record) const;
   /// Before the child writes `buf`. Restore() must follow, also after an error.
-  Status EncodeInsert(const uchar* buf, AppendTarget* target, uint32_t write_batch_bytes, Transaction* transaction);
+  Status EncodeInsert(const uchar* buf, RowAppender* appender);
   /// Before the child updates `old_data` to `new_data`. Restore() must follow, also after an error.
-  Status EncodeUpdate(const uchar* old_data, const uchar* new_data, AppendTarget* target, uint32_t write_batch_bytes,
-                      const ReadOptions& read_options, Transaction* transaction);
+  Status EncodeUpdate(const uchar* old_data, const uchar* new_data, RowAppender* appender, const ReadOptions& options);
   void Restore();
 
   /// The update of the row just read succeeded (before Restore): heads that the new row does not carry are probably
@@ -194,8 +182,7 @@ class RowRewriter {
   Status ReadColumn(Column* column, const DecodedField& field, bool ranges_allowed, const ReadOptions& options);
   Status ReadPieces(Column* column, const DecodedField& field, const ReadOptions& options);
   bool WantsPieces(Column* column, const DecodedField& field);
-  Result<Bytes> EncodeValue(Column* column, const Bytes& value, AppendTarget* target, uint32_t write_batch_bytes,
-                            Transaction* transaction);
+  Result<Bytes> EncodeValue(Column* column, const Bytes& value, RowAppender* appender);
   void PatchField(const Column& column, const uchar* record, const Bytes& bytes);
   static bool SameValue(const Column& column, const Bytes& value);
   bool SameBehindHead(const Column& column, const Bytes& value, const ReadOptions& options);
