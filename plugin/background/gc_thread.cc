@@ -2,7 +2,6 @@
 #include "background/gc_thread.h"
 
 #include <algorithm>
-#include <ctime>
 
 #include "background/file_steps.h"
 #include "background/gc_policy.h"
@@ -66,9 +65,7 @@ class Gc final : private GcHost {
  public:
   void Start();
   void Stop() { thread_.Stop(); }
-  void Request();
-  [[nodiscard]] GcStatus status();
-  [[nodiscard]] std::optional<GcStoreStatus> OfStore(StoreId store);
+  [[nodiscard]] GcBoard* board() { return &board_; }
 
  private:
   struct Table {
@@ -98,8 +95,8 @@ class Gc final : private GcHost {
   [[nodiscard]] bool Sleep(std::chrono::milliseconds time) override;
   [[nodiscard]] bool BeginFiles() override;
   void EndFiles() override;
-  void SetState(const std::string& state) override;
-  void NoteLook() override;
+  void SetState(const std::string& state) override { board_.SetState(state); }
+  void NoteLook() override { board_.NoteLook(); }
 
   void Run();
   /// It can't wait for the interval: some table may be beyond its bound, or will be before a pass has ended.
@@ -110,8 +107,6 @@ class Gc final : private GcHost {
   [[nodiscard]] GcFigures Forecast(const Table& table, const Known& known, const GcSettings& settings) const;
   /// When not to wait for the next round.
   void PlanHurries(const Tables& tables, const GcSettings& settings);
-  /// `requests`: what it answers.
-  void EndRound(uint64_t requests);
   [[nodiscard]] Result<Tables> ListTables();
   /// Of tables that have uncounted segments and are not waiting, the one whose turn it is to be counted; else end().
   [[nodiscard]] Tables::iterator NextToCount(Tables* tables, const GcSettings& settings);
@@ -129,10 +124,7 @@ class Gc final : private GcHost {
   /// Over one table, or over several small ones, whose scans have less time then: returns those that need more.
   std::vector<Wanted> RunPass(const std::vector<Wanted>& group);
   void EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures& before, double began_s);
-  void NotePass(const GcTableWork& work);
-  void NoteDamage(const std::string& table, const GcReport& report);
-  void NoteError(const std::string& error);
-  void NoteSkipped(const std::string& why, bool is_news);
+  void NoteError(const std::string& error) { board_.NoteError(error, thread_.stopping()); }
 
   // GC's thread alone.
   ServerLook look_;
@@ -147,32 +139,13 @@ class Gc final : private GcHost {
   std::vector<Hurry> hurries_;
   double next_hurry_s_ = 0;
 
-  std::mutex mutex_;  // guards the next two
-  GcStatus status_;
-  std::map<StoreId, GcStoreStatus> stores_;
-
+  GcBoard board_;
   BackgroundThread thread_{"quarry_gc"};
 };
 
 void Gc::Start() {
   // What fails to open is opened by the first round.
   thread_.Start([this] { (void)look_.Open(); }, [this] { Run(); });
-}
-
-void Gc::Request() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  ++status_.requests;
-}
-
-GcStatus Gc::status() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return status_;
-}
-
-std::optional<GcStoreStatus> Gc::OfStore(StoreId store) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  const auto found = stores_.find(store);
-  return found == stores_.end() ? std::nullopt : std::optional<GcStoreStatus>(found->second);
 }
 
 bool Gc::GoesOn() { return (forced_ || GcIsOn()) && !thread_.stopping(); }
@@ -189,20 +162,10 @@ bool Gc::BeginFiles() {
 
 void Gc::EndFiles() { EndFileStep(); }
 
-void Gc::SetState(const std::string& state) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  status_.state = state;
-}
-
-void Gc::NoteLook() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  ++status_.looks;
-}
-
 void Gc::Run() {
   std::optional<uint64_t> last_round_s;
   while (thread_.Wait(kTick)) {
-    const GcStatus before = status();
+    const GcStatus before = board_.status();
     forced_ = before.requests != before.requests_done;
     const uint64_t released = ReleasedBytes();
     rate_.Note(released, PreciseSeconds());
@@ -211,16 +174,9 @@ void Gc::Run() {
     if (!forced_ && (!GcIsOn() || (!is_due && !IsHurried(released)))) continue;
     if (is_due) last_round_s = NowSeconds();
     Round(forced_, !is_due);
-    EndRound(before.requests);
+    board_.EndRound(thread_.stopping() ? std::nullopt : std::optional(before.requests));
   }
   look_.Close();
-}
-
-void Gc::EndRound(uint64_t requests) {
-  const bool ended_early = thread_.stopping();
-  const std::lock_guard<std::mutex> guard(mutex_);
-  status_.state = "idle";
-  if (!ended_early) status_.requests_done = requests;
 }
 
 bool Gc::IsHurried(uint64_t released_bytes) const {
@@ -352,10 +308,7 @@ GcFigures Gc::FiguresOf(const std::vector<StoreId>& stores) {
 bool Gc::TakesTooLong(const Table& table, Known* known) {
   const uint64_t timeout_s = GcTimeoutSeconds();
   const uint64_t needed_s = ScanSecondsBeyond(known->scan, table.figures.extents, rows_per_second_, timeout_s);
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    for (const StoreId store : table.target.stores) stores_[store].needed_s = needed_s;
-  }
+  board_.NoteNeeded(table.target.stores, needed_s);
   if (needed_s == 0) {
     known->named_s = 0;
     return false;
@@ -364,20 +317,9 @@ bool Gc::TakesTooLong(const Table& table, Known* known) {
   const std::string name = Quoted(SplitChildName(table.target.child_name));
   const std::string why = name + ": a scan takes about " + std::to_string(needed_s) +
                           " s, and quarry_gc_timeout allows " + std::to_string(timeout_s) + " s";
-  NoteSkipped(why, known->named_s == 0);
+  board_.NoteSkipped(why, known->named_s == 0);
   known->named_s = needed_s;
   return true;
-}
-
-void Gc::NoteSkipped(const std::string& why, bool is_news) {
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    status_.last_error = why;
-    ++status_.passes_skipped;
-  }
-  if (is_news) {
-    LogWarning("no mark pass over table %s; nothing of it is given back until that is raised", why.c_str());
-  }
 }
 
 // Each pass waits twice for transactions, a few tenths of a second in all: many small tables share that.
@@ -438,7 +380,7 @@ void Gc::EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures&
   Table* const table = wanted.table;
   Known* const known = wanted.known;
   const GcReport& report = work.outcome.report;
-  NotePass(work);
+  board_.NotePass(work);
   known->waits = !work.status.ok();
   if (work.outcome.is_whole || work.outcome.has_overrun) {
     NoteScan(&known->scan, work.outcome.rows, work.outcome.scan_seconds, work.outcome.is_whole, GcTimeoutSeconds(),
@@ -446,7 +388,7 @@ void Gc::EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures&
     if (known->scan.rows_per_second > 0) rows_per_second_ = known->scan.rows_per_second;
   }
   const std::string name = Quoted(work.name);
-  if (report.segments_damaged > 0) NoteDamage(name, report);
+  if (report.segments_damaged > 0) board_.NoteDamage(name, report);
   if (!work.status.ok()) {
     NoteError(name + ": " + work.status.ToString());
     return;
@@ -461,48 +403,6 @@ void Gc::EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures&
   }
 }
 
-void Gc::NotePass(const GcTableWork& work) {
-  const GcOutcome& outcome = work.outcome;
-  const std::lock_guard<std::mutex> guard(mutex_);
-  ++(work.status.ok() ? status_.passes : status_.passes_dropped);
-  status_.memory_bytes = std::max(status_.memory_bytes, outcome.report.memory_bytes);
-  status_.rows_scanned += outcome.rows;
-  status_.reclaimed_bytes += outcome.report.reclaimed_bytes;
-  status_.segments_unlinked += outcome.report.segments_unlinked;
-  status_.segments_rewritten += outcome.report.segments_rewritten;
-  status_.rewritten_bytes += outcome.report.rewritten_bytes;
-  status_.rewrites_refused += outcome.report.rewrites_refused;
-  status_.segments_damaged += outcome.report.segments_damaged;
-  if (!work.status.ok()) return;
-  for (const StoreId store : work.target.stores) {
-    const auto live = outcome.live_bytes.find(store);
-    stores_[store] = {static_cast<uint64_t>(time(nullptr)), live == outcome.live_bytes.end() ? 0 : live->second, 0};
-  }
-}
-
-void Gc::NoteDamage(const std::string& table, const GcReport& report) {
-  bool news = false;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    news = status_.last_damage != report.damage;
-    status_.last_damage = report.damage;
-  }
-  if (!news) return;
-  LogError("GC leaves %llu damaged segments of table %s as they are; the first: %s",
-           static_cast<unsigned long long>(report.segments_damaged), table.c_str(), report.damage.c_str());
-}
-
-void Gc::NoteError(const std::string& error) {
-  const bool is_ending = thread_.stopping();
-  bool news = false;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    news = !is_ending && status_.last_error != error;
-    status_.last_error = error;
-  }
-  if (news) LogWarning("a mark pass was dropped and will be tried again: %s", error.c_str());
-}
-
 Gc& TheGc() {
   static Gc gc;
   return gc;
@@ -512,8 +412,8 @@ Gc& TheGc() {
 
 void StartGc() { TheGc().Start(); }
 void StopGc() { TheGc().Stop(); }
-void RequestGc() { TheGc().Request(); }
-GcStatus GetGcStatus() { return TheGc().status(); }
-std::optional<GcStoreStatus> GetGcStoreStatus(StoreId store) { return TheGc().OfStore(store); }
+void RequestGc() { TheGc().board()->Request(); }
+GcStatus GetGcStatus() { return TheGc().board()->status(); }
+std::optional<GcStoreStatus> GetGcStoreStatus(StoreId store) { return TheGc().board()->OfStore(store); }
 
 }  // namespace quarry
