@@ -1,0 +1,164 @@
+// Several data paths: what lies where, and what a path that is away takes away.
+#include "store/store_binding_test_util.h"
+
+namespace quarry {
+namespace {
+
+class DataPathTest : public StoreBindingTest {
+ protected:
+  void SetUp() override {
+    for (const char* path : {"/disk1", "/disk2", "/disk3"}) ASSERT_OK(memory_.CreateDirectory(path));
+    options_.data_paths = {"/disk1", "/disk2"};
+    Open();
+  }
+};
+
+TEST_F(DataPathTest, SegmentsLieOnEveryPathAndReadBackFromAll) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 10; ++i) locators.push_back(AppendTo(kTable, i));
+  for (const char* path : {"/disk1", "/disk2"}) {
+    const std::string directory = std::string(path) + "/quarry/0000000000000001";
+    EXPECT_EQ(ValueOf(memory_.ListDirectory(directory)).size(), 1U);
+  }
+  CrashAndOpen();
+  for (uint64_t i = 0; i < 10; ++i) ExpectReadable(locators[i], i);
+  ASSERT_OK(directory_->Discard(kTable, 1));
+  for (uint64_t i = 0; i < 10; ++i) ExpectReadable(locators[i], i);
+  EXPECT_GT(ValueOf(directory_->EmptyTrash(1)), 0U);
+  const std::vector<std::string> no_store = {"OPENED", "PATH"};
+  EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk1/quarry")), no_store);
+  EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk2/quarry")), no_store);
+}
+
+TEST_F(DataPathTest, APathThatTheCatalogueMayNameKeepsItsMarker) {
+  directory_.reset();
+  options_.data_paths.emplace_back("/disk3");
+  // The new generation is written, and then the flush of its name fails.
+  env_.SetHook([&](const Call& call) {
+    const bool is_last = call.kind == CallKind::kSyncDirectory && call.path == "/home";
+    return is_last ? Status::FromErrno(EIO, "fsync directory", call.path) : Status::Ok();
+  });
+  EXPECT_EQ(OpenDirectory(&env_, options_).status().code(), StatusCode::kIoError);
+  env_.SetHook(nullptr);
+  EXPECT_OK(OpenDirectory(&env_, options_).status());
+}
+
+TEST_F(DataPathTest, ATransactionStaysOnOnePath) {
+  UnsyncedExtents unsynced;
+  const auto store = ValueOf(directory_->OpenForAppend(kTable, "db/t"));
+  for (uint64_t i = 0; i < 10; ++i) (void)ValueOf(store->Append(RandomValue(100, i), {}, &unsynced));
+  EXPECT_EQ(unsynced.entries().size(), 1U);
+  const uint64_t before = env_.CountOf(CallKind::kSync);
+  ASSERT_OK(directory_->Sync(unsynced));
+  EXPECT_EQ(env_.CountOf(CallKind::kSync) - before, 1U);
+}
+
+TEST_F(DataPathTest, AMissingPathIsNamedAndNothingIsMade) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  options_.data_paths = {"/disk1", "/disk2", "/nowhere"};
+  const Status missing = OpenDirectory(&env_, options_).status();
+  EXPECT_EQ(missing.code(), StatusCode::kUnavailable);
+  EXPECT_NE(missing.message().find("/nowhere"), std::string::npos);
+  EXPECT_FALSE(ValueOf(memory_.FileExists("/nowhere")));
+}
+
+TEST_F(DataPathTest, AnEmptyMountPointIsNotTakenForThePath) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk2/quarry", "/disk3/quarry"));  // as if not mounted
+  Open();
+  ASSERT_EQ(directory_->PathTroubles().size(), 1U);
+  EXPECT_NE(directory_->PathTroubles()[0].find("'/disk2' is missing: it has lost its marker"), std::string::npos);
+  AppendTo(kTable, 3);
+  EXPECT_TRUE(ValueOf(memory_.ListDirectory("/disk2")).empty());
+  directory_.reset();
+  // Mounted elsewhere and configured so: the marker says which it is.
+  options_.data_paths = {"/disk1", "/disk3"};
+  Open();
+  AppendTo(kTable, 2);
+}
+
+TEST_F(DataPathTest, APathThatIsAwayTakesOnlyItsValuesAway) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 4; ++i) locators.push_back(AppendTo(kTable, i));
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk2", "/gone"));
+  Open();
+  EXPECT_EQ(directory_->PathTroubles(), std::vector<std::string>{"data path '/disk2' is missing"});
+  int unavailable = 0;
+  for (uint64_t i = 0; i < 4; ++i) {
+    const Result<std::vector<uint8_t>> read = ReadValue(directory_.get(), locators[i]);
+    if (!read.ok()) {
+      EXPECT_EQ(read.status().code(), StatusCode::kUnavailable);
+      ++unavailable;
+    }
+  }
+  EXPECT_EQ(unavailable, 2);
+  for (uint64_t i = 4; i < 8; ++i) locators.push_back(AppendTo(kTable, i));
+  EXPECT_FALSE(ValueOf(memory_.FileExists("/disk2")));
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/gone", "/disk2"));
+  Open();
+  for (uint64_t i = 0; i < 8; ++i) ExpectReadable(locators[i], i);
+}
+
+TEST_F(DataPathTest, WhenAllAreAwayNothingGoesToTheDataDirectory) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk1", "/gone1"));
+  ASSERT_OK(memory_.Rename("/disk2", "/gone2"));
+  Open();
+  UnsyncedExtents unsynced;
+  const auto store = ValueOf(directory_->OpenForAppend(kTable, "db/t"));
+  const Status status = store->Append(RandomValue(100, 1), {}, &unsynced).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("/disk1"), std::string::npos) << status.ToString();
+}
+
+TEST_F(DataPathTest, FilesOfAPathThatMovedToAnotherOneAreNotAway) {
+  AppendTo(kTable, 1);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk2/quarry", "/disk3/quarry"));
+  options_.data_paths = {"/disk1", "/disk2", "/disk3"};
+  const Status status = OpenDirectory(&env_, options_).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("'/disk2' is missing"), std::string::npos) << status.ToString();
+}
+
+TEST_F(DataPathTest, AForeignPathIsRefused) {
+  DirectoryOptions other = options_;
+  other.home_path = "/other";
+  const Status foreign = OpenDirectory(&env_, other).status();
+  EXPECT_EQ(foreign.code(), StatusCode::kUnavailable);
+  EXPECT_NE(foreign.message().find("another installation"), std::string::npos);
+  EXPECT_FALSE(ValueOf(memory_.FileExists("/other")));
+}
+
+TEST_F(DataPathTest, APathNoLongerConfiguredIsReadWhileItIsThere) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 4; ++i) locators.push_back(AppendTo(kTable, i));
+  options_.data_paths = {"/disk2", "/disk3"};
+  Reopen();
+  for (uint64_t i = 0; i < 4; ++i) ExpectReadable(locators[i], i);
+  for (uint64_t i = 4; i < 8; ++i) locators.push_back(AppendTo(kTable, i));
+  EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk1/quarry/0000000000000001")).size(), 1U);
+  EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk3/quarry/0000000000000001")).size(), 1U);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk1/quarry", "/gone"));
+  Open();
+  int unavailable = 0;
+  for (uint64_t i = 0; i < 8; ++i) {
+    const Result<std::vector<uint8_t>> read = ReadValue(directory_.get(), locators[i]);
+    if (read.ok()) {
+      EXPECT_EQ(*read, RandomValue(3000, i));
+    } else {
+      EXPECT_EQ(read.status().code(), StatusCode::kUnavailable);
+      ++unavailable;
+    }
+  }
+  EXPECT_EQ(unavailable, 2);
+}
+
+}  // namespace
+}  // namespace quarry
