@@ -58,8 +58,28 @@ def test_the_cluster_is_the_published_one_in_small(ndb, tmp_path):
     assert defaults["ndbd default"]["NoOfReplicas"] == "2" and defaults["ndbd default"]["TimeBetweenLocalCheckpoints"] == "20"
     assert f"{tmp_path}/data3" in text and str(ndb.MANAGEMENT_PORT) in text
     # Both data nodes' memory and redo fit what start() asks for.
-    memory, redo = 2 * 3 << 30, 2 * 4 * 24 * (32 << 20)
+    memory, redo = 2 * 4 << 30, 2 * 4 * 48 * (32 << 20)
     assert memory < ndb.RUN_MEMORY_BYTES and memory + redo <= ndb.RUN_DISK_BYTES
+
+
+def test_a_machine_without_room_for_the_cluster_is_told_what_it_takes(ndb, monkeypatch):
+    """`room` asks before a start, and data of the last time, which a start removes, count as room."""
+    free = {"disk": ndb.RUN_DISK_BYTES, "memory": ndb.RUN_MEMORY_BYTES}
+    monkeypatch.setattr(ndb.shutil, "disk_usage", lambda _path: type("Usage", (), {"free": free["disk"]}))
+    monkeypatch.setattr(ndb, "available_memory_bytes", lambda: free["memory"])
+    ndb.room()
+    free["memory"] = 5 << 30
+    for ask in (ndb.room, ndb.start):
+        monkeypatch.setattr(ndb, "is_built", lambda: True)
+        with pytest.raises(ndb.FetchError, match=r"13 GiB of memory \(5 GiB are available\)"):
+            ask()
+    assert not ndb.RUN.exists()
+    free.update(disk=ndb.RUN_DISK_BYTES - 1, memory=ndb.RUN_MEMORY_BYTES)
+    with pytest.raises(ndb.FetchError, match="40 GiB of disk"):
+        ndb.room()
+    (ndb.RUN / "data2").mkdir(parents=True)
+    (ndb.RUN / "data2" / "left").write_bytes(b"x" * 8192)
+    ndb.room()
 
 
 def test_a_foreign_process_with_a_recorded_id_is_left_alone(ndb):
