@@ -48,14 +48,16 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--engines", type=_words, metavar="NAME,...", help="variants (default: the experiment's, and those of the target)")
     bench.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/internals/benchmarks.md); repeatable")
     _add_run_options(bench)
-    bench.add_argument("--baseline-plugin", type=Path, metavar="SO", help="also measure this build of the plugin, in a second server")
     bench.add_argument("--apart", action="store_true",
                        help="clients on the last processor, servers on the others: what a statement costs the server, with less of the scheduler's chance")
-    lab = verbs.add_parser("lab", help="run the published experiments and write one report", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    lab.add_argument("--scale", choices=SCALES, default="normal",
-                     help="quick: one short round of everything, for a look; normal: fair rounds, about two and a half hours; full: a larger grid, five rounds, both payloads")
-    lab.add_argument("--only", type=_words, metavar="NAME,...", help="these experiments (default: all that are published)")
-    _add_run_options(lab)
+    lab_verb = verbs.add_parser("lab", help="run the published experiments and write one report",
+                                formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    lab_verb.add_argument("--scale", choices=SCALES, default="normal",
+                          help="quick: one short round of everything, for a look; normal: fair rounds (--dry-run says how long); full: a larger grid, "
+                               "five rounds, both payloads")
+    lab_verb.add_argument("--only", type=_words, metavar="NAME,...", help="these experiments (default: all that are published)")
+    lab_verb.add_argument("--dry-run", action="store_true", help="say what would be measured, how long it takes and what is missing; measure nothing")
+    _add_run_options(lab_verb)
     for verb in OTHER_VERBS:
         verbs.add_parser(verb, add_help=False, help=f"see `{verb} --help`")
     return parser
@@ -72,6 +74,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--payload", choices=KINDS, help="random: incompressible; text3: about 3:1")
     parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting, the same for all engines; repeatable")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to measure")
+    parser.add_argument("--baseline-plugin", type=Path, metavar="SO",
+                        help="bench: also measure this build of the plugin, in a second server")
     parser.add_argument("--target", metavar="HOST:PORT|SOCKET", help="also measure this server, with every engine that it offers (default: the NDB Cluster of `make ndb`, if it runs)")
     parser.add_argument("--target-user", default="root", metavar="NAME", help=f"who to be there; the password is taken from ${PASSWORD_VARIABLE}")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the results go (default: build/bench/<experiment>)")

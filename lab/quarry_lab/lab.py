@@ -75,25 +75,30 @@ def requests_of(arguments: argparse.Namespace) -> list[tuple[Experiment, Request
     return made
 
 
-def _is_kept(experiment: Experiment, request: Request, state: LabState) -> bool:
+def _is_kept(experiment: Experiment, request: Request, state: LabState | None) -> bool:
     """Finished by the interrupted lab that is being resumed, with these parameters."""
     kept = open_run(request.output_directory)
-    return bool(state.resumed and kept and kept.run["finished"] and kept.is_of(experiment.identity(request)))
+    return bool(state and state.resumed and kept and kept.run["finished"] and kept.is_of(experiment.identity(request)))
 
 
-def check_all(wanted: list[tuple[Experiment, Request]]) -> None:
-    """What is missing for any of them, all at once. Raises LabError."""
+def missing_of(wanted: list[tuple[Experiment, Request]]) -> list[str]:
     missing = []
     for experiment, request in wanted:
         try:
             session.check(experiment, request)
         except LabError as error:
             missing.append(str(error))
-    if missing:
+    return missing
+
+
+def check_all(wanted: list[tuple[Experiment, Request]]) -> None:
+    """What is missing for any of them, all at once. Raises LabError."""
+    if missing := missing_of(wanted):
         raise LabError("before anything starts:\n  " + "\n  ".join(missing) + "\n(--only runs some of the experiments)")
 
 
-def plan(wanted: list[tuple[Experiment, Request]], state: LabState, has_target: bool) -> list[Step]:
+def plan(wanted: list[tuple[Experiment, Request]], state: LabState | None, has_target: bool) -> list[Step]:
+    """state: None where nothing is to be written, as of a plan that is only shown."""
     steps = []
     for experiment, request in wanted:
         points, left = session.left_to_do(experiment, request)
@@ -114,7 +119,23 @@ def print_plan(console: Console, steps: list[Step], scale: str) -> None:
     if left_out := [s.experiment.name for s in steps if s.target_is_left_out]:
         console.print(f"[yellow]--target is left out of[/yellow] {', '.join(dict.fromkeys(left_out))}: their clients know the private servers only", highlight=False)
     console.print(f"the lab at scale '{scale}'; Ctrl-C keeps what is done, the same command goes on", highlight=False)
+    if scale == "quick":
+        console.print("[yellow]a look, not a measurement[/yellow]: one short round of a small grid, and no verdicts", highlight=False)
     console.print(table, highlight=False)
+
+
+def print_details(console: Console, steps: list[Step]) -> None:
+    """Of --dry-run: what each experiment would measure, in its parts, and what it lacks."""
+    table = Table(show_header=True, box=None, padding=(0, 2), header_style="bold")
+    for heading, justify in (("part", "left"), ("what", "left"), ("points", "right"), ("planned", "right")):
+        table.add_column(heading, justify=justify)
+    for step in steps:
+        _points, left = session.left_to_do(step.experiment, step.request)
+        for row in step.experiment.plan_rows(step.request, left if step.left else []):
+            table.add_row(f"{step.experiment.name}: {row.what}", row.cells, str(row.points), stats.human_seconds(row.seconds))
+    console.print(table, highlight=False)
+    for lacking in missing_of([(step.experiment, step.request) for step in steps]):
+        console.print(f"[yellow]missing:[/yellow] {lacking}", highlight=False)
 
 
 def write_report(directory: Path, steps: list[Step], state: LabState) -> Path | None:
@@ -150,6 +171,11 @@ def write_medians(path: Path, chapters: list[Chapter]) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     wanted = requests_of(arguments)
+    if arguments.dry_run:
+        steps = plan(wanted, None, bool(arguments.target))
+        print_plan(console, steps, arguments.scale)
+        print_details(console, steps)
+        return
     check_all(wanted)
     directory = arguments.output or BENCH_OUTPUT / "lab"
     asked = {"scale": arguments.scale, "runs": [experiment.identity(request) for experiment, request in wanted]}

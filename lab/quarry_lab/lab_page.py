@@ -27,8 +27,8 @@ too short or too disturbed. <b>Not measured</b>: the run lacked what is named.</
 _METHOD = f"""<ul>
 <li>Rounds are interleaved: within a round every variant, size and thread count comes in random order. A figure is the median over the rounds; bars
 and ranges go from the lowest to the highest round. Ratios are taken round by round.</li>
-<li>All engines of a run live in one server with one configuration, verified before each point. Between points the device settles: nothing that one
-variant left behind is written in another's time.</li>
+<li>All engines of a run live in one server with one configuration, verified before each point; in E1 each engine has one
+of its own, and runs alone. Between points the device settles: nothing that one variant left behind is written in another's time.</li>
 <li>Payloads differ from write to write; neither a cache nor deduplication finds anything. <code>SET NAMES binary</code> always.</li>
 <li>Noise: a point in which other processes or the hypervisor used more than {NOISE_CPUS_MAX} processor is marked noisy. A verdict needs
 {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s, and not more than a third of its points noisy.</li>
@@ -137,11 +137,25 @@ def _chip(state: str) -> str:
 
 
 def _verdicts(chapters: list[Chapter]) -> str:
+    """Of an experiment with a verdict for each engine, Quarry's here; the table of its section has them all."""
     rows: list[tuple[str, ...]] = []
     for chapter in chapters:
         rows.append((escape(chapter.title),))
-        rows += [(escape(v.statement), _chip(v.state), escape(v.reason)) for v in chapter.verdicts()]
+        rows += [(escape(v.statement), _chip(v.state), escape(v.reason)) for v in chapter.experiment.quarrys_own(chapter.verdicts())]
     return page.words_table(("finding", "verdict", "here"), rows)
+
+
+def _by_engine(chapter: Chapter) -> str:
+    """Every finding with a column for each engine; empty where an experiment has none."""
+    experiment = chapter.experiment
+    if not experiment.finding_columns:
+        return ""
+    rows = [(escape(row.statement), *map(_engine_cell, row.cells)) for row in experiment.finding_rows(chapter.run)]
+    return f"<h3>Every finding, engine by engine</h3>{page.words_table(('finding', *experiment.finding_columns), rows)}"
+
+
+def _engine_cell(said: list[tuple[str, str]]) -> str:
+    return "<br>".join(f"{_chip(state)} {escape(text)}" if state else escape(text) for state, text in said)
 
 
 # --- one experiment ---
@@ -153,7 +167,7 @@ def _section(chapter: Chapter) -> str:
     tables = "".join(map(html_table, experiment.tables(run))) if run.points else "<p>Nothing was measured.</p>"
     rules = [(escape(v.statement), escape(v.rule), f"<code>{escape(v.id)}</code>") for v in chapter.verdicts()]
     return page.section(
-        title, _sides(chapter), _published(chapter), pictures, f"<details><summary>All figures as tables</summary>{tables}</details>",
+        title, _sides(chapter), _by_engine(chapter), _published(chapter), pictures, f"<details><summary>All figures as tables</summary>{tables}</details>",
         f"<details><summary>The rules of the verdicts</summary>{page.words_table(('finding', 'rule', 'id'), rules)}</details>", anchor=chapter.anchor)
 
 

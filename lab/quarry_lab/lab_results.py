@@ -34,11 +34,11 @@ DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "interna
 ENGINE_SOURCES = ("src", "include", "plugin")
 # Of a point what rules, tables and the figures beside the published ones read.
 _POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "repeat", "batch_rows", "result", "latencies", "payload_read_bytes_per_second",
-          "payload_written_bytes_per_second", "timeline_started", "measured_until", "memory")
+          "payload_written_bytes_per_second", "timeline_started", "measured_until", "memory", "nodes")
 _CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "processors")
 _SAMPLE = ("second", "device_busy_share", "machine_busy_share")
 _SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "memory_limit", "payload_bytes")
-_SERVER = ("version", "pinned", "plugin_sha256")
+_SERVER = ("version", "pinned", "plugin_sha256", "data_nodes")
 _PATH = re.compile(r"(?<![\w.:])/(?:[\w.+@-]+/)*([\w.+@-]*)")
 _BLOCK = "<!-- results of {}: made by `make results` -->"
 _END = "<!-- end of results -->"
@@ -145,10 +145,22 @@ def block(experiment: Experiment, result: Result | None) -> str:
     head = (f"{result.run['date']}, commit {result.commit or 'unknown'}; {machine['cpu']}, {machine['processors']} processors; {parameters['rounds']} rounds of "
             f"{parameters['settings']['seconds']} s; {len(result.points)} points, {sum(p['cpu']['noisy'] for p in result.points)} of them noisy. "
             f"`lab/results/{result.path.name}` has every round.")
-    lines = [head, "", "| finding | verdict | here (range of the rounds) |", "|---|---|---|"]
-    lines += [_row(v.statement, v.state, v.reason) for v in experiment.verdicts(result)]
+    lines = [head, "", *_findings(experiment, result)]
     lines += ["", "| published | there | here (range of the rounds) |", "|---|---|---|"]
     return "\n".join([*lines, *(_row(f.what, f.value, experiment.beside(result, f)) for f in experiment.published)])
+
+
+def _findings(experiment: Experiment, result: Result) -> list[str]:
+    if not experiment.finding_columns:
+        lines = ["| finding | verdict | here (range of the rounds) |", "|---|---|---|"]
+        return lines + [_row(v.statement, v.state, v.reason) for v in experiment.verdicts(result)]
+    lines = [_row("finding", *experiment.finding_columns), "|---" * (len(experiment.finding_columns) + 1) + "|"]
+    return lines + [_row(row.statement, *(_cell(cell) for cell in row.cells)) for row in experiment.finding_rows(result)]
+
+
+def _cell(said: list[tuple[str, str]]) -> str:
+    """Each verdict of an engine with its figures; without a verdict the text alone."""
+    return "<br>".join(f"**{state}**: {text}" if state else text for state, text in said)
 
 
 def filled(page: str, directory: Path = DIRECTORY) -> str:

@@ -17,6 +17,8 @@ _E1 = published.document("e1")
 E1_INLINE_BYTES = {size: int(_E1.value(f"inline-{size}kb")) for size in E1_SIZES_KIB}  # BLOB_INLINE_SIZE of the published inline variants
 NDB_HEAD_BYTES = int(_E1.value("default-inline"))  # what NDB keeps in the row without a comment; E1's default variant is pinned to it
 SWEEP_KIB = (16, 256, 1024, 16384, 32768)  # batch bytes swept by E1, beside the 64 KB and 4 MB of its other variants
+_NDB_DEFAULTS = "DEFAULTS=NDB"  # of a table: sizes and batches as NDB has them
+_LIKE_NDB = f"QUARRY {_NDB_DEFAULTS}"
 VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes and the id
 
 
@@ -38,6 +40,8 @@ class Variant:
     columns: int = 1  # values per row, each an equal share of the size
     counter: bool = False  # an INT column of that name beside the values
     sequence_cache: int = 0  # ids come from a SEQUENCE with this cache instead of AUTO_INCREMENT
+    data_of: str = ""  # it reads and updates the tables of that variant, from which its sessions alone differ
+    constant_mix: bool = False  # point selects get a constant, and an update finds no row: the client and the SQL layer alone
     server: str = "main"  # which server of the run it lives on
 
     def applies_to(self, size_bytes: int) -> bool:
@@ -67,7 +71,8 @@ def _targets_inline_bytes(size_bytes: int) -> int:
 
 
 def _batches(batch_bytes: int) -> str:
-    return f"SET quarry_read_batch_bytes={batch_bytes}, quarry_write_batch_bytes={batch_bytes}"
+    """All three of the published batch options."""
+    return f"SET quarry_read_batch_bytes={batch_bytes}, quarry_write_batch_bytes={batch_bytes}, quarry_batch_size={batch_bytes}"
 
 
 def _prefetch(size: int) -> Variant:
@@ -84,7 +89,14 @@ def sweep_key(batch_kib: int) -> str:
 
 def _swept(batch_kib: int) -> Variant:
     size = f"{batch_kib} KB" if batch_kib < KIB else f"{batch_kib // KIB} MB"
-    return Variant(sweep_key(batch_kib), f"QUARRY head 256, {size} batches", "QUARRY", inline="256", session_sql=_batches(batch_kib * KIB))
+    return Variant(sweep_key(batch_kib), f"{_LIKE_NDB}, {size} batches", "QUARRY", table_options=_NDB_DEFAULTS, session_sql=_batches(batch_kib * KIB),
+                   data_of="quarry-head")
+
+
+def _own(suffix: str, label: str, inline: str | None, session_sql: str = "", data_of: str = "") -> Variant:
+    """Of E1, with Quarry's own defaults."""
+    return Variant(f"quarry-default-{suffix}", f"QUARRY {label}", "QUARRY", inline=inline, session_sql=session_sql, data_of=data_of,
+                   size_min_bytes=64 * KIB if session_sql else 0)
 
 
 ALL = {
@@ -97,13 +109,17 @@ ALL = {
         Variant("quarry", "QUARRY", "QUARRY", inline="targets"),
         Variant("quarry-default", "QUARRY default options", "QUARRY"),
         Variant("quarry-one-by-one", "QUARRY, no reading ahead", "QUARRY", session_sql="SET quarry_batch_size=0"),
-        # E1's: the default head pinned to 256 bytes, the published inline sizes, VARBINARY; batches of 64 KB (there the default) and 4 MB.
-        Variant("quarry-head", "QUARRY head 256", "QUARRY", inline="256", session_sql=_batches(64 * KIB)),
-        Variant("quarry-inline", "QUARRY inline", "QUARRY", inline="e1", session_sql=_batches(64 * KIB)),
-        Variant("quarry-head-4m", "QUARRY head 256, 4 MB batches", "QUARRY", inline="256", session_sql=_batches(4096 * KIB),
-                size_min_bytes=64 * KIB),
-        Variant("quarry-inline-4m", "QUARRY inline, 4 MB batches", "QUARRY", inline="e1", session_sql=_batches(4096 * KIB),
-                size_min_bytes=64 * KIB),
+        # E1's, as NDB has them: its defaults, the published inline sizes, VARBINARY; batches of 64 KB (there the default) and 4 MB.
+        Variant("quarry-head", _LIKE_NDB, "QUARRY", table_options=_NDB_DEFAULTS, session_sql=_batches(64 * KIB)),
+        Variant("quarry-inline", f"{_LIKE_NDB}, inline", "QUARRY", inline="e1", table_options=_NDB_DEFAULTS, session_sql=_batches(64 * KIB)),
+        Variant("quarry-head-4m", f"{_LIKE_NDB}, 4 MB batches", "QUARRY", table_options=_NDB_DEFAULTS, session_sql=_batches(4096 * KIB),
+                size_min_bytes=64 * KIB, data_of="quarry-head"),
+        Variant("quarry-inline-4m", f"{_LIKE_NDB}, inline, 4 MB batches", "QUARRY", inline="e1", table_options=_NDB_DEFAULTS,
+                session_sql=_batches(4096 * KIB), size_min_bytes=64 * KIB, data_of="quarry-inline"),
+        # The same with Quarry's own defaults, of sizes and batches.
+        _own("inline", "inline", "e1"),
+        _own("4m", "default options, 4 MB batches", None, _batches(4096 * KIB), "quarry-default"),
+        _own("inline-4m", "inline, 4 MB batches", "e1", _batches(4096 * KIB), "quarry-default-inline"),
         Variant("quarry-varbinary", "QUARRY VARBINARY", "QUARRY", column="varbinary"),
         _prefetch(1), _prefetch(256), _prefetch(1024),
         _sequence(1), _sequence(256), _sequence(1024),
@@ -117,6 +133,7 @@ ALL = {
         *(_swept(kib) for kib in SWEEP_KIB),
         Variant("innodb-counter", "InnoDB, an INT beside the BLOB", "InnoDB", counter=True),
         Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="targets", counter=True),
+        Variant("floor", "client's own floor", "BLACKHOLE", constant_mix=True),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
     )
 }
@@ -127,28 +144,38 @@ TARGET_PREFIX = f"{TARGET}-"
 BASELINE_SUFFIX = "-baseline"
 
 
+_NAMES_THERE = {"quarry_autoincrement_prefetch_sz": "ndb_autoincrement_prefetch_sz", "quarry_read_batch_bytes": "ndb_blob_read_batch_bytes",
+                "quarry_write_batch_bytes": "ndb_blob_write_batch_bytes", "quarry_batch_size": "ndb_batch_size"}
+
+
 def _ndb(variant: Variant) -> Variant:
-    """The same in MySQL Cluster: its own names of the batches and of the prefetch."""
-    session_sql = variant.session_sql.replace("quarry_autoincrement_prefetch_sz", "ndb_autoincrement_prefetch_sz")
-    session_sql = session_sql.replace("quarry_read_batch_bytes", "ndb_blob_read_batch_bytes").replace("quarry_write_batch_bytes", "ndb_blob_write_batch_bytes")
-    return replace(variant, key=variant.key.replace("quarry", "ndb"), label=variant.label.replace("QUARRY", "NDB"), engine="NDBCLUSTER", session_sql=session_sql)
+    """The same in MySQL Cluster: its own names of the batches and of the prefetch, and its defaults without saying so."""
+    session_sql = variant.session_sql
+    for here, there in _NAMES_THERE.items():
+        session_sql = session_sql.replace(here, there)
+    label = variant.label.replace(_LIKE_NDB, "NDB" if variant.inline else "NDB default").replace("QUARRY", "NDB")
+    return replace(variant, key=variant.key.replace("quarry", "ndb"), label=label, engine="NDBCLUSTER", session_sql=session_sql,
+                   table_options=variant.table_options.removeprefix(_NDB_DEFAULTS), data_of=variant.data_of.replace("quarry", "ndb"))
 
 
 def _on_target(variant: Variant) -> Variant:
-    return replace(variant, key=TARGET_PREFIX + variant.key, label=f"{variant.label}, target", server=TARGET)
+    label = variant.label if variant.engine == "NDBCLUSTER" else f"{variant.label}, target"
+    return replace(variant, key=TARGET_PREFIX + variant.key, label=label, server=TARGET, data_of=variant.data_of and TARGET_PREFIX + variant.data_of)
 
 
 def _for_targets() -> list[Variant]:
     """What may live on a server of the user's: every variant there is, and of Quarry's the NDB twin where NDB knows such a thing."""
     base = [v for v in ALL.values() if v.server == "main"]
-    twins = [_ndb(v) for v in base if v.engine == "QUARRY" and v.inline != "targets" and not v.sequence_cache and "default" not in v.key and not v.table_options]
+    twins = [_ndb(v) for v in base if v.engine == "QUARRY" and v.inline != "targets" and not v.sequence_cache and "default" not in v.key
+             and v.table_options in ("", _NDB_DEFAULTS)]
     return [_on_target(v) for v in (*base, *twins)]
 
 
 def _baselines() -> list[Variant]:
     """Every variant of Quarry with the other build of the plugin, which --baseline-plugin names."""
     mine = [v for v in ALL.values() if v.needs_plugin and v.server == "main"]
-    return [replace(v, key=v.key + BASELINE_SUFFIX, label=f"{v.label}, baseline", server="baseline") for v in mine]
+    return [replace(v, key=v.key + BASELINE_SUFFIX, label=f"{v.label}, baseline", server="baseline",
+                    data_of=v.data_of and v.data_of + BASELINE_SUFFIX) for v in mine]
 
 
 ALL |= {v.key: v for v in (*_for_targets(), *_baselines())}

@@ -19,7 +19,8 @@ from .payload import Payload
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "sysbench"
 OPERATIONS = {"insert": "blob_insert.lua", "read": "blob_read.lua", "mix": "blob_mix.lua", "few": "blob_read.lua", "updated": "blob_read.lua",
-              "constant": "blob_constant.lua", "update": "blob_mix.lua", "counter": "blob_counter.lua", "range": "blob_range.lua"}
+              "constant": "blob_constant.lua", "update": "blob_mix.lua", "counter": "blob_counter.lua", "range": "blob_range.lua",
+              "floor": "blob_floor.lua"}
 
 
 class SysbenchError(ProgramError):
@@ -34,7 +35,7 @@ class Load:
     database: str
     value_bytes: int
     threads: int
-    socket: str = ""  # or host and port
+    socket: str = ""  # or host and port; several, with commas between, take turns by connection
     host: str = ""
     port: int = 0
     user: str = "root"
@@ -54,6 +55,7 @@ class Load:
     free_value: str = ""  # an SQL expression of value_bytes; empty: a literal
     range_bytes: int = 1  # of a range read
     turn_ms: int = 0  # the tables have turns of so many milliseconds; 0: a table is chosen at random
+    ignored_errors: str = "none"  # numbers of errors upon which a statement is repeated; each is counted
     device_path: str = ""  # a file of which each read's client reads value_bytes, before its statement, past the page cache
 
     @property
@@ -108,8 +110,8 @@ def _command(load: Load, payload: Payload, script: str) -> list[str]:
     return [
         "sysbench", *where,
         f"--mysql-db={load.database}", f"--mysql-user={load.user}",
-        # An ignored error would be retried silently; every error must show.
-        "--mysql-ignore-errors=none",
+        # An ignored error is retried silently: only what a Load names, and its number is in the report.
+        f"--mysql-ignore-errors={load.ignored_errors}",
         f"--threads={load.threads}", "--rand-type=uniform", "--percentile=95", f"--shuffled={'on' if load.shuffled else 'off'}",
         f"--value-bytes={load.value_bytes}", f"--rows={load.rows}", f"--tables={load.tables}",
         f"--read-percent={100 - load.write_percent}", f"--batch-rows={load.batch_rows}",

@@ -61,6 +61,7 @@ COLORS = {
     "innodb-prepared": "#E69F00",
     "innodb-embedded": "#D55E00",
     "quarry-baseline": "#7F7F7F",
+    "floor": "#999999",
 }
 _FALLBACK = ("#332288", "#117733", "#AA4499", "#888888")
 _MARKERS = "osD^vP*Xhd<>p"

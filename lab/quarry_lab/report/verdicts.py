@@ -48,6 +48,14 @@ class Verdict:
     figures: dict = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class FindingRow:
+    """A row of a table with a column for each engine. cells: of each column what it says, as (state, text); the state may be empty."""
+
+    statement: str
+    cells: tuple[list[tuple[str, str]], ...]
+
+
 def not_measured(finding: Finding, what: str) -> Verdict:
     """what: was lacking."""
     return Verdict(finding.id, finding.statement, finding.rule, NOT_MEASURED, what)

@@ -11,7 +11,7 @@ from ..design.request import LabError, Request
 from ..design.results import RunDirectory, open_run
 from ..report import charts
 from ..servers.lab_server import parse_mycnf
-from ..servers.target import NDB_ALONE, engines_of, local_cluster, parse_address
+from ..servers.target import NDB_ALONE, engines_of, parse_address
 from .experiment import Experiment
 from .session import execute
 
@@ -53,12 +53,12 @@ def _settings(request: Request, arguments: argparse.Namespace):
 
 def with_target(experiment: Experiment, request: Request, arguments: argparse.Namespace) -> Request:
     """
-    The request with the target's variants beside its own: --target's, with every engine there; else those of the NDB Cluster that scripts/ndb
-    runs, with NDB alone, for InnoDB is in the private servers. As it is when there is neither, or the experiment takes none.
+    The request with the target's variants beside its own: --target's, with every engine there; else those of the NDB Cluster of scripts/ndb
+    (Experiment.own_target), with NDB alone, for InnoDB is in the private servers. As it is when there is neither, or the experiment takes none.
     """
     if not experiment.takes_target:
         return request
-    address = parse_address(arguments.target, arguments.target_user) if arguments.target else local_cluster()
+    address = parse_address(arguments.target, arguments.target_user) if arguments.target else experiment.own_target()
     if not address:
         return request
     more = experiment.on_target(request.variants, engines_of(address) if arguments.target else NDB_ALONE)

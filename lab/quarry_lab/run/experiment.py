@@ -22,6 +22,9 @@ A new experiment is a subclass of Experiment in a module of its own, listed in c
     ours(run, cell)       this run's figure beside a published one, as text; by default the events per second of the cell
     payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
 
+    plan_rows(request, left)   what is left to do, in parts, with an estimate of each: of `--dry-run`
+    finding_columns, finding_rows(run)   of an experiment whose findings have a verdict for each engine: the table of them
+
     takes_target          whether --target's server is measured too (with on_target(keys, engines)); the others say that they leave it out
     takes_apart           whether `--apart` can give its servers and clients processors of their own
 
@@ -49,10 +52,11 @@ from ..design import variants
 from ..design.cells import CellKey, Cells, throughput
 from ..design.plan import Block, Cell, Point, by_size, interleave
 from ..design.published import Figure as Published
-from ..design.request import Request
+from ..design.request import Address, Request
 from ..design.results import RunDirectory
 from ..report import stats, verdicts
-from ..report.verdicts import Verdict
+from ..report.verdicts import FindingRow, Verdict
+from ..servers.target import local_cluster
 from .progress import RunProgress
 
 
@@ -83,6 +87,16 @@ class PublishedFigure:
     @property
     def value(self) -> str:
         return self.figure.text
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """A part of what is to be measured. seconds: an estimate, with all around it."""
+
+    what: str
+    cells: str
+    points: int
+    seconds: float
 
 
 @dataclass
@@ -120,6 +134,7 @@ class Experiment(ABC):
     payloads: ClassVar[tuple[str, ...]] = ("random",)
     takes_target: ClassVar[bool] = False
     takes_apart: ClassVar[bool] = False
+    finding_columns: ClassVar[tuple[str, ...]] = ()
 
     # --- what to run ---
     @property
@@ -152,6 +167,10 @@ class Experiment(ABC):
     def identity(self, request: Request) -> dict:
         return request.identity()
 
+    def own_target(self) -> Address | None:
+        """What is measured as a target when none is named: the NDB Cluster of scripts/ndb, if it runs."""
+        return local_cluster()
+
     def on_target(self, keys: list[str], engines: set[str]) -> list[str]:
         """Of these variants what a target with these engines (names in capitals) is measured with."""
         return variants.on_target(keys, engines)
@@ -172,6 +191,11 @@ class Experiment(ABC):
 
     def planned_seconds(self, request: Request, points: list[Point]) -> float:
         return self.seconds_around(request) + sum(self.seconds_of(request, point) for point in points)
+
+    def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
+        """One row unless the experiment has parts."""
+        operations = ", ".join(dict.fromkeys(point.operation for point in left))
+        return [PlanRow(self.name, operations, len(left), self.planned_seconds(request, left) if left else 0)]
 
     # --- running it ---
     @abstractmethod
@@ -198,6 +222,14 @@ class Experiment(ABC):
 
     @abstractmethod
     def tables(self, run: RunDirectory) -> list[Table]: ...
+
+    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
+        """Of verdicts on several engines those on Quarry; all where finding_columns does not part them."""
+        return found
+
+    def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
+        """As wide as finding_columns."""
+        return []
 
     def ours(self, run: RunDirectory, cell: Cell) -> str:
         found = self.cells_of(run).summary(CellKey.of(cell), cell.variant, throughput)

@@ -12,6 +12,7 @@ pass before and one after the load leave both ends alike, so that what GC rewrit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -99,6 +100,8 @@ class TableBench(Bench):
 
     def _load(self, point: Point, server: Server, operation: str, schema: str) -> sysbench.Load:
         variant, rows = self.known[point.variant], self._rows(point.size_bytes)
+        if variant.constant_mix:
+            operation = "floor"
         return sysbench.Load(operation=operation, database=schema, **server.login,
                              value_bytes=point.size_bytes // variant.columns, threads=point.threads,
                              rows=min(rows, FEW_ROWS) if operation in ("few", "updated") else rows,
@@ -106,7 +109,7 @@ class TableBench(Bench):
                              read_percent=self.settings.read_percent,
                              batch_rows=self.settings.batch_rows if operation == "insert" else 1,
                              session_sql=variant.session_sql, columns=variant.columns, id_expression=variant.id_expression,
-                             value_expression=variant.value_expression)
+                             value_expression=variant.value_expression, ignored_errors=server.ignored_errors)
 
     def _measured_load(self, point: Point, server: Server, schema: str) -> sysbench.Load:
         return self._load(point, server, point.operation, schema)
@@ -124,14 +127,16 @@ class TableBench(Bench):
     def _ensure_dataset(self, point: Point, server: Server, variant: Variant) -> str:
         """Loads the rows that reads and updates need, unless they are there; returns the schema."""
         key = dataset_key(point)
-        schema = SCHEMA_PREFIX + "_".join(str(part).replace("-", "_") for part in key if part)
+        schema = schema_name(key)
+        variant = self.known[key[0]]
         if key not in server.datasets:
             self.progress.step(f"loading {variant.label} {point.size_bytes // 1024} KB")
             use_schema(server, schema)
             if variant.engine == "ROCKSDB" and isinstance(server, LabServer):
                 self._cached_before[key] = cached_bytes(server, variant, schema)
             self._create_tables(server, variant, point.size_bytes)
-            sysbench.fill(replace(self._load(point, server, "read", schema), threads=4), self._payload(point))
+            owner = replace(point, variant=variant.key)
+            sysbench.fill(replace(self._load(owner, server, "read", schema), threads=4), self._payload(point))
             value, each = column_names(variant)[0], variant.stored_bytes(point.size_bytes)
             for i in range(1, self.settings.tables + 1):
                 (count,) = server.rows(f"SELECT COUNT(*), MIN(LENGTH({value})), MAX(LENGTH({value})) FROM sbtest{i}")
@@ -273,7 +278,12 @@ class TableBench(Bench):
 
 
 def dataset_key(point: Point) -> DatasetKey:
-    return point.variant, point.size_bytes, point.setting
+    known = ALL.get(point.variant)
+    return (known.data_of if known else "") or point.variant, point.size_bytes, point.setting
+
+
+def schema_name(key: DatasetKey) -> str:
+    return SCHEMA_PREFIX + "_".join(re.sub(r"\W", "_", str(part)) for part in key if part)
 
 
 def condition(server: LabServer, payload: Payload) -> None:

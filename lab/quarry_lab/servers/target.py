@@ -143,6 +143,16 @@ def needs(address: Address) -> list[str]:
     return []
 
 
+def connections_lacking(address: Address, users: int) -> list[str]:
+    """What a server that can be reached lacks for so many users at once."""
+    connection = connect(address)
+    try:
+        ((allowed,),) = rows(connection, "SELECT @@max_connections")
+    finally:
+        connection.close()
+    return [f"max_connections of at least {users + 2} at {address.text} for {users} users (it is {allowed})"] if int(allowed) < users + 2 else []
+
+
 class TargetServer(ConnectedServer):
     """What TableBench needs of a server; see LabServer. Externally synchronised."""
 

@@ -104,7 +104,7 @@ def test_e1_memory_is_judged_per_payload_byte(make_point):
 
 def sweep_points(make_point, largest_rate):
     rates = {"quarry-head": 100.0, "quarry-head-4m": 160.0, "quarry-batch-32768k": largest_rate}
-    return [make_point(variant=v, operation="mix", size_bytes=448 * KIB, threads=8, round_number=r, rate=rate)
+    return [make_point(variant=v, operation="mix", size_bytes=448 * KIB, threads=32, round_number=r, rate=rate)
             for r in (1, 2, 3) for v, rate in rates.items()]
 
 

@@ -59,7 +59,8 @@ def page():
 def test_a_page_is_filled_and_stays_as_it_is(tmp_path):
     lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100, quarry_inline=116)), tmp_path / "results")
     made = lab_results.filled(page(), tmp_path / "results")
-    assert "| 4 KB: inline about +15% to +20% over the default head | reproduced | x8: +16% (+16% to +16%) |" in made
+    assert ("| 4 KB: inline about +15% to +20% over the default head | about +15% to +20% | **not measured**: this run has no such level of it | "
+            "**reproduced**: x8: +16% (+16% to +16%) |") in made
     assert "commit abc1234" in made and made.startswith("# head\n") and made.endswith("tail\n") and "old" not in made.split()
     assert made.count("No result of this experiment") == len(PUBLISHED) - 1
     assert lab_results.filled(made, tmp_path / "results") == made

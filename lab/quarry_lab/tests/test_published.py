@@ -16,6 +16,7 @@ LAB = Path(published.__file__).resolve().parents[2]
 COINCIDENCES = {
     ("experiments/e4/experiment.py", 200_000): "rows of a table at most",
     ("experiments/e1/findings.py", 0.05): "our threshold of a batch's harm",
+    ("experiments/e1/beside.py", 0.5): "our threshold of a floor's share",
     ("experiments/e3/figures.py", 0.3): "the height of a bar",
     ("servers/lab_server.py", 200_000): "what InnoDB may write a second",
     ("experiments/e3/findings.py", 0.25): "our reading of 'slightly'",

@@ -1,108 +1,208 @@
 """
 E1: inline, parts and batches. The 90/10 mix over the column variants of the MySQL blog on tuning BLOB storage (MySQL Cluster 9.4).
 
-The same tables and statements as there, but for the engine's name; beside them InnoDB and MyRocks, a sweep of the batch bytes at one
-size, and the memory that each variant takes for the same rows. published/e1.toml has what was published, e1/findings.py judges it.
+The same tables and statements as there, for NDB, for Quarry with NDB's defaults and with its own, and for InnoDB; one engine runs at a time. Next to
+them: the client's own floor, a sweep of the batch bytes, memory of each variant, and data four times the memory. published/e1.toml has what was
+published, findings.py judges it, engines.py has the grid.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput
-from ...design.plan import Cell, table_cells
-from ...design.request import Request, Settings
+from ...design.cells import CellKey
+from ...design.plan import Block, Cell, Point
+from ...design.request import Address, Request, Settings
 from ...design.results import RunDirectory
-from ...design.variants import E1_SIZES_KIB, KIB, SWEEP_KIB, Variant, sweep_key
-from ...report import charts, stats
-from ...report.verdicts import Verdict
-from ...run.experiment import PublishedFigure, Source
-from ...run.tables import size_label, size_panels, throughput_figure
-from ..table_experiment import TableExperiment
+from ...design.variants import ALL, E1_SIZES_KIB, KIB, SWEEP_KIB, TARGET, Variant, sweep_key
+from ...load.payload import Payload
+from ...report.verdicts import Finding, FindingRow, Verdict
+from ...run.experiment import Context, PlanRow, PublishedFigure, Source
+from ...run.tables import size_label
+from ...servers import ndb_cluster, target
+from ...servers.lab_server import PINNED, normal
+from ...servers.memory_cgroup import reason_against
+from ..table_experiment import CONDITIONING_BYTES_PER_SECOND, TableExperiment, answer_gain, buffer_pool_bytes, server_needs
+from . import columns
+from . import figures as e1_figures
 from . import findings as e1_findings
-from .findings import DOCUMENT, HEAD, HEAD_4M, INLINE, INLINE_4M, SWEEP_SIZE, SWEEP_THREADS, VARBINARY, sweep
+from .beside import FLOOR
+from .bench import EngineBench, open_files_lacking, users_bytes
+from .engines import LADDER, MORE_DATA, MORE_DATA_MEMORY_BYTES, MORE_DATA_TIMES, Group, blocks, grid
+from .findings import (
+    DOCUMENT,
+    HEAD,
+    HEAD_4M,
+    INLINE,
+    INLINE_4M,
+    OWN,
+    OWN_4M,
+    OWN_INLINE,
+    OWN_INLINE_4M,
+    SWEEP_SIZE,
+    SWEEP_THREADS,
+    VARBINARY,
+)
 
-VARIANTS = ("innodb", "rocksdb", HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M)
-THREADS = (2, 8, 32)
-# Of the default grid the lowest thread count is measured at this size only: one whole curve, its upper end for every size.
-CURVE_SIZES = (64 * KIB,)
+VARIANTS = (FLOOR, "innodb", "innodb-varbinary", HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M, OWN, OWN_INLINE, OWN_4M, OWN_INLINE_4M)
+NDB_HEAD, NDB_HEAD_4M = "target-ndb-head", "target-ndb-head-4m"
+MEMORY = "4G"  # for the data of each engine: NDB's DataMemory as scripts/ndb has it, InnoDB's pool, Quarry's value cache
+DATASET_BYTES = 896 << 20  # of each variant: about a quarter of it; three variants' tables, with what NDB loses in its pages of 32 KB, fit
+SERVER = {"innodb_buffer_pool_size": MEMORY, "max_connections": "700", "table_open_cache": "4500"}  # 512 users of 8 tables
+QUICK_SERVER = {**SERVER, "innodb_buffer_pool_size": "1G"}
+# Estimates, for the planned wall time only.
+NDB_START_SECONDS, SERVER_START_SECONDS = 100, 12
+LOAD_BYTES_PER_SECOND = {"NDB": 40 << 20}
+LOAD_BYTES_PER_SECOND_HERE = 150 << 20
+_MORE_DATA_FINDING = Finding(
+    "e1-more-data", f"{MORE_DATA}, 64 KB: Quarry over InnoDB (not published)",
+    "throughput of Quarry's own defaults / InnoDB at every client level measured")
 
 
 class InlinePartsBatches(TableExperiment):
     name = "e1"
     title = "E1: inline values, parts and batches under the 90/10 mix"
     reference = HEAD
+    finding_columns = columns.HEADINGS
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
-        "One private server and its client share this machine's processors: the same tables and statements but for the engine's name, fewer "
-        "threads, InnoDB and MyRocks in the same server. All parts of a value lie on that server: "
-        "no load is spread over nodes, and no link between them strains.")
+        "The same tables and statements. NDB, where it is built, has 2 data nodes and 2 SQL nodes; Quarry and InnoDB are one server each. One engine "
+        "runs at a time, on the processors that the client has, too; each has as much memory for data, and a variant's data take about a quarter of "
+        "it. All parts of a value of Quarry lie on one server: no load of it is spread over nodes.")
     published = (*(PublishedFigure(DOCUMENT.figure(name), Cell("mix", variant, kib * KIB, 32), over) for name, kib, variant, over in (
         ("4kb-inline", 4, INLINE, HEAD), ("4kb-varbinary", 4, VARBINARY, INLINE), ("24kb-inline", 24, INLINE, HEAD),
         ("24kb-varbinary", 24, VARBINARY, INLINE), ("64kb-inline", 64, INLINE_4M, HEAD_4M), ("64kb-batch", 64, HEAD_4M, HEAD))),
         PublishedFigure(DOCUMENT.figure("448kb-cap-per-node"), Cell("mix", HEAD_4M, 448 * KIB, 32)))
 
+    # --- what to run ---
     def default_request(self) -> Request:
-        return Request(self.name, ["mix"], [s * KIB for s in E1_SIZES_KIB], list(THREADS), list(VARIANTS),
-                       settings=Settings(tables=8, warmup_seconds=1, dataset_bytes=256 << 20), options={"sweep": True})
+        settings = Settings(tables=8, warmup_seconds=2, dataset_bytes=DATASET_BYTES)
+        return Request(self.name, ["mix"], [s * KIB for s in E1_SIZES_KIB], list(LADDER), list(VARIANTS), mycnf=dict(SERVER), settings=settings,
+                       options={"sweep": 1, "more_data": 1})
 
     def quick(self, request: Request) -> Request:
-        return replace(super().quick(request), sizes_bytes=[4 * KIB, 448 * KIB], threads=[2, 32], options={"sweep": False},
-                       settings=replace(request.settings, seconds=3, warmup_seconds=1, dataset_bytes=96 << 20))
+        return replace(super().quick(request), sizes_bytes=[4 * KIB, 64 * KIB], threads=[32, 128], mycnf=dict(QUICK_SERVER),
+                       options={"sweep": 0, "more_data": 0},
+                       variants=[key for key in request.variants if key not in (OWN_INLINE, OWN_4M, OWN_INLINE_4M)],
+                       settings=replace(request.settings, seconds=2, warmup_seconds=1, dataset_bytes=64 << 20, device_probe_seconds=0))
 
-    def full(self, request: Request) -> Request:
-        return replace(super().full(request), threads=[1, 4, 16, 64, 128], variants=["innodb", "innodb-varbinary", *VARIANTS[1:]])
+    def own_target(self) -> Address | None:
+        """The cluster of `make ndb`, running or not: it is started for its own points alone."""
+        return ndb_cluster.address() if ndb_cluster.is_built() else None
 
     def variants(self, request: Request) -> list[Variant]:
         return super().variants(replace(request, variants=[*request.variants, *self._sweep_keys(request)]))
 
     def _sweep_keys(self, request: Request) -> list[str]:
         """The batch sizes that the variants with 64 KB and 4 MB do not cover; none unless these are there to stand beside."""
-        is_wanted = request.options.get("sweep") and SWEEP_SIZE in request.sizes_bytes and {HEAD, HEAD_4M} <= set(request.variants)
-        return [sweep_key(kib) for kib in SWEEP_KIB] if is_wanted else []
+        if not request.options["sweep"] or SWEEP_SIZE not in request.sizes_bytes or SWEEP_THREADS not in request.threads:
+            return []
+        here = [sweep_key(kib) for kib in SWEEP_KIB]
+        there = [f"target-{key.replace('quarry', 'ndb')}" for key in here]
+        return [key for pair, keys in (({HEAD, HEAD_4M}, here), ({NDB_HEAD, NDB_HEAD_4M}, there)) if pair <= set(request.variants) for key in keys]
 
     def cells(self, request: Request) -> list[Cell]:
-        variants = super().variants(request)
-        cells = [cell for size in request.sizes_bytes for cell in table_cells(request.operations, [size], _threads(request, size), variants)]
-        sweep = [Cell("mix", key, SWEEP_SIZE, SWEEP_THREADS) for key in self._sweep_keys(request)]
-        return cells + sweep
+        return grid(request, super().variants(request)) + [Cell("mix", key, SWEEP_SIZE, SWEEP_THREADS) for key in self._sweep_keys(request)]
+
+    def group(self, cell: Cell) -> Group:
+        return Group.of(cell)
+
+    def plan(self, request: Request) -> list[Block]:
+        return blocks(request, self.cells(request))
+
+    # --- what it takes ---
+    def needs(self, request: Request) -> list[str]:
+        variants = self.variants(request)
+        private = [v for v in variants if v.server != TARGET]
+        users, largest = max(request.threads), max(request.sizes_bytes)
+        # Next to the pool: Quarry's value cache, the users, and a server's own.
+        beside = buffer_pool_bytes(request) + users_bytes(users, largest) + (1 << 30)
+        missing = server_needs(private, request, beside) if private else []
+        allowed = int(request.mycnf.get("max_connections", PINNED["max_connections"]))
+        if private and allowed < users + 2:
+            missing.append(f"max_connections of at least {users + 2} for {users} users (it is {allowed}: --mycnf max_connections=, or other "
+                           "--threads)")
+        if lacking := open_files_lacking(users):
+            missing.append(lacking)
+        if any(cell.setting for cell in self.cells(request)) and (reason := reason_against()):
+            missing.append(f"a memory cgroup for {MORE_DATA}: {reason} (--option more_data=0 leaves it out)")
+        return missing + (self._target_needs(request, users) if any(v.server == TARGET for v in variants) else [])
+
+    def _target_needs(self, request: Request, users: int) -> list[str]:
+        assert request.target
+        if request.target != ndb_cluster.address():
+            return target.needs(request.target) or target.connections_lacking(request.target, users)
+        allowed = ndb_cluster.CONNECTIONS_MAX * len(ndb_cluster.SQL_NODES)
+        too_many = [f"at most {allowed} users: NDB's SQL nodes take {ndb_cluster.CONNECTIONS_MAX} each"] if users > allowed else []
+        return ndb_cluster.needs() + too_many
+
+    def disk_bytes(self, request: Request) -> int:
+        """The tables of one engine (twice for what updates leave), or those that exceed the memory; redo log, conditioning, and the reserve."""
+        more = MORE_DATA_TIMES * MORE_DATA_MEMORY_BYTES if any(cell.setting for cell in self.cells(request)) else 0
+        tables = 2 * max(3 * request.settings.dataset_bytes, more)
+        return tables + (4 << 30) + buffer_pool_bytes(request) * 5 // 4 + request.settings.disk_reserve_bytes
+
+    def seconds_of(self, request: Request, point: Point) -> float:
+        """With connecting, settling, and the warm-up of the caches."""
+        return request.settings.seconds + request.settings.warmup_seconds + 2.5 + point.threads / 150 + request.settings.dataset_bytes / (1 << 30)
+
+    def seconds_around(self, request: Request) -> float:
+        return sum(self._group_seconds(request, group, variants) for group, variants in self._groups(request).items())
+
+    def _groups(self, request: Request) -> dict[Group, set[str]]:
+        """Of each server that is started: whose tables it has."""
+        found: dict[Group, set[str]] = {}
+        for cell in self.cells(request):
+            found.setdefault(Group.of(cell), set()).add(ALL[cell.variant].data_of or cell.variant)
+        return found
+
+    def _group_seconds(self, request: Request, group: Group, tables: set[str]) -> float:
+        """To start a server and load its tables."""
+        if group.engine == "floor":
+            return SERVER_START_SECONDS
+        bytes_each = MORE_DATA_TIMES * MORE_DATA_MEMORY_BYTES if group.setting else request.settings.dataset_bytes
+        loading = len(tables) * bytes_each / LOAD_BYTES_PER_SECOND.get(group.engine, LOAD_BYTES_PER_SECOND_HERE)
+        if group.engine == "NDB":
+            return NDB_START_SECONDS + loading
+        pool = MORE_DATA_MEMORY_BYTES // 2 if group.setting else int(normal(request.mycnf.get("innodb_buffer_pool_size", MEMORY)))
+        return SERVER_START_SECONDS + max(pool, 1 << 30) * 1.25 / CONDITIONING_BYTES_PER_SECOND + loading + 10
+
+    def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
+        made, groups = [], self._groups(request)
+        for group in dict.fromkeys(block.group for block in self.plan(request)):
+            points = [point for point in left if Group.of(point) == group]
+            users = ", ".join(map(str, sorted({point.threads for point in points})))
+            seconds = self._group_seconds(request, group, groups[group]) + sum(self.seconds_of(request, point) for point in points)
+            what = f"{size_label(group.size_bytes)}, {f'{group.engine}, {group.setting}' if group.setting else group.engine}"
+            count = len({point.variant for point in points})
+            made.append(PlanRow(what, f"{count} variant{'s' * (count != 1)}, users {users}", len(points), seconds if points else 0))
+        return made
+
+    # --- running it ---
+    @contextmanager
+    def open(self, context: Context) -> Iterator[EngineBench]:
+        uses_ours = ndb_cluster.is_built() and context.request.target in (None, ndb_cluster.address())
+        with Payload(context.request.payload) as payload, ndb_cluster.as_found(uses_ours), EngineBench(context, payload) as bench:
+            yield bench
+
+    def line(self, record: dict) -> str:
+        repeated = record["result"].get("errors", 0)
+        return super().line(record) + (f"  [yellow]{repeated} statements repeated[/yellow]" if repeated else "")
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        return e1_findings.verdicts(self.cells_of(run), run.run["parameters"])
+        cells, parameters = self.cells_of(run), run.run["parameters"]
+        keys: list[CellKey] = [key for key in cells.keys() if key.setting == MORE_DATA]
+        return [*e1_findings.verdicts(cells, parameters), answer_gain(cells, _MORE_DATA_FINDING, keys, OWN, "innodb", parameters)]
+
+    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
+        others = tuple(engine.suffix for engine in e1_findings.ENGINES if engine.suffix)
+        return [verdict for verdict in found if not verdict.id.endswith(others)]
+
+    def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
+        return columns.rows(self.verdicts(run))
 
     def figures(self, run: RunDirectory) -> dict:
-        cells = Cells([p for p in run.points if p["variant"] not in map(sweep_key, SWEEP_KIB)], self.labels)
-        made = {"mix": throughput_figure(cells, "mix"), "latency": _latency_figure(cells), "memory": _memory_figure(cells)}
-        made["sweep"] = _sweep_figure(self.cells_of(run))
-        return {name: figure for name, figure in made.items() if figure is not None}
-
-
-def _threads(request: Request, size_bytes: int) -> list[int]:
-    return request.threads[1:] if request.threads == list(THREADS) and size_bytes not in CURVE_SIZES else request.threads
-
-
-def _latency_figure(cells: Cells):
-    """p95 against throughput would hide the thread counts; so p95 against threads, panels by size."""
-    panels = size_panels(cells, "mix", p95_ms)
-    return charts.line_panels("90/10 mix, 95th percentile of latency", "client threads", "milliseconds", panels) if panels else None
-
-
-def _memory_figure(cells: Cells):
-    sizes = sorted({k.size_bytes for k in cells.keys()})
-    at = {size: [k for k in cells.keys() if k.size_bytes == size][-1] for size in sizes}
-    series = [charts.Series(v, cells.label(v), [cells.summary(at[size], v, memory_ratio) for size in sizes]) for v in cells.variants()]
-    if not any(point for one in series for point in one.points):
-        return None
-    return charts.bars("memory per payload byte after every row was read", "bytes of memory per byte", "value size",
-                       [size_label(size) for size in sizes], series)
-
-
-def _sweep_figure(cells: Cells):
-    by_size = sweep(cells)
-    if len(by_size) < 3:
-        return None
-    key = CellKey("mix", SWEEP_SIZE, SWEEP_THREADS)
-    series = [charts.Series(HEAD, "QUARRY head 256", [cells.summary(key, variant, throughput) for variant in by_size.values()])]
-    return charts.lines(f"batch bytes, {size_label(SWEEP_SIZE)} values, {SWEEP_THREADS} threads", "batch bytes", "transactions per second",
-                        [stats.human_bytes(size) for size in by_size], series)
+        return e1_figures.figures(self.cells_of(run))

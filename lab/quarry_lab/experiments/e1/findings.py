@@ -17,26 +17,36 @@ from ...design.variants import KIB, SWEEP_KIB, sweep_key
 from ...report import stats
 from ...report.stats import Summary
 from ...report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, WEAKER, Finding, Verdict, figures_of, not_measured, stated
+from .beside import floor_note, why_not_here
 
 DOCUMENT = published.document("e1")
 HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M = "quarry-head", "quarry-inline", "quarry-varbinary", "quarry-head-4m", "quarry-inline-4m"
-SWEEP_SIZE, SWEEP_THREADS = 448 * KIB, 8
+OWN, OWN_INLINE, OWN_4M, OWN_INLINE_4M = "quarry-default", "quarry-default-inline", "quarry-default-4m", "quarry-default-inline-4m"
+SWEEP_SIZE, SWEEP_THREADS = 448 * KIB, 32
 HARM_MIN = 0.05  # of an excessive batch: our threshold
 _ROLES = {"default": HEAD, "inline": INLINE, "binary": VARBINARY, "default_4m": HEAD_4M, "inline_4m": INLINE_4M}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Engine:
-    """suffix: of the findings' ids; roles: the document's names of the variants -> ours."""
+    """
+    suffix: of the findings' ids; roles: the document's names of the variants -> ours; sweep: what stands for 'quarry' in the keys of swept
+    variants, empty where there are none.
+    """
 
     suffix: str
     name: str
     roles: dict[str, str]
+    sweep: str = ""
 
 
-ENGINES = (Engine("", "", _ROLES),
-           Engine("-ndb", "NDB", {role: "target-" + key.replace("quarry", "ndb") for role, key in _ROLES.items()}),
-           Engine("-innodb", "InnoDB", {"default": "innodb", "binary": "innodb-varbinary"}))
+QUARRY = Engine("", "", _ROLES, "quarry")
+NDB = Engine("-ndb", "NDB", {role: "target-" + key.replace("quarry", "ndb") for role, key in _ROLES.items()}, "target-ndb")
+# VARBINARY is the same table with either defaults, and stands with those of NDB.
+OWN_DEFAULTS = Engine("-own", "Quarry with its own defaults",
+                      {"default": OWN, "inline": OWN_INLINE, "default_4m": OWN_4M, "inline_4m": OWN_INLINE_4M})
+INNODB = Engine("-innodb", "InnoDB", {"default": "innodb", "binary": "innodb-varbinary"})
+ENGINES = (QUARRY, OWN_DEFAULTS, NDB, INNODB)
 
 
 @dataclass(frozen=True)
@@ -49,16 +59,17 @@ class Side:
 
     def keys(self, sizes_kib: Iterable[int], users: Iterable[int] = ()) -> list[CellKey]:
         wanted, levels = {size * KIB for size in sizes_kib}, set(users)
-        return [k for k in self.cells.keys() if k.operation == "mix" and k.size_bytes in wanted and (not levels or k.threads in levels)]
+        plain = [k for k in self.cells.keys() if k.operation == "mix" and not k.setting]
+        return [k for k in plain if k.size_bytes in wanted and (not levels or k.threads in levels)]
 
     def pairs(self, claim: Claim) -> Iterator[tuple[str, str, str]]:
         """Variant, the one that it is over, and both in the document's words; of the pairs that this engine has."""
         for role, over in claim.judging["pairs"]:
             if role in self.roles and over in self.roles:
-                yield self.roles[role], self.roles[over], f"{_word(role)} / {_word(over)}"
+                yield self.roles[role], self.roles[over], f"{word(role)} / {word(over)}"
 
     def of(self, claim: Claim) -> list[tuple[str, str]]:
-        return [(self.roles[role], _word(role)) for role in claim.judging["roles"] if role in self.roles]
+        return [(self.roles[role], word(role)) for role in claim.judging["roles"] if role in self.roles]
 
     def compared(self, claim: Claim, keys: list[CellKey], state: Callable[[Summary], str], only: str = "", note: str = "") -> list[Level]:
         """A level for every cell and pair (of `only` alone); `state` is given the gain, of latency how many times sooner. note: ends a level's name."""
@@ -92,7 +103,7 @@ class Side:
         return made
 
 
-def _word(role: str) -> str:
+def word(role: str) -> str:
     return {"binary": "VARBINARY", "default_4m": "default 4 MB", "inline_4m": "inline 4 MB"}.get(role, role)
 
 
@@ -220,40 +231,113 @@ def _many_users(side: Side, claim: Claim) -> list[Level]:
     return made
 
 
+def _memory(side: Side, claim: Claim) -> list[Level]:
+    """Once a size: memory is that of the tables, whatever the users."""
+    made = []
+    for variant, over, words in side.pairs(claim):
+        keys = side.keys(_sizes(claim))
+        for size in _sizes(claim):
+            ratios = side.cells.ratios((key for key in keys if key.size_bytes == size * KIB), variant, over, memory_ratio)
+            if ratios:
+                key, ratio = next(iter(ratios.items()))
+                points = side.cells.rounds_of([key], (variant, over))
+                made.append(level(f"{size} KB {words}", direction(ratio, 1.0), ratio, points, side.parameters, "{:.2f}x".format))
+    return made
+
+
+def _transactions(point: dict) -> int:
+    return point["result"]["total_reads"] + point["result"]["total_rows_written"]
+
+
+def link_bytes(point: dict) -> float | None:
+    """Of the data node whose links to SQL nodes carry most: bytes sent for each transaction."""
+    return _busiest(point, "sent_bytes", lambda _name: True)
+
+
+def thread_us(point: dict) -> float | None:
+    """Of the busiest LDM thread of all data nodes (where there is none, of the busiest thread): microseconds for each transaction."""
+    names = point.get("nodes", {}).get("thread_us", {})
+    has_ldm = any("ldm" in name for name in names)
+    return _busiest(point, "thread_us", lambda name: "ldm" in name or not has_ldm, lambda name: name)
+
+
+def _busiest(point: dict, counters: str, wanted: Callable[[str], bool], group: Callable[[str], str] = lambda name: name.split()[0]) -> float | None:
+    sums: dict[str, int] = {}
+    for name, count in point.get("nodes", {}).get(counters, {}).items():
+        if wanted(name):
+            sums[group(name)] = sums.get(group(name), 0) + count
+    return max(sums.values()) / _transactions(point) if sums else None
+
+
+def _spread(side: Side, claim: Claim) -> list[Level]:
+    """At the most users that both have: what the busiest link and the busiest thread do for a transaction, default over inline; less is relief."""
+    made: list[Level] = []
+    for variant, over, _words in side.pairs(claim):
+        for name, figure in (("links", link_bytes), ("threads", thread_us)):
+            ratios = side.cells.ratios(side.keys(_sizes(claim)), over, variant, figure)
+            if ratios:
+                key, ratio = list(ratios.items())[-1]
+                points = side.cells.rounds_of([key], (variant, over))
+                turned = {REPRODUCED: OPPOSITE, OPPOSITE: REPRODUCED}
+                state = direction(ratio, 1.0)
+                made.append(level(f"{name} x{key.threads}", turned.get(state, state), ratio, points, side.parameters, "{:.2f}x".format))
+    return made
+
+
 _KINDS: dict[str, Callable[[Side, Claim], list[Level]]] = {
     "gain": _gain, "direction": _direction, "slight": _slight, "no_difference": _no_difference, "same": _same, "reduced": _reduced, "growth": _growth,
-    "saturation": _saturation, "cap": _cap, "acceptable": _acceptable, "strained": _strained, "many_users": _many_users}
+    "saturation": _saturation, "cap": _cap, "acceptable": _acceptable, "strained": _strained, "many_users": _many_users,
+    "memory": _memory, "spread": _spread}
 
 
 # --- verdicts ---
 def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
+    """Of each claim Quarry's, and of every other engine that has a level of it."""
     found = []
     for claim in DOCUMENT.claims.values():
-        if claim.judging.get("kind") == "lacking":
-            found.append(not_measured(claim.finding, claim.judging["lacking"]))
-        elif "kind" in claim.judging:
-            found += [v for engine in ENGINES if (v := _of_engine(cells, claim, engine, parameters))]
-    return [*found, _excessive_verdict(cells, parameters), _memory_verdict(cells, parameters)]
+        found += _of_claim(cells, claim, parameters)
+    return found
 
 
-def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> Verdict | None:
-    """None where another engine than Quarry has no level of this claim."""
-    levels = _KINDS[claim.judging["kind"]](Side(cells, parameters, engine.roles), claim)
-    finding = claim.finding
-    if engine.name:
-        finding = Finding(finding.id + engine.suffix, f"{engine.name}: {finding.statement}", finding.rule)
+def _of_claim(cells: Cells, claim: Claim, parameters: dict) -> list[Verdict]:
+    kind = claim.judging["kind"]
+    if kind == "lacking":
+        return [not_measured(claim.finding, claim.judging["lacking"])]
+    made = {engine: _of_engine(cells, claim, engine, parameters) for engine in ENGINES}
+    base = tuple(engine.roles[_base_role(claim)] for engine in (QUARRY, NDB))
+    here, there = made[QUARRY], made[NDB]
+    made[QUARRY] = replace(here, reason=here.reason + why_not_here(cells, claim, here, there, base))
+    return [each for engine, each in made.items() if engine == QUARRY or each.state != NOT_MEASURED]
+
+
+def _base_role(claim: Claim) -> str:
+    return claim.judging["pairs"][0][1] if "pairs" in claim.judging else claim.judging.get("roles", ["default"])[0]
+
+
+def finding_of(claim: Claim, engine: Engine) -> Finding:
+    statement = f"{engine.name}: {claim.says}" if engine.name else claim.says
+    return Finding(claim.id + engine.suffix, statement, claim.rule)
+
+
+def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> Verdict:
+    kind, finding = claim.judging["kind"], finding_of(claim, engine)
+    if kind == "sweep":
+        return _excessive_verdict(cells, finding, engine, parameters)
+    levels = _KINDS[kind](Side(cells, parameters, engine.roles), claim)
     made = verdict(finding, levels, _lacking(claim))
-    if levels and claim.judging["kind"] == "strained":
+    if levels and kind == "strained":
         made = replace(made, state=sometimes(levels, f"{claim.judging['mainly']} KB"))
-    return None if engine.name and made.state == NOT_MEASURED else made
+    return replace(made, reason=made.reason + floor_note(cells, levels))
 
 
 def _lacking(claim: Claim) -> str:
     """What this run would have needed."""
     judging = claim.judging
+    if "needs" in judging:
+        return judging["needs"]
     if judging["kind"] in ("acceptable", "strained"):
         return f"no client level of this run has both variants and such a latency ({claim.figure.text})"
-    roles = [_word(role) for role in judging.get("roles", [])] or [" and ".join(map(_word, pair)) for pair in judging["pairs"]]
+    roles = [word(role) for role in judging.get("roles", [])] or [" and ".join(map(word, pair)) for pair in judging["pairs"]]
     levels = judging.get("users") or sorted({users for few, many, _which in judging.get("steps", []) for users in (few, many)})
     if judging["kind"] in ("saturation", "same", "reduced", "many_users"):
         most = int(claim.figure.value)
@@ -263,15 +347,18 @@ def _lacking(claim: Claim) -> str:
     return f"this run lacks {' or '.join(roles)} of {', '.join(map(str, _sizes(claim)))} KB{users or some}"
 
 
-def sweep(cells: Cells) -> dict[int, str]:
+def sweep(cells: Cells, engine: Engine = QUARRY) -> dict[int, str]:
     """Batch bytes -> variant, of what this run measured at the sweep's cell."""
+    if not engine.sweep:
+        return {}
     known = {64 * KIB: HEAD, 4096 * KIB: HEAD_4M, **{kib * KIB: sweep_key(kib) for kib in SWEEP_KIB}}
     key = CellKey("mix", SWEEP_SIZE, SWEEP_THREADS)
-    return {size: variant for size, variant in sorted(known.items()) if cells.rounds(key, variant)}
+    found = {size: variant.replace("quarry", engine.sweep) for size, variant in sorted(known.items())}
+    return {size: variant for size, variant in found.items() if cells.rounds(key, variant)}
 
 
-def _excessive_verdict(cells: Cells, parameters: dict) -> Verdict:
-    finding, key, by_size = DOCUMENT.finding("excessive-batch"), CellKey("mix", SWEEP_SIZE, SWEEP_THREADS), sweep(cells)
+def _excessive_verdict(cells: Cells, finding: Finding, engine: Engine, parameters: dict) -> Verdict:
+    key, by_size = CellKey("mix", SWEEP_SIZE, SWEEP_THREADS), sweep(cells, engine)
     if len(by_size) < 3:
         return not_measured(finding, "no sweep of the batch bytes in this run")
     summaries = {size: cells.summary(key, variant, throughput) for size, variant in by_size.items()}
@@ -282,10 +369,3 @@ def _excessive_verdict(cells: Cells, parameters: dict) -> Verdict:
     state = OPPOSITE if largest == best else REPRODUCED if ratio.high <= 1 - HARM_MIN else WEAKER
     figures = {"largest_over_best": figures_of(ratio), "best_batch_bytes": best}
     return stated(finding, state, text, figures, cells.rounds_of([key], by_size.values()), parameters)
-
-
-def _memory_verdict(cells: Cells, parameters: dict) -> Verdict:
-    keys = [k for k in cells.keys() if k.operation == "mix"]
-    levels = [level(f"{k.size_bytes // KIB} KB x{k.threads}", direction(ratio, 1.0), ratio, cells.rounds_of([k], (INLINE, HEAD)), parameters, "{:.2f}x".format)
-              for k, ratio in cells.ratios(keys, INLINE, HEAD, memory_ratio).items()]
-    return verdict(DOCUMENT.finding("memory"), levels, "no memory of both variants in this run")

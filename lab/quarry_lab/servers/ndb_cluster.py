@@ -1,0 +1,140 @@
+"""
+The NDB Cluster of scripts/ndb as one engine of a run: started before its points, stopped behind them, so that it takes no memory and no processor
+while others are measured. Clients are spread over both of its SQL nodes.
+
+Invariants: its data is made anew at each start; it is stopped, or as it was found, on any way out (`as_found`).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql
+from quarry_server.server import BUILD, REPOSITORY
+
+from ..design.request import Address, LabError
+from .connected import rows
+from .target import NDB_RUN, NDB_SOCKET, SCHEMA_PREFIX, TargetServer, connect, local_cluster
+
+STAMP = BUILD / "ndb" / "STAMP"  # scripts/ndb: written when the build is whole
+SQL_NODES = {4: NDB_SOCKET, 5: NDB_RUN / "sql5" / "mysqld.sock"}
+_SYSTEM_SCHEMAS = {"information_schema", "mysql", "ndbinfo", "performance_schema", "sys"}
+CONNECTIONS_MAX = 600  # of each SQL node, as scripts/ndb has it
+# Lock wait timeout, and what NDB calls a temporary error: its redo log or a send buffer is full. A client is expected to repeat the statement.
+_TEMPORARY_ERRORS = "1205,1297"
+_MEMORY = ("SELECT SUM(fixed_elem_alloc_bytes + var_elem_alloc_bytes + hash_index_alloc_bytes) FROM ndbinfo.memory_per_fragment "
+           "WHERE fq_name LIKE '{0}/%' OR parent_fq_name LIKE '{0}/%'")
+_LINKS = "SELECT node_id, remote_node_id, bytes_sent, overload_count FROM ndbinfo.transporters WHERE remote_node_id IN (4, 5)"
+_THREADS = "SELECT node_id, thr_no, thr_nm, os_ru_utime + os_ru_stime FROM ndbinfo.threadstat"
+
+
+def is_built() -> bool:
+    return STAMP.exists()
+
+
+def address() -> Address:
+    """Where its first SQL node is once it runs."""
+    return Address(socket=str(NDB_SOCKET))
+
+
+def script(verb: str) -> str:
+    """scripts/ndb; what it says. Raises LabError with what it says went wrong."""
+    done = subprocess.run([str(REPOSITORY / "scripts" / "ndb"), verb], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"NDB Cluster, scripts/ndb {verb}: {(done.stderr or done.stdout).strip().removeprefix('ndb: ')}")
+    return done.stdout
+
+
+def needs() -> list[str]:
+    """What is missing for the lab to start it: the build, room, or that it holds nothing of anybody's."""
+    if not is_built():
+        return ["NDB Cluster, which `make ndb` builds"]
+    running = local_cluster()
+    if running is None:
+        try:
+            script("room")
+        except LabError as error:
+            return [str(error)]
+        return []
+    return _foreign_schemas(running)
+
+
+def _foreign_schemas(running: Address) -> list[str]:
+    connection = connect(running)
+    try:
+        found = {name for (name,) in rows(connection, "SHOW DATABASES")} - _SYSTEM_SCHEMAS
+    finally:
+        connection.close()
+    foreign = sorted(name for name in found if not name.startswith(SCHEMA_PREFIX))
+    return [f"no databases of yours in the running NDB Cluster ({', '.join(foreign)}): this experiment starts it anew"] if foreign else []
+
+
+@contextmanager
+def as_found(is_used: bool) -> Iterator[None]:
+    """It is stopped meanwhile, but for what a NdbCluster does; if it ran before, it runs behind it."""
+    ran = is_used and local_cluster() is not None
+    if ran:
+        script("stop")
+    try:
+        yield
+    finally:
+        if ran:
+            script("start")
+
+
+class NdbCluster(TargetServer):
+    """Externally synchronised."""
+
+    ignored_errors = _TEMPORARY_ERRORS
+
+    def __init__(self, key: str):
+        super().__init__(key, address())
+        self._second: pymysql.Connection | None = None
+
+    @property
+    def login(self) -> dict:
+        return super().login | {"socket": ",".join(map(str, SQL_NODES.values()))}
+
+    def start(self) -> NdbCluster:
+        """One that does not start leaves nothing running."""
+        try:
+            script("stop")  # what a run that was killed left behind
+            script("start")
+            super().start()
+            self._second = connect(Address(socket=str(SQL_NODES[5])))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        if self._second:
+            self._second.close()
+            self._second = None
+        self._disconnect()
+        script("stop")
+
+    def describe(self) -> dict:
+        lines = (NDB_RUN / "config.ini").read_text(encoding="utf-8").partition("[ndbd default]")[2].partition("[")[0].split()
+        return super().describe() | {"data_nodes": dict(line.split("=", 1) for line in lines if "=" in line)}
+
+    def state(self) -> str:
+        """Which nodes run: of a run that met an error."""
+        return "; ".join(line.removeprefix("ndb: ") for line in script("status").splitlines())
+
+    def memory_bytes(self, schema: str) -> dict[str, int]:
+        """DataMemory of its tables, their parts and their indexes, in both copies."""
+        ((found,),) = self.rows(_MEMORY.format(schema))
+        return {"data_memory": int(found or 0)}
+
+    def node_load(self) -> dict[str, dict[str, int]]:
+        """Counters that only grow: statements of each SQL node, bytes that each data node sent to it, processor time of the data nodes' threads."""
+        assert self._connection and self._second
+        statements = {str(node): int(rows(connection, "SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0][1])
+                      for node, connection in zip(SQL_NODES, (self._connection, self._second), strict=True)}
+        links = self.rows(_LINKS)
+        return {"statements": statements, "sent_bytes": {f"{node} to {sql}": int(sent) for node, sql, sent, _overloads in links},
+                "overloads": {f"{node} to {sql}": int(overloads) for node, sql, _sent, overloads in links},
+                "thread_us": {f"{node} {name} {number}": int(used) for node, number, name, used in self.rows(_THREADS)}}

@@ -1,0 +1,155 @@
+"""What E1 says next to its verdicts, engine by engine, from made-up rounds: the client's floor, why Quarry differs, and the table of findings."""
+
+import pytest
+from quarry_lab import lab_page, lab_results
+from quarry_lab.catalogue import EXPERIMENTS
+from quarry_lab.experiments.e1.columns import HEADINGS
+from quarry_lab.experiments.e1.findings import link_bytes, thread_us
+from quarry_lab.lab_page import Chapter
+from worlds import Run, mix, points
+
+E1 = EXPERIMENTS["e1"]
+NDB_ALONE_GAINS = mix(4, 32, quarry_head=100, quarry_inline=100, target_ndb_head=20, target_ndb_inline=23.6, floor=120)
+
+
+def verdicts(rounds):
+    return {verdict.id: verdict for verdict in E1.verdicts(Run(rounds))}
+
+
+def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
+    reason = verdicts(NDB_ALONE_GAINS)["e1-4kb-inline"].reason
+    assert "not as on NDB: a part is in the server's own memory" in reason
+    assert "(4 KB x32: 100/s here, 20/s on NDB, 120/s for the client alone)" in reason
+
+
+@pytest.mark.parametrize("rounds", [
+    mix(4, 32, quarry_head=100, quarry_inline=118, target_ndb_head=20, target_ndb_inline=23.6),
+    mix(4, 32, quarry_head=100, quarry_inline=100, target_ndb_head=20, target_ndb_inline=20),
+    mix(4, 32, quarry_head=100, quarry_inline=100)], ids=["shown on both", "shown on none", "without NDB"])
+def test_no_reason_where_there_is_nothing_to_explain(rounds):
+    assert "not as on NDB" not in verdicts(rounds)["e1-4kb-inline"].reason
+
+
+def test_every_claim_that_ndb_may_show_alone_has_a_reason_in_its_data():
+    from quarry_lab.experiments.e1.findings import DOCUMENT
+
+    without = {claim.id for claim in DOCUMENT.claims.values() if "on_quarry" not in claim.judging}
+    assert without == {"e1-parts-spread", "e1-more-nodes"}  # of these Quarry's verdict itself says why
+
+
+def test_a_level_whose_latency_is_the_clients_is_named():
+    late = {"quarry_head": 100, "quarry_inline": 90, "floor": 60}
+    rounds = mix(4, 512, late, quarry_head=100, quarry_inline=116, floor=150)
+    rounds += mix(4, 32, {**late, "floor": 5}, quarry_head=100, quarry_inline=116, floor=900)
+    reason = verdicts(rounds)["e1-4kb-inline"].reason
+    assert "by the floor's p95, at 4 KB x512 60 of 90 ms" in reason and "4 KB x32 5 of" not in reason
+    assert "floor" not in verdicts([p for p in rounds if p["variant"] != "floor"])["e1-4kb-inline"].reason
+
+
+def test_own_defaults_and_innodb_have_verdicts_of_their_own():
+    rounds = mix(4, 32, quarry_default=100, quarry_default_inline=118) + mix(4, 32, innodb=100, innodb_varbinary=90)
+    found = verdicts(rounds)
+    assert found["e1-4kb-inline"].state == "not measured" and found["e1-4kb-inline-own"].state == "reproduced"
+    assert found["e1-varbinary-always-innodb"].state == "opposite" and "e1-4kb-inline-innodb" not in found
+
+
+def ndb_point(variant, rate, sent, thread):
+    made = points("mix", 24 * 1024, 512, variant, rate)
+    for point in made:
+        point["result"] |= {"total_reads": 900, "total_rows_written": 100}
+        point["nodes"] = {"sent_bytes": {"2 to 4": sent, "2 to 5": sent, "3 to 4": sent},
+                          "thread_us": {"2 ldm 1": thread, "3 ldm 1": thread - 1, "2 recv 2": 9e9}}
+    return made
+
+
+def test_parts_that_relieve_links_and_threads_are_seen():
+    relief = verdicts(ndb_point("target-ndb-inline", 90, 2_000_000, 5000) + ndb_point("target-ndb-head", 100, 1_000_000, 4000))["e1-parts-spread-ndb"]
+    assert relief.state == "reproduced" and "links x512: 0.50x" in relief.reason and "threads x512: 0.80x" in relief.reason
+    half = verdicts(ndb_point("target-ndb-inline", 90, 2_000_000, 4000) + ndb_point("target-ndb-head", 100, 1_000_000, 5000))["e1-parts-spread-ndb"]
+    none = verdicts(ndb_point("target-ndb-inline", 90, 1_000_000, 4000) + ndb_point("target-ndb-head", 100, 2_000_000, 5000))["e1-parts-spread-ndb"]
+    assert (half.state, none.state) == ("mixed", "opposite")
+
+
+def test_the_busiest_node_and_the_busiest_ldm_thread_count():
+    (point, *_rest) = ndb_point("target-ndb-head", 1, 1000, 500)
+    assert link_bytes(point) == 2 and thread_us(point) == 0.5
+    point["nodes"]["thread_us"] = {"2 main 0": 70, "3 main 0": 90}
+    assert thread_us(point) == 0.09 and link_bytes({"nodes": {}, "result": {"total_reads": 1, "total_rows_written": 0}}) is None
+
+
+def test_memory_is_judged_once_a_size_for_each_engine():
+    def world(inline, default):
+        made = []
+        for variant, cached in (("target-ndb-inline", inline), ("target-ndb-head", default), ("quarry-inline", default), ("quarry-head", inline)):
+            for point in points("mix", 4096, 32, variant, 1) + points("mix", 4096, 128, variant, 1):
+                made.append(point | {"memory": {"payload_bytes": 100, "cached_bytes": {"x": cached}}})
+        return verdicts(made)
+
+    found = world(150, 100)
+    assert (found["e1-memory-ndb"].state, found["e1-memory"].state) == ("reproduced", "opposite")
+    assert found["e1-memory-ndb"].reason.startswith("4 KB inline / default: 1.50x")
+
+
+def swept(rates):
+    return [p for key, rate in rates.items() for p in points("mix", 448 * 1024, 32, key, rate)]
+
+
+def test_ndb_has_a_sweep_of_its_own():
+    found = verdicts(swept({"target-ndb-head": 100, "target-ndb-batch-1024k": 150, "target-ndb-batch-32768k": 90}))
+    assert found["e1-excessive-batch-ndb"].state == "reproduced" and found["e1-excessive-batch"].state == "not measured"
+
+
+def test_more_data_than_memory_is_answered_and_in_no_claim():
+    setting = "data four times the memory"
+    rounds = [p for variant, rate in (("innodb", 100), ("quarry-default", 150)) for p in points("mix", 64 * 1024, 32, variant, rate, setting=setting)]
+    found = verdicts(rounds)
+    assert found["e1-more-data"].state == "answered" and "+50%" in found["e1-more-data"].reason
+    assert {verdict.state for name, verdict in found.items() if name != "e1-more-data"} == {"not measured"}
+
+
+# --- the table ---
+def rows(rounds):
+    return {row.statement: dict(zip(HEADINGS, row.cells, strict=True)) for row in E1.finding_rows(Run(rounds))}
+
+
+def test_each_finding_has_what_was_published_and_each_engines_verdict():
+    made = rows(NDB_ALONE_GAINS + mix(4, 32, quarry_default=100, quarry_default_inline=118))
+    (row,) = [row for statement, row in made.items() if statement.startswith("4 KB: inline")]
+    assert row["published"] == [("", "about +15% to +20%")]
+    assert [state for state, _text in row["NDB here"]] == ["reproduced"]
+    assert [state for state, _text in row["Quarry here"]] == ["weaker", "reproduced"] and "own defaults" in row["Quarry here"][1][1]
+    assert row["InnoDB here"] == [("", "InnoDB has no inline size and no batches")]
+    (other,) = [row for statement, row in made.items() if statement.startswith("24 KB: VARBINARY +30%")]
+    assert other["NDB here"][0][0] == "not measured"
+
+
+def test_every_verdict_stands_in_the_table_once():
+    found = verdicts(NDB_ALONE_GAINS)
+    said = [text for row in E1.finding_rows(Run(NDB_ALONE_GAINS)) for cell in row.cells for state, text in cell if state and state != "not measured"]
+    assert sorted(said) == sorted(verdict.reason for verdict in found.values() if verdict.state != "not measured")
+
+
+def test_the_document_and_the_page_have_the_columns(tmp_path):
+    run = Run(NDB_ALONE_GAINS)
+    run.path = tmp_path / "e1"
+    lines = lab_results._findings(E1, run)
+    assert lines[0] == "| finding | published | NDB here | Quarry here | InnoDB here |" and lines[1] == "|---|---|---|---|---|"
+    row = "| 4 KB: inline about +15% to +20% over the default head | about +15% to +20% | **reproduced**: x32: +18%"
+    assert any(line.startswith(row) for line in lines)
+    page = lab_page._by_engine(Chapter(E1, run))
+    assert "<th>NDB here</th>" in page and page.count("<tr>") == len(lines) - 1
+    # The page's first table has one verdict for each finding, Quarry's.
+    assert "NDB: 4 KB" not in lab_page._verdict_rows([Chapter(E1, run)])
+
+
+def test_charts_of_throughput_and_p95_over_users_for_each_size_have_all_engines():
+    rounds = [p for kib in (4, 64) for users in (32, 512)
+              for p in mix(kib, users, quarry_head=100, quarry_inline=90, quarry_default=80, innodb=70, floor=200, target_ndb_head=20)]
+    run = Run(rounds)
+    made = E1.figures(run)
+    assert {"throughput-4kb", "p95-4kb", "throughput-64kb", "p95-64kb"} <= set(made)
+    panels = made["throughput-64kb"].axes
+    assert [axes.get_title() for axes in panels] == ["NDB", "Quarry, DEFAULTS=NDB", "Quarry, own defaults", "InnoDB"]
+    assert len({axes.get_ylim() for axes in panels}) == 1, "one scale"
+    assert [label for label in panels[1].get_legend_handles_labels()[1]] == ["default", "inline", "client's own floor"]
+    assert [text.get_text() for text in panels[0].get_xticklabels()] == ["32", "512"]
