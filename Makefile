@@ -85,8 +85,8 @@ cluster-stop: ## stop it
 bench: $(if $(EXP),build,setup) ## run one experiment: make bench EXP=e1 ARGS="--rounds 1" (without EXP: they are listed; EXP=builds BASE=old.so: two builds)
 	@$(LAB) $(if $(filter builds,$(EXP)),builds --baseline $(BASE),$(if $(filter turns,$(EXP)),turns,bench $(if $(EXP),--exp $(EXP)))) $(ARGS)
 
-lab: build ## run the published experiments and write one report: make lab SCALE=quick|full ARGS="--only e1,e4" (ARGS=--dry-run: only the plan)
-	@$(LAB) lab $(if $(SCALE),--scale $(SCALE)) $(ARGS)
+lab: build ## run the published experiments and write one report: make lab SCALE=quick|full ARGS="--only e1,e4" (ARGS=--dry-run: only the plan); SCALE=guard BASE=old.so: two builds, 15 minutes
+	@$(LAB) lab $(if $(SCALE),--scale $(SCALE)) $(if $(BASE),--baseline-plugin $(BASE)) $(ARGS)
 
 results: setup ## the tables of docs/internals/lab.md from lab/results: make results ARGS="--add build/bench/lab/e1" takes a run in, ARGS=--check changes nothing
 	@$(LAB) results $(ARGS)

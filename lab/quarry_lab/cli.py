@@ -52,9 +52,9 @@ def build_parser() -> argparse.ArgumentParser:
                        help="clients on the last processor, servers on the others: what a statement costs the server, with less of the scheduler's chance")
     lab_verb = verbs.add_parser("lab", help="run the published experiments and write one report",
                                 formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    lab_verb.add_argument("--scale", choices=SCALES, default="normal",
+    lab_verb.add_argument("--scale", choices=(*SCALES, lab.GUARD), default="normal",
                           help="quick: one short round of everything, for a look; normal: fair rounds (--dry-run says how long); full: a larger grid, "
-                               "five rounds, both payloads")
+                               "five rounds, both payloads; guard: a quarter of an hour, the build in --plugin against that in --baseline-plugin")
     lab_verb.add_argument("--only", type=_words, metavar="NAME,...", help="these experiments (default: all that are published)")
     lab_verb.add_argument("--dry-run", action="store_true", help="say what would be measured, how long it takes and what is missing; measure nothing")
     _add_run_options(lab_verb)
@@ -75,7 +75,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting, the same for all engines; repeatable")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to measure")
     parser.add_argument("--baseline-plugin", type=Path, metavar="SO",
-                        help="bench: also measure this build of the plugin, in a second server")
+                        help="bench: also measure this build of the plugin, in a second server; of the lab's scale guard: the older build")
     parser.add_argument("--target", metavar="HOST:PORT|SOCKET", help="also measure this server, with every engine that it offers (default: the NDB Cluster of `make ndb`, if it runs)")
     parser.add_argument("--target-user", default="root", metavar="NAME", help=f"who to be there; the password is taken from ${PASSWORD_VARIABLE}")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the results go (default: build/bench/<experiment>)")

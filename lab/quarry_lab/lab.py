@@ -22,11 +22,15 @@ from .design.cells import p95_ms, throughput
 from .design.request import BENCH_OUTPUT, LabError, Request
 from .design.results import open_run
 from .catalogue import PUBLISHED
+from .experiments.guard import experiment as guard
 from .lab_page import Chapter
 from .report import stats
 from .run import session
 from .run.command import apply_options, chosen, run_and_report, with_target
 from .run.experiment import Experiment
+
+
+GUARD = "guard"  # a scale of the lab alone: two builds
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,9 @@ def write_medians(path: Path, chapters: list[Chapter]) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
+    if arguments.scale == GUARD:
+        guard.run(arguments, console)
+        return
     wanted = requests_of(arguments)
     if arguments.dry_run:
         steps = plan(wanted, None, bool(arguments.target))

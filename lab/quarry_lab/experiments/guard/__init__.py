@@ -1,0 +1,1 @@
+"""A guard against builds that are slower than the one before."""
