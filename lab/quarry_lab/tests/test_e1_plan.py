@@ -159,7 +159,7 @@ def test_too_little_memory_for_the_users_is_named_before(whole, monkeypatch, tmp
     """Pool, value cache, 512 users of 448 KB, and a server's own."""
     monkeypatch.setattr(ndb_cluster, "needs", lambda: [])
     monkeypatch.setattr(session.device, "memory_info", lambda: {"MemAvailable": 9 << 30, "MemTotal": 16 << 30})
-    with pytest.raises(LabError, match=r"10 GiB of available memory \(9216 MiB are available\)"):
+    with pytest.raises(LabError, match=r"10.4 GiB of available memory for 512 users \(9.0 GiB are available\)"):
         session.check(E1, replace(whole, output=tmp_path, plugin=tmp_path / "none.so"))
 
 

@@ -6,14 +6,12 @@ engine's block begins. Levels and rounds of an engine and a size share one load 
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pymysql
 
 from ...design.plan import Block, Point
-from ...design.request import LabError, Request
+from ...design.request import DATA, LabError
 from ...design.variants import ALL, TARGET, Variant
 from ...load import sysbench
 from ...load.payload import Payload
@@ -37,11 +35,6 @@ USER_VALUES, USER_BYTES = 4, 1 << 20
 def users_bytes(threads: int, size_bytes: int) -> int:
     """Memory that so many users take next to what the server has for data."""
     return threads * (USER_VALUES * size_bytes + USER_BYTES)
-
-
-def connections_max(request: Request) -> int:
-    """Of the most users, and what the lab itself has open. As many as the process's open files allow is the server's own check."""
-    return max(request.threads) + 50
 
 
 def open_files_lacking(connections: int) -> str:
@@ -98,16 +91,22 @@ class EngineBench(TableBench):
         self._group = block.group
 
     def _made(self, group: Group, variants: list[Variant]) -> dict[str, Server]:
+        if group.setting:
+            return {variants[0].server: self._limited_server(variants[0])}
         if variants[0].server != TARGET:
-            if not group.setting:
-                return {**make_servers(variants, self.request)}
-            cgroup = self._stack.enter_context(MemoryCgroup(MORE_DATA_MEMORY_BYTES))
-            options = {**self.request.mycnf, **cache_options(variants[0].engine, MORE_DATA_MEMORY_BYTES)}
-            pool = int(options["innodb_buffer_pool_size"])
-            return {**make_servers(variants, replace(self.request, mycnf=options), pool // 2, cgroup.path)}
+            return {**make_servers(variants, self.request)}
         assert self.request.target
         is_ours = self.request.target == ndb_cluster.address()
         return {TARGET: NdbCluster(TARGET) if is_ours else TargetServer(TARGET, self.request.target)}
+
+    def _limited_server(self, variant: Variant) -> LabServer:
+        """With all of its memory in a cgroup: half is the pool, half of the rest the value cache, and what is left the page cache's and its own."""
+        cgroup = self._stack.enter_context(MemoryCgroup(MORE_DATA_MEMORY_BYTES))
+        caches = cache_options(variant.engine, MORE_DATA_MEMORY_BYTES)
+        if variant.needs_plugin:
+            caches["quarry_cache_size"] = str((MORE_DATA_MEMORY_BYTES - int(caches["innodb_buffer_pool_size"])) // 2)
+        plugin = self.request.plugin if variant.needs_plugin else None
+        return LabServer(variant.server, DATA / variant.server, plugin, False, {**self.request.mycnf, **caches}, cgroup=cgroup.path)
 
     def _note(self, group: Group, server: Server) -> None:
         """In run.json: how the engine's server runs."""
@@ -153,11 +152,11 @@ class EngineBench(TableBench):
         except (sysbench.SysbenchError, pymysql.MySQLError) as error:
             raise self._named(point, server, error) from error
 
-    def _measure(self, point: Point, server: Server, variant: Variant, schema: str, changes: Mapping[str, str] | None = None) -> dict:
+    def _measure(self, point: Point, server: Server, variant: Variant, schema: str, *more) -> dict:
         if not isinstance(server, NdbCluster):
-            return super()._measure(point, server, variant, schema, changes)
+            return super()._measure(point, server, variant, schema, *more)
         before = server.node_load()
-        record = super()._measure(point, server, variant, schema, changes)
+        record = super()._measure(point, server, variant, schema, *more)
         return {**record, **self._nodes(server, before)}
 
     def _nodes(self, server: NdbCluster, before: dict[str, dict]) -> dict:

@@ -18,6 +18,8 @@ from ...design.request import Address, Request, Settings
 from ...design.results import RunDirectory
 from ...design.variants import ALL, E1_SIZES_KIB, KIB, SWEEP_KIB, TARGET, Variant, sweep_key
 from ...load.payload import Payload
+from ...probes import device
+from ...report import stats
 from ...report.verdicts import Finding, FindingRow, Verdict
 from ...run.experiment import Context, PlanRow, PublishedFigure, Source
 from ...run.tables import size_label
@@ -117,9 +119,11 @@ class InlinePartsBatches(TableExperiment):
         variants = self.variants(request)
         private = [v for v in variants if v.server != TARGET]
         users, largest = max(request.threads), max(request.sizes_bytes)
-        # Next to the pool: Quarry's value cache, the users, and a server's own.
-        beside = buffer_pool_bytes(request) + users_bytes(users, largest) + (1 << 30)
-        missing = server_needs(private, request, beside) if private else []
+        missing = server_needs(private, request) if private else []
+        # The pool, Quarry's value cache, the users, and a server's own.
+        memory, need = device.memory_info()["MemAvailable"], 2 * buffer_pool_bytes(request) + users_bytes(users, largest) + (1 << 30)
+        if memory < need:
+            missing.append(f"{stats.human_bytes(need)} of available memory for {users} users ({stats.human_bytes(memory)} are available)")
         allowed = int(request.mycnf.get("max_connections", PINNED["max_connections"]))
         if private and allowed < users + 2:
             missing.append(f"max_connections of at least {users + 2} for {users} users (it is {allowed}: --mycnf max_connections=, or other "
