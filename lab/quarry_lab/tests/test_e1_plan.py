@@ -1,6 +1,7 @@
 """E1's grid and its order, what it asks for before it starts, and what its bench says of a level that cannot be measured. No server runs here."""
 
 import contextlib
+import os
 from argparse import Namespace
 from dataclasses import replace
 from types import SimpleNamespace
@@ -161,6 +162,15 @@ def test_too_little_memory_for_the_users_is_named_before(whole, monkeypatch, tmp
     monkeypatch.setattr(session.device, "memory_info", lambda: {"MemAvailable": 9 << 30, "MemTotal": 16 << 30})
     with pytest.raises(LabError, match=r"10.4 GiB of available memory for 512 users \(9.0 GiB are available\)"):
         session.check(E1, replace(whole, output=tmp_path, plugin=tmp_path / "none.so"))
+
+
+def test_memory_of_a_running_cluster_counts_as_free(tmp_path, monkeypatch):
+    """It is stopped before another engine starts; a process id of one that has ended counts nothing."""
+    for name, text in (("data2", str(os.getpid())), ("data3", "999999999"), ("sql4", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "quarry.pid").write_text(text)
+    monkeypatch.setattr(ndb_cluster, "NDB_RUN", tmp_path)
+    assert 10 << 20 < ndb_cluster.held_bytes() < 8 << 30
 
 
 # --- the bench ---

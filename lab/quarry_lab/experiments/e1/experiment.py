@@ -121,7 +121,8 @@ class InlinePartsBatches(TableExperiment):
         users, largest = max(request.threads), max(request.sizes_bytes)
         missing = server_needs(private, request) if private else []
         # The pool, Quarry's value cache, the users, and a server's own.
-        memory, need = device.memory_info()["MemAvailable"], 2 * buffer_pool_bytes(request) + users_bytes(users, largest) + (1 << 30)
+        need = 2 * buffer_pool_bytes(request) + users_bytes(users, largest) + (1 << 30)
+        memory = device.memory_info()["MemAvailable"] + ndb_cluster.held_bytes()
         if memory < need:
             missing.append(f"{stats.human_bytes(need)} of available memory for {users} users ({stats.human_bytes(memory)} are available)")
         allowed = int(request.mycnf.get("max_connections", PINNED["max_connections"]))
