@@ -139,7 +139,7 @@ def test_the_document_and_the_page_have_the_columns(tmp_path):
     page = lab_page._by_engine(Chapter(E1, run))
     assert "<th>NDB here</th>" in page and page.count("<tr>") == len(lines) - 1
     # The page's first table has one verdict for each finding, Quarry's.
-    assert "NDB: 4 KB" not in lab_page._verdict_rows([Chapter(E1, run)])
+    assert "NDB: 4 KB" not in lab_page._verdicts([Chapter(E1, run)])
 
 
 def test_charts_of_throughput_and_p95_over_users_for_each_size_have_all_engines():
