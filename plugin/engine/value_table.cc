@@ -1,9 +1,6 @@
 // See value_table.h.
 #include "engine/value_table.h"
 
-#include <sql_i_s.h>
-#include <sql_show.h>
-
 #include "columns/column_options.h"
 #include "engine/row_sampler.h"
 #include "engine/schema_table.h"
