@@ -129,13 +129,14 @@ def test_a_default_cannot_bring_a_head_into_rows(twin, seed):
 @pytest.mark.quarry_only
 def test_a_literal_default_that_ends_like_a_head_comes_back_as_it_is(twin):
     twin.run(TABLE)
-    for row in range(3):
+    for row in range(20):
         twin.run("INSERT INTO t VALUES (%s, %s)", (row, payload(row, 9000 + row)))
-    trailer = real_trailers(twin.server, twin.under_test, "t")[0].hex()
+    # The server cannot read back every binary default with a quote that it wrote into a table's definition; nor need it here.
+    trailer = next(one for one in real_trailers(twin.server, twin.under_test, "t") if not set(one) & set(b"'\\")).hex()
     for number, literal in enumerate((f"x'{trailer}'", f"0x{trailer}", f"_binary x'{trailer}'", f"x'4142{trailer}'")):
         twin.run(f"ALTER TABLE t ADD COLUMN v{number} LONGBLOB DEFAULT {literal}")
         twin.run(f"SELECT id, v{number} FROM t")
-    twin.run("INSERT INTO t (id) VALUES (9)")
+    twin.run("INSERT INTO t (id) VALUES (99)")
     twin.run("ALTER TABLE t ADD COLUMN last INT, ALGORITHM=INSTANT")
     twin.check()
 
