@@ -24,11 +24,9 @@ long lseek(int fd, long offset, int whence);
 long pread(int fd, void *buffer, size_t count, long offset);
 struct quarry_timespec { long seconds, nanoseconds; };
 int clock_gettime(int clock, struct quarry_timespec *now);
-int usleep(unsigned int microseconds);
 ]]
 
 local CLOCK_MONOTONIC = 1
-local FILL_ATTEMPTS, FILL_PAUSE_US = 600, 100000
 
 local PROT_READ, PROT_WRITE = 1, 2
 local MAP_SHARED, MAP_PRIVATE, MAP_ANONYMOUS = 1, 2, 32
@@ -193,44 +191,25 @@ local function own_ids()
    return ids
 end
 
--- One transaction.
-local function insert_rows(con, insert, ids)
-   con:query("BEGIN")
-   for _, id in ipairs(ids) do
-      insert.ids[1][0] = id
-      insert:set_values()
-      insert:execute()
-   end
-   con:query("COMMIT")
-end
-
--- Again upon an error that --mysql-ignore-errors names: a cluster whose redo log is full takes the rows a moment later.
-local function insert_until_done(con, insert, ids)
-   for attempt = 1, FILL_ATTEMPTS do
-      local is_done, failure = pcall(insert_rows, con, insert, ids)
-      if is_done then return end
-      if type(failure) ~= "table" or failure.errcode ~= sysbench.error.RESTART_EVENT then error(failure, 0) end
-      if attempt == FILL_ATTEMPTS then error(string.format("SQL error %d after %d attempts: %s", failure.sql_errno, attempt, failure.sql_errmsg), 0) end
-      con:query("ROLLBACK")
-      ffi.C.usleep(FILL_PAUSE_US)
-   end
-end
-
 -- Fills the tables with ids 1..rows, all threads at once.
 function blob.fill()
    local con = blob.connect()
    for t = 1, sysbench.opt.tables do
       local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, " .. blob.columns("") .. ") VALUES (?, " .. blob.placeholders(sysbench.opt.value_expression) .. ")",
                                     "i" .. string.rep("v", sysbench.opt.columns))
-      local ids = {}
+      local pending = 0
       for _, id in ipairs(own_ids()) do
-         ids[#ids + 1] = id
-         if #ids == sysbench.opt.rows_per_transaction then
-            insert_until_done(con, insert, ids)
-            ids = {}
+         if pending == 0 then con:query("BEGIN") end
+         insert.ids[1][0] = id
+         insert:set_values()
+         insert:execute()
+         pending = pending + 1
+         if pending == sysbench.opt.rows_per_transaction then
+            con:query("COMMIT")
+            pending = 0
          end
       end
-      if #ids > 0 then insert_until_done(con, insert, ids) end
+      if pending > 0 then con:query("COMMIT") end
    end
 end
 

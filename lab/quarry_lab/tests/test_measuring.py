@@ -4,7 +4,6 @@ import io
 import json
 import time
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,31 +97,6 @@ def test_inserts_are_counted_all_different_and_of_the_right_length(tables):
     assert result.events > 0 and result.errors == 0 and result.reads == 0
     assert sum(row[0] for row in found) == result.total_rows_written and result.total_rows_written % 4 == 0
     assert all(row[0] == row[1] > 0 and row[2] == row[3] == 5000 for row in found)
-
-
-def test_a_load_waits_for_what_is_named_a_temporary_error(tables):
-    """Of another transaction that has one of the rows: until it ends each attempt runs out of its time, and all rows are there in the end."""
-    waited = "Innodb_row_lock_waits"
-    holder = tables.another_connection()
-    with Payload("random", 1 << 20) as payload, ThreadPoolExecutor(1) as pool:
-        tables.execute("SET GLOBAL innodb_lock_wait_timeout=1")
-        holder.begin()
-        holder.cursor().execute("INSERT INTO lab.sbtest1 (id, data) VALUES (5, 'x')")
-        before = int(tables.status(waited)[waited.lower()])
-        filling = pool.submit(sysbench.fill, load(tables, "read", ignored_errors="1205"), payload)
-        while int(tables.status(waited)[waited.lower()]) < before + 2:
-            assert not filling.done(), filling.result()
-        holder.rollback()
-        filling.result()
-        tables.execute("SET GLOBAL innodb_lock_wait_timeout=50")
-    holder.close()
-    assert totals(tables) == [(100, 100, 5000, 5000)] * 2
-
-
-def test_a_load_ends_at_an_error_that_is_not_named(tables):
-    tables.execute("INSERT INTO sbtest1 (id, data) VALUES (5, 'x')")
-    with Payload("random", 1 << 20) as payload, pytest.raises(sysbench.SysbenchError, match="1062"):
-        sysbench.fill(load(tables, "read", ignored_errors="1205"), payload)
 
 
 def test_fill_read_and_mix_touch_the_filled_rows_only(tables):
