@@ -14,7 +14,7 @@ from pathlib import Path
 from quarry_server.run import run_or_raise
 
 from ..probes.noise import children_cpu_seconds
-from ..servers.program import ProgramError, RunningProgram
+from ..servers.program import ProgramError, RunningProgram, last_words
 from .payload import Payload
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "sysbench"
@@ -214,5 +214,7 @@ def updating(load: Load, payload: Payload) -> Iterator[None]:
 def fill(load: Load, payload: Payload) -> float:
     """Fills the tables with rows 1..load.rows; seconds taken. Errors: SysbenchError."""
     started = time.monotonic()
-    RunningLoad([*_command(load, payload, "blob_read.lua"), "prepare"], payload, load.password).wait(1800)
+    output = RunningLoad([*_command(load, payload, "blob_read.lua"), "prepare"], payload, load.password).wait(1800)
+    if output.count('{"quarry_filled": true}') != load.threads:
+        raise SysbenchError(f"a fill ended before all rows were there: {last_words(output.splitlines())}")
     return time.monotonic() - started

@@ -14,6 +14,12 @@ class ProgramError(Exception):
     """A program failed or hung; the message holds the end of what it said."""
 
 
+def last_words(lines: Sequence[str]) -> str:
+    """What a program said of errors, or else its last lines."""
+    said = [line.strip() for line in lines if "FATAL" in line or "error" in line.lower() or "exception" in line.lower()]
+    return "; ".join((said or [line.strip() for line in lines[-5:]])[:5])
+
+
 class RunningProgram:
     """
     A started program. `wait` returns what it printed (both streams, in order); `stop` ends it early. Not thread-safe.
@@ -44,13 +50,13 @@ class RunningProgram:
             self.process.wait(timeout_seconds)
         except subprocess.TimeoutExpired:
             self.stop()
-            raise self.error(f"{self._name} did not end within {timeout_seconds:.0f} s; its last words: {self._tail()}") from None
+            raise self.error(f"{self._name} did not end within {timeout_seconds:.0f} s; its last words: {last_words(self._lines)}") from None
         except BaseException:
             self.stop()
             raise
         self._reader.join()
         if self.process.returncode != 0:
-            raise self.error(f"{self._name} failed with exit code {self.process.returncode}: {self._tail()}")
+            raise self.error(f"{self._name} failed with exit code {self.process.returncode}: {last_words(self._lines)}")
         return "".join(self._lines)
 
     def stop(self) -> None:
@@ -59,7 +65,3 @@ class RunningProgram:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self._reader.join()
-
-    def _tail(self) -> str:
-        said = [line.strip() for line in self._lines if "FATAL" in line or "error" in line.lower() or "exception" in line.lower()]
-        return "; ".join((said or [line.strip() for line in self._lines[-5:]])[:5])

@@ -99,6 +99,13 @@ def test_inserts_are_counted_all_different_and_of_the_right_length(tables):
     assert all(row[0] == row[1] > 0 and row[2] == row[3] == 5000 for row in found)
 
 
+@pytest.mark.parametrize("ignored", ["none", "1205"])
+def test_a_fill_that_lacks_rows_is_an_error(tables, ignored):
+    tables.execute("INSERT INTO sbtest1 (id, data) VALUES (5, 'x')")
+    with Payload("random", 1 << 20) as payload, pytest.raises(sysbench.SysbenchError, match="Duplicate entry '5'"):
+        sysbench.fill(load(tables, "read", ignored_errors=ignored), payload)
+
+
 def test_fill_read_and_mix_touch_the_filled_rows_only(tables):
     with Payload("text3", 1 << 20) as payload:
         sysbench.fill(load(tables, "read"), payload)
