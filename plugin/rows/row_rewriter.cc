@@ -259,14 +259,18 @@ void RowRewriter::BeginMark(uchar* buf) {
   }
 }
 
+// Of a row that was read for its heads alone, behind BeginMark. Its value is empty from now on.
+Result<DecodedField> RowRewriter::TakeField(const Column& column, uchar* buf) const {
+  const Bytes raw = column.Get(buf);
+  column.Set(buf, Bytes());
+  if (raw.data == kNotFilledIn) return Status::Corruption(0, 0, 0, "InnoDB left out a column that was asked for");
+  return DecodeField(raw.span());
+}
+
 Status RowRewriter::MarkRow(uchar* buf, GcScan* scan) {
   for (Column& column : columns_) {
     if (column.IsNull(buf)) continue;
-    const Bytes raw = column.Get(buf);
-    if (raw.data == kNotFilledIn) return Status::Corruption(0, 0, 0, "InnoDB left out a column that was asked for");
-    column.Set(buf, Bytes());
-    if (raw.size < kTrailerSizeBytes) continue;
-    QUARRY_TRY_ASSIGN(const DecodedField field, DecodeField(raw.span()));
+    QUARRY_TRY_ASSIGN(const DecodedField field, TakeField(column, buf));
     if (field.is_head) scan->Mark(field.locator, access_.IsOwn(field.locator.store));
   }
   return Status::Ok();
@@ -276,11 +280,7 @@ void RowRewriter::SampleRow(uchar* buf, ValueSample* sample) {
   sample->NoteRow();
   for (Column& column : columns_) {
     if (column.IsNull(buf)) continue;
-    const Bytes raw = column.Get(buf);
-    column.Set(buf, Bytes());
-    const Result<DecodedField> field = raw.data == kNotFilledIn
-                                           ? Status::Corruption(0, 0, 0, "InnoDB left out a column that was asked for")
-                                           : DecodeField(raw.span());
+    const Result<DecodedField> field = TakeField(column, buf);
     Status status = field.status();
     if (status.ok() && field->is_head && !access_.IsOwn(field->locator.store)) {
       status = Status::Corruption(0, 0, 0, "a row refers to a value of another table");

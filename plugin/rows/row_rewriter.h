@@ -182,6 +182,7 @@ class RowRewriter {
   Status ReadColumn(Column* column, const DecodedField& field, bool ranges_allowed, const ReadOptions& options);
   Status ReadPieces(Column* column, const DecodedField& field, const ReadOptions& options);
   bool WantsPieces(Column* column, const DecodedField& field);
+  Result<DecodedField> TakeField(const Column& column, uchar* buf) const;
   Result<Bytes> EncodeValue(Column* column, const Bytes& value, RowAppender* appender);
   void PatchField(const Column& column, const uchar* record, const Bytes& bytes);
   static bool SameValue(const Column& column, const Bytes& value);
