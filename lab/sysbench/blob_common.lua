@@ -253,33 +253,28 @@ function blob.any_table()
 end
 
 -- Point selects and updates over all tables.
-function blob.select_statements(con)
+-- A statement for each table: `before`, the table's name, `behind`.
+local function for_each_table(con, before, behind, binds)
    local statements = {}
+   for t = 1, sysbench.opt.tables do statements[t] = blob.statement(con, before .. " sbtest" .. t .. " " .. behind, binds) end
+   return statements
+end
+
+function blob.select_statements(con)
    local what = blob.columns("")
    if sysbench.opt.free_values then
       what = "LENGTH(data), " .. (sysbench.opt.free_value ~= "" and sysbench.opt.free_value or blob.literal()) .. " AS value"
    end
-   for t = 1, sysbench.opt.tables do
-      statements[t] = blob.statement(con, "SELECT " .. what .. " FROM sbtest" .. t .. " WHERE id = ?", "i")
-   end
-   return statements
+   return for_each_table(con, "SELECT " .. what .. " FROM", "WHERE id = ?", "i")
 end
 
 function blob.update_statements(con)
-   local statements = {}
-   for t = 1, sysbench.opt.tables do
-      statements[t] = blob.statement(con, "UPDATE sbtest" .. t .. " SET " .. blob.columns(" = " .. sysbench.opt.value_expression) .. " WHERE id = ?",
-                                      string.rep("v", sysbench.opt.columns) .. "i")
-   end
-   return statements
+   local values = blob.columns(" = " .. sysbench.opt.value_expression)
+   return for_each_table(con, "UPDATE", "SET " .. values .. " WHERE id = ?", string.rep("v", sysbench.opt.columns) .. "i")
 end
 
 function blob.counter_statements(con)
-   local statements = {}
-   for t = 1, sysbench.opt.tables do
-      statements[t] = blob.statement(con, "UPDATE sbtest" .. t .. " SET counter = counter + 1 WHERE id = ?", "i")
-   end
-   return statements
+   return for_each_table(con, "UPDATE", "SET counter = counter + 1 WHERE id = ?", "i")
 end
 
 function blob.select_one(statements)
@@ -312,11 +307,7 @@ end
 
 -- A part of a value, at a place chosen at random.
 function blob.range_statements(con)
-   local statements = {}
-   for t = 1, sysbench.opt.tables do
-      statements[t] = blob.statement(con, "SELECT SUBSTRING(data, ?, " .. sysbench.opt.range_bytes .. ") FROM sbtest" .. t .. " WHERE id = ?", "ii")
-   end
-   return statements
+   return for_each_table(con, "SELECT SUBSTRING(data, ?, " .. sysbench.opt.range_bytes .. ") FROM", "WHERE id = ?", "ii")
 end
 
 function blob.select_range(statements)
