@@ -22,7 +22,7 @@ from quarry_server.server import HOME_NAME
 from ..probes import device
 from ..report import stats
 from ..report.stats import counted
-from ..run.runner import difference
+from ..run.runner import difference, written
 from ..servers.lab_server import DATABASE, LabServer
 from . import jobs, space, workers
 from .corpus import Corpus
@@ -286,23 +286,6 @@ class Comparison:
             "by_type": by_type,
             "seconds_to_ask": round(time.monotonic() - started, 3),
         }
-
-
-def written(before: dict, during: dict, after: dict, payload_bytes: int) -> dict:
-    """
-    Bytes written from the first statement until the server has settled, by its process (which excludes the file
-    system's journal) and to the device by everyone.
-    """
-    process = after["server_write_bytes"] - before["server_write_bytes"]
-    known = before["device_write_bytes"] is not None
-    whole = after["device_write_bytes"] - before["device_write_bytes"] if known else None
-    return {
-        "server_bytes": process,
-        "server_bytes_during": during["server_write_bytes"] - before["server_write_bytes"],
-        "device_bytes": whole,
-        "server_bytes_per_payload_byte": process / payload_bytes,
-        "device_bytes_per_payload_byte": whole / payload_bytes if known else None,
-    }
 
 
 def settings_record(settings: Settings) -> dict:
