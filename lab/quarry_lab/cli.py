@@ -12,7 +12,7 @@ from quarry_server.server import PLUGIN, ServerError
 from rich.console import Console
 
 from . import lab
-from .design import variants
+from .design import profile, variants
 from .design.request import SCALES, LabError, Request, parse_options
 from .design.variants import BASELINE_SUFFIX, KIB
 from .catalogue import EXPERIMENTS
@@ -80,7 +80,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target-user", default="root", metavar="NAME", help=f"who to be there; the password is taken from ${PASSWORD_VARIABLE}")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the results go (default: build/bench/<experiment>)")
     parser.add_argument("--fresh", action="store_true", help="start anew even when an interrupted run could be resumed")
-    parser.add_argument("--journal", action="store_true", help="the servers' data lie on an ext4 with a journal, made for the run in a file behind a loop device")
+    parser.add_argument("--profile", choices=sorted(profile.SETTINGS), default=profile.PRODUCTION,
+                        help="; ".join(profile.TEXTS.values()))
 
 
 def bench_request(experiment: Experiment, arguments: argparse.Namespace) -> Request:

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from html import escape
 
+from .design.profile import TEXTS
 from .design.results import RunDirectory
 from .lab_results import is_older_than_the_engine
 from .probes.noise import NOISE_CPUS_MAX
@@ -185,7 +186,7 @@ def _ran(chapter: Chapter) -> str:
     threads = ", ".join(map(str, sorted({p["threads"] for p in points})))
     settings = parameters["settings"]
     rounds = counted(parameters["rounds"], "round")
-    return (f"{rounds} of {settings['seconds']} s after {settings['warmup_seconds']} s of warm-up; values of {sizes}; "
+    return (f"Profile {TEXTS[parameters['profile']]}. {rounds} of {settings['seconds']} s after {settings['warmup_seconds']} s of warm-up; values of {sizes}; "
             f"client threads: {threads}; {counted(len(points), 'point')}, {_noisy(points)} of them noisy.")
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from rich.console import Console
 
 from .design import published
+from .design.profile import TEXTS
 from .design.request import LabError
 from .design.results import RunDirectory, open_run
 from .catalogue import EXPERIMENTS, PUBLISHED
@@ -142,7 +143,8 @@ def block(experiment: Experiment, result: Result | None) -> str:
         lines = ["No result of this experiment is in `lab/results` yet.", "", "| finding | rule |", "|---|---|"]
         return "\n".join([*lines, *(_row(claim.says, claim.rule) for claim in document.claims.values())])
     parameters, machine = result.run["parameters"], result.session["machine"]
-    head = (f"{result.run['date']}, commit {result.commit or 'unknown'}; {machine['cpu']}, {machine['processors']} processors; {parameters['rounds']} rounds of "
+    head = (f"{result.run['date']}, commit {result.commit or 'unknown'}; {machine['cpu']}, {machine['processors']} processors; "
+            f"profile {TEXTS[parameters['profile']]}; {parameters['rounds']} rounds of "
             f"{parameters['settings']['seconds']} s; {len(result.points)} points, {sum(p['cpu']['noisy'] for p in result.points)} of them noisy. "
             f"`lab/results/{result.path.name}` has every round.")
     lines = [head, "", *_findings(experiment, result)]

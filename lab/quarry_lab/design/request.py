@@ -7,6 +7,8 @@ from pathlib import Path
 
 from quarry_server.server import BUILD, PLUGIN
 
+from .profile import BARE
+
 BENCH_OUTPUT = BUILD / "bench"
 DATA = BENCH_OUTPUT / "data"  # of all servers of a run; removed when it ends
 SCALES = ("quick", "normal", "full")
@@ -66,7 +68,7 @@ class Request:
     target: Address | None = None  # a server of the user's
     output: Path | None = None
     fresh: bool = False
-    journal: bool = False  # the servers' data lie on a file system with a journal, made for the run
+    profile: str = BARE  # profile.py; the command line's default is production
     apart: bool = False  # servers and clients have processors of their own (processors.py)
     repeat_seconds_max: float = 0.0  # spent on measuring noisy points again
 
@@ -80,7 +82,7 @@ class Request:
             "name": self.name, "operations": self.operations, "sizes_bytes": self.sizes_bytes, "threads": self.threads,
             "variants": self.variants, "rounds": self.rounds, "seed": self.seed, "scale": self.scale, "payload": self.payload,
             "settings": asdict(self.settings), "options": self.options, "mycnf": self.mycnf, "target": self.target and self.target.text,
-            **({"journal": True} if self.journal else {}), **({"apart": True} if self.apart else {}),
+            "profile": self.profile, **({"apart": True} if self.apart else {}),
         }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from ..design.profile import SETTINGS
 from ..design.request import LabError, Request
 from ..design.results import RunDirectory, open_run
 from ..report import charts
@@ -25,8 +26,8 @@ def chosen(name: str, wanted: list[str], known: list[str]) -> list[str]:
 
 def apply_options(request: Request, arguments: argparse.Namespace) -> Request:
     """The experiment's own request, with what the command line says instead."""
-    changes: dict = {"settings": _settings(request, arguments), "mycnf": {**request.mycnf, **parse_mycnf(arguments.mycnf)}, "plugin": arguments.plugin,
-                     "fresh": arguments.fresh, "output": arguments.output, "journal": arguments.journal}
+    changes: dict = {"settings": _settings(request, arguments), "mycnf": {**SETTINGS[arguments.profile], **request.mycnf, **parse_mycnf(arguments.mycnf)}, "plugin": arguments.plugin,
+                     "fresh": arguments.fresh, "output": arguments.output, "profile": arguments.profile}
     if arguments.rounds is not None and arguments.rounds < 1:
         raise LabError(f"--rounds must be at least 1 (got {arguments.rounds})")
     if arguments.repeat_noisy is not None:

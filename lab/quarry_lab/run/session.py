@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..design.plan import Block, Point, all_points
+from ..design.profile import BARE, PRODUCTION, TEXTS
 from ..design.repeats import blocks_to_repeat
 from ..design.request import BENCH_OUTPUT, DATA, LabError, Request
 from ..design.results import RunDirectory, open_run, point_key
@@ -77,8 +78,8 @@ def left_to_do(experiment: Experiment, request: Request) -> tuple[list[Point], l
 def check(experiment: Experiment, request: Request) -> None:
     """Everything that can be known to be missing, said at once and before any work starts. Raises LabError."""
     missing = experiment.needs(request)
-    if request.journal and (reason := journal.reason_against()):
-        missing.append(reason)
+    if wants_journal(request) and (reason := journal.reason_against()):
+        missing.append(f"{reason} (--profile {BARE} takes the file system as it is)")
     if request.apart and (reason := processors.reason_against()):
         missing.append(reason)
     directory = request.output_directory.absolute()
@@ -97,6 +98,7 @@ def print_configuration(console: Console, experiment: Experiment, request: Reque
     table.add_row("machine", f"{info['cpu']}, {info['processors']} processors {shared} by server and client, "
                              f"{stats.human_bytes(info['memory_bytes'])} memory ({stats.human_bytes(session['memory']['MemAvailable'])} available)")
     journaled = {True: ", with a journal", False: ", no journal", None: ""}[info["journal"]]
+    table.add_row("profile", TEXTS[request.profile])
     table.add_row("storage", f"{info['device'] or 'no block device'}: {info['file_system']}{journaled}; {stats.human_bytes(session['free_disk_bytes'])} free")
     for key, server in session.get("servers", {}).items():
         plugin = f"; plugin sha256 {server['plugin_sha256'][:12]}" if server.get("plugin_sha256") else ""
@@ -126,10 +128,15 @@ def sweep(data: Path) -> None:
     shutil.rmtree(data, ignore_errors=True)
 
 
+def wants_journal(request: Request) -> bool:
+    """Whether a file system with a journal is to be made: the profile asks for one, and the tree's own has none."""
+    return request.profile == PRODUCTION and not device.has_journal(device.device_of(BUILD))
+
+
 @contextmanager
 def data_file_system(request: Request) -> Iterator[None]:
-    """What the servers' data lie on: the tree's own file system, or one with a journal of the run's."""
-    if not request.journal:
+    """What the servers' data lie on: the tree's own file system, or one with a journal that is made for the run."""
+    if not wants_journal(request):
         yield
         return
     with journal.mounted(DATA, device.free_bytes(DATA.parent) - request.settings.disk_reserve_bytes):

@@ -18,6 +18,7 @@ import pymysql
 from quarry_server import private
 from quarry_server.server import PrivateServer
 
+from ..design.profile import LOG_BIN
 from ..design.request import LabError
 from ..probes import device, processors
 from .connected import ConnectedServer
@@ -25,7 +26,7 @@ from .connected import ConnectedServer
 DATABASE = "lab"
 
 # Pinned for every engine. Buffer pool and redo log: the same for all. I/O capacity: high enough that the page cleaner is bounded by the
-# device, not by a default meant for a single disk (200). No binlog: the experiments are about one server's own durability.
+# device, not by a default meant for a single disk (200). A binary log is the profile's (design/profile.py).
 PINNED = {
     "innodb_buffer_pool_size": 2 << 30,
     "innodb_log_file_size": 1 << 30,
@@ -42,12 +43,12 @@ PINNED = {
     "max_connections": 300,
     "performance_schema": "OFF",
     "query_cache_type": "OFF",
-    "skip_log_bin": None,  # an option, not a variable: log_bin is checked instead
 }
 # As durable as InnoDB, and as much cache.
 ROCKSDB = {"rocksdb_flush_log_at_trx_commit": 1, "rocksdb_block_cache_size": PINNED["innodb_buffer_pool_size"]}
 # Never to be changed by --mycnf: without them the figures would not be about durable commits.
 DURABILITY = {"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON"}
+_BINARY_LOG_DURABILITY = {"sync_binlog": "1"}
 
 _LOOSE = "loose_"  # before the name of an option that the server need not know
 SETTLE_TIMEOUT_SECONDS = 300
@@ -68,8 +69,9 @@ def parse_mycnf(pairs: list[str]) -> dict[str, str]:
         name = key.strip().lstrip("-").replace("-", "_")
         if not separator or not name:
             raise ConfigurationError(f"'{pair}' is not key=value")
-        if name in DURABILITY and normal(value) != DURABILITY[name]:
-            raise ConfigurationError(f"{name} must stay {DURABILITY[name]}: every figure here is about durable commits (got '{value}')")
+        durable = (DURABILITY | _BINARY_LOG_DURABILITY).get(name)
+        if durable and normal(value) != durable:
+            raise ConfigurationError(f"{name} must stay {durable}: every figure here is about durable commits (got '{value}')")
         options[name] = value.strip()
     return options
 
@@ -107,8 +109,12 @@ class LabServer(ConnectedServer):
         self.datasets: dict[tuple[str, int, str], str] = {}  # (variant, size, setting) -> what is loaded; forgotten with the data directory
         self._io_device = None
 
+    @property
+    def _logs_binary(self) -> bool:
+        return LOG_BIN in self.extra
+
     def options(self) -> list[str]:
-        values = {**PINNED, **self.extra}
+        values = {**PINNED, **({} if self._logs_binary else {"skip_log_bin": None}), **self.extra}
         if self.rocksdb:
             values = {**ROCKSDB, **values}
         loads = [f"--plugin-load-add={name}.so" for name in self.plugins]
@@ -207,7 +213,7 @@ class LabServer(ConnectedServer):
         found = self.variables()
         expected = {name.removeprefix(_LOOSE): value for name, value in {**PINNED, **self.extra}.items()
                     if value is not None and (not name.startswith(_LOOSE) or name.removeprefix(_LOOSE) in found)}
-        expected |= {"log_bin": expected.get("log_bin", "OFF") if "log_bin" in self.extra else "OFF", **DURABILITY}
+        expected |= {LOG_BIN: "ON" if self._logs_binary else "OFF", **DURABILITY, **(_BINARY_LOG_DURABILITY if self._logs_binary else {})}
         wrong = [f"{name} is {found.get(name)}, expected {value}" for name, value in expected.items()
                  if normal(found.get(name)) != normal(value)]
         if wrong:
@@ -275,9 +281,12 @@ class LabServer(ConnectedServer):
     def settle(self) -> dict:
         """
         Waits until nothing that earlier work left behind is still to be written, so that it doesn't land in the next variant's run:
-        InnoDB's dirty pages and purge, MyRocks' memtable, then five polls without a byte written, then the file system's own.
+        InnoDB's dirty pages and purge, MyRocks' memtable, then five polls without a byte written, then the file system's own. The binary log begins
+        anew: nobody reads it, and it would fill the disk.
         """
         started = time.monotonic()
+        if self._logs_binary:
+            self.execute("RESET MASTER")
         io_max = self.variables()["innodb_io_capacity_max"]
         io_now = self.variables()["innodb_io_capacity"]
         self.execute("SET GLOBAL innodb_max_dirty_pages_pct=0")

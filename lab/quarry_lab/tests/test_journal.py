@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from quarry_lab.cli import main
+from quarry_lab.design.profile import PRODUCTION
 from quarry_lab.design.request import LabError
 from quarry_lab.experiments.targets.experiment import Targets
 from quarry_lab.probes import device
@@ -68,15 +70,13 @@ def test_a_machine_that_cannot_says_so_before_any_work(monkeypatch, tmp_path: Pa
     monkeypatch.setattr(journal, "_PROGRAMS", ("mke2fs", "no-such-program"))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(session, "DATA", tmp_path / "data")
-    assert main(["bench", "--exp", "targets", "--scale", "quick", "--journal", "--output", str(tmp_path / "out")]) != 0
+    assert main(["bench", "--exp", "targets", "--scale", "quick", "--output", str(tmp_path / "out")]) != 0
     assert "no-such-program, to make and mount a file system with a journal" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert "root" in str(journal.reason_against())
 
 
-def test_a_run_with_a_journal_is_not_one_without():
-    request = Targets().request("quick")
-    with_journal = Targets().request("quick")
-    with_journal.journal = True
-    assert request.identity() != with_journal.identity() and "journal" not in request.identity()
+def test_a_run_of_one_profile_is_not_one_of_the_other():
+    bare = Targets().request("quick")
+    assert bare.identity() != replace(bare, profile=PRODUCTION).identity()
     assert device.has_journal("no-such-device") is None

@@ -14,7 +14,7 @@ MACHINE = {"cpu": "a processor", "processors": 2, "memory_bytes": 1, "file_syste
 
 
 def made_run(path, name, points, rounds=3, finished=True):
-    run = RunDirectory(path, {"name": name, "rounds": rounds, "payload": "random", "settings": {"seconds": 10}, "target": "/home/someone/mysqld.sock"})
+    run = RunDirectory(path, {"name": name, "rounds": rounds, "payload": "random", "profile": "bare", "settings": {"seconds": 10}, "target": "/home/someone/mysqld.sock"})
     run.add_session({"started": 1.0, "machine": MACHINE, "command": ["quarry_lab", "bench", "--plugin", "/home/someone/ha_quarry.so"], "json_value": {},
                      "device_probes": [], "servers": {"main": {"version": "10.11", "command": ["/usr/sbin/mariadbd"], "pinned": {"a": "1"}, "plugin": "/x/y.so",
                                                                "plugin_sha256": "0" * 64}}})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from plain import Plain
+from quarry_lab.design import profile
 from quarry_lab.design.request import Address, Request, Settings
 from quarry_lab.design.results import open_run
 from quarry_lab.experiments import table_experiment
@@ -19,7 +20,7 @@ from quarry_lab.probes import device
 from quarry_lab.run import session
 from quarry_lab.run.runner import TableBench
 from quarry_lab.servers import target
-from quarry_lab.servers.lab_server import ConfigurationError, LabServer
+from quarry_lab.servers.lab_server import ConfigurationError, LabServer, parse_mycnf
 from quarry_server.ports import free_ports
 from quarry_server.server import MARIADB
 from quarry_lab.design.variants import ALL, create_table
@@ -97,6 +98,29 @@ def test_inserts_are_counted_all_different_and_of_the_right_length(tables):
     assert result.events > 0 and result.errors == 0 and result.reads == 0
     assert sum(row[0] for row in found) == result.total_rows_written and result.total_rows_written % 4 == 0
     assert all(row[0] == row[1] > 0 and row[2] == row[3] == 5000 for row in found)
+
+
+def test_the_binary_log_of_production_is_durable_and_begins_anew_between_points(tmp_path: Path):
+    lab = LabServer("main", tmp_path / "main", None, False, {**SMALL, **profile.SETTINGS[profile.PRODUCTION]}).start()
+
+    def logged() -> int:
+        return sum(int(row[1]) for row in lab.rows("SHOW BINARY LOGS"))
+
+    try:
+        said = lab.describe()["pinned"]
+        assert (said["log_bin"], said["sync_binlog"], said["binlog_format"]) == ("ON", "1", "ROW")
+        lab.execute("CREATE TABLE t (data LONGBLOB) ENGINE=InnoDB")
+        lab.execute("INSERT INTO t VALUES (REPEAT('x', 1000000))")
+        assert logged() > 1_000_000
+        lab.settle()
+        assert logged() < 10_000
+        lab.execute("SET GLOBAL sync_binlog=0")
+        with pytest.raises(ConfigurationError, match="sync_binlog is 0, expected 1"):
+            lab.verify_pinned()
+    finally:
+        lab.close()
+    with pytest.raises(ConfigurationError, match="sync_binlog must stay 1"):
+        parse_mycnf(["sync-binlog=0"])
 
 
 @pytest.mark.parametrize("ignored", ["none", "1205"])

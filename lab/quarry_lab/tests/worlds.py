@@ -13,7 +13,7 @@ class Run:
     def __init__(self, points: list[dict], rounds: int = 3, **session):
         self.points = points
         probes = [{"round": n, "random_read_bytes_per_second": 4e8, "sequential_write_bytes_per_second": 8e8} for n in ROUNDS]
-        self.run = {"parameters": {"rounds": rounds, "settings": {"seconds": 10}, "payload": "random"},
+        self.run = {"parameters": {"rounds": rounds, "settings": {"seconds": 10}, "payload": "random", "profile": "bare"},
                     "sessions": [{"device_probes": probes, "json_value": {}, "links": [], "memory_limit": {}, "payload_bytes": 1, **session}]}
 
 
