@@ -19,6 +19,7 @@ NDB_HEAD_BYTES = int(_E1.value("default-inline"))  # what NDB keeps in the row w
 SWEEP_KIB = (16, 256, 1024, 16384, 32768)  # batch bytes swept by E1, beside the 64 KB and 4 MB of its other variants
 _NDB_DEFAULTS = "DEFAULTS=NDB"  # of a table: sizes and batches as NDB has them
 _LIKE_NDB = f"QUARRY {_NDB_DEFAULTS}"
+_MINIMAL_IMAGE = "SET binlog_row_image=MINIMAL"  # of an update the binary log has the key and what was set
 VARBINARY_BYTES_MAX = 65532  # InnoDB's row size limit less the two length bytes and the id
 
 
@@ -131,8 +132,9 @@ ALL = {
         Variant("quarry-2blob-default", "QUARRY, two BLOBs, default options", "QUARRY", columns=2),
         Variant("quarry-2varbinary", "QUARRY, two VARBINARYs", "QUARRY", column="varbinary", columns=2),
         *(_swept(kib) for kib in SWEEP_KIB),
-        Variant("innodb-counter", "InnoDB, an INT beside the BLOB", "InnoDB", counter=True),
-        Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="targets", counter=True),
+        Variant("innodb-counter", "InnoDB, an INT beside the BLOB", "InnoDB", counter=True, session_sql=_MINIMAL_IMAGE),
+        Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="targets", counter=True, session_sql=_MINIMAL_IMAGE),
+        Variant("blackhole", "BLACKHOLE", "BLACKHOLE"),  # the server's own way to a commit: protocol, SQL layer and binary log
         Variant("floor", "client's own floor", "BLACKHOLE", constant_mix=True),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
     )

@@ -8,6 +8,7 @@ import pytest
 from quarry_lab import cli
 from quarry_lab.design.cells import payload_rate
 from quarry_lab.design.plan import Point
+from quarry_lab.design.profile import BARE, PRODUCTION
 from quarry_lab.design.request import Settings
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments import table_experiment
@@ -29,10 +30,10 @@ INNODB_RATE = 1000.0
 
 
 class Run:
-    def __init__(self, points, rounds=3, device_rate=DEVICE_RATE):
+    def __init__(self, points, rounds=3, device_rate=DEVICE_RATE, profile=BARE):
         self.points = points
         probe = {"round": 1, "sequential_write_bytes_per_second": device_rate}
-        self.run = {"parameters": {"name": "targets", "rounds": rounds, "settings": {"seconds": 10}, "payload": "random"},
+        self.run = {"parameters": {"name": "targets", "rounds": rounds, "settings": {"seconds": 10}, "payload": "random", "profile": profile},
                     "sessions": [{"device_probes": [probe]}]}
 
 
@@ -46,10 +47,12 @@ def test_without_points_no_target_is_judged():
     assert all(v.state == "not measured" and v.reason for v in found)
 
 
-def test_every_finding_has_its_cells_in_the_default_grid(rounds):
+@pytest.mark.parametrize("profile", [BARE, PRODUCTION])
+def test_every_finding_has_its_cells_in_the_default_grid(rounds, profile):
     points = [p for cell in Targets().cells(Targets().request())
               for p in rounds(cell.variant, cell.operation, cell.size_bytes // KIB, cell.threads, INNODB_RATE, cell.setting)]
-    assert all(v.state not in ("not judged", "not measured") or "it was not the limit" in v.reason for v in Targets().verdicts(Run(points)))
+    assert all(v.state not in ("not judged", "not measured") or "it was not the limit" in v.reason
+               for v in Targets().verdicts(Run(points, profile=profile)))
 
 
 @pytest.mark.parametrize("threads, size_kib, floor", [(t, s, f) for t, floors in INSERT_FLOORS.items() for s, f in floors.items()])
@@ -77,6 +80,16 @@ def test_small_values_are_judged_by_their_worst_cell(rounds):
     assert verdict_of([*points, *good, *rounds("quarry", "mix", 4, 8, 971.0)], "4kb").state == "met"
     worst = verdict_of([*points, *good, *rounds("quarry", "mix", 4, 8, 960.0)], "4kb")
     assert worst.state == "not met" and "0.96x" in worst.reason and "90/10 mix x8, the lowest of 3" in worst.reason
+
+
+def test_with_a_binary_log_inserts_are_judged_by_innodb_and_by_blackhole(rounds):
+    points = [*rounds("innodb", "insert", 64, 32, INNODB_RATE), *rounds("blackhole", "insert", 64, 32, 1450.0)]
+
+    def states(rate):
+        measured = [*points, *rounds("quarry", "insert", 64, 32, rate)]
+        return [verdict_of(measured, f"production-{name}-64kb-x32", profile=PRODUCTION).state for name in ("insert", "blackhole")]
+
+    assert states(1310.0) == ["met", "met"] and states(1260.0) == ["met", "not met"] and states(1240.0) == ["not met", "not met"]
 
 
 @pytest.mark.parametrize("rate, state", [(1060.0, "met"), (1040.0, "not met")])
@@ -137,7 +150,7 @@ def test_parts_of_the_grid_and_its_own_payloads(tmp_path: Path):
     experiment = Targets()
     request = replace(experiment.request(), operations=["update", "mix"], sizes_bytes=[64 * KIB], plugin=tmp_path / "none.so")
     assert {(c.operation, c.variant, c.threads) for c in experiment.cells(request)} == {
-        ("update", "quarry", 8), ("update", "quarry", 32), ("mix", "innodb", 16), ("mix", "quarry", 16)}
+        ("update", "quarry", 8), ("update", "quarry", 32), *(("mix", engine, n) for engine in ("innodb", "quarry") for n in (1, 8, 16, 32))}
     assert any("no --payload" in missing for missing in experiment.needs(replace(request, payload=TEXT3)))
     assert not any("no --payload" in missing for missing in experiment.needs(request))
     assert {c.size_bytes // KIB for c in experiment.cells(experiment.request()) if c.setting == TEXT3} == set(SIZES_KIB)

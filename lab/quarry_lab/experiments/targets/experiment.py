@@ -1,8 +1,8 @@
 """
 targets: the project's targets as ratios to InnoDB in the same run, measured by one command; what needs a limit on memory is not part of it.
 
-The grid holds what the targets speak of and nothing else (targets/findings.py has them and their rules); --sizes, --threads, --ops and
---engines keep a part of it. Every cell of `insert` is incompressible but those with the setting `text3`, whose values compress about 3:1.
+The grid holds what the targets speak of and nothing else (findings.py has them and their rules, production.py those of the production profile);
+--sizes, --threads, --ops and --engines keep a part of it. Every cell of `insert` is incompressible but those with the setting `text3`, whose values compress about 3:1.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rich.table import Table
 from ...design.cells import Cells
 from ...design.methods import ROCKSDB_OPTIONS
 from ...design.plan import Cell, Point
+from ...design.profile import PRODUCTION
 from ...design.request import Request
 from ...design.results import RunDirectory
 from ...design.variants import E1_SIZES_KIB, KIB
@@ -24,6 +25,8 @@ from ...run.tables import bytes_written_figure, device_rate, median_text, size_l
 from ..table_experiment import TableExperiment
 from ..target_rules import INNODB
 from . import findings as targets_findings
+from . import production
+from .production import BLACKHOLE
 from .findings import COMPRESSED_VARIANTS, COUNTER_VARIANTS, TEXT3, gigabytes_per_core_second
 
 OPERATIONS = ("insert", "read", "mix", "counter", "update")
@@ -55,7 +58,9 @@ GRID = (
     Part("read", LARGE_KIB, (1, 8)),
     Part("read", _SMALL_OUTSIDE_KIB, (1, 8)),
     Part("mix", LARGE_KIB, (16,)),
-    Part("counter", (64,), (8, 32), COUNTER_VARIANTS),
+    Part("mix", (64,), (1, 8, 32)),
+    Part("insert", LARGE_KIB, (1, 8, 32), (BLACKHOLE,)),
+    Part("counter", (64,), (1, 8, 32), COUNTER_VARIANTS),
     Part("update", LARGE_KIB, (8, 32), QUARRY),
     Part("insert", LARGE_KIB, (32,), COMPRESSED_VARIANTS, TEXT3),
 )
@@ -74,7 +79,7 @@ class Targets(TableExperiment):
         """MyRocks' lz4 at every level. innodb_compression_algorithm: what the server's package offers without more plugins."""
         mycnf = {"innodb_compression_algorithm": "zlib", **{f"loose_{name}": value for name, value in ROCKSDB_OPTIONS.items()}}
         return Request(self.name, list(OPERATIONS), [s * KIB for s in (*_SMALL_OUTSIDE_KIB, *E1_SIZES_KIB)], [1, 8, 16, 32],
-                       [INNODB, "quarry", *COUNTER_VARIANTS, *COMPRESSED_VARIANTS], mycnf=mycnf)
+                       [INNODB, "quarry", BLACKHOLE, *COUNTER_VARIANTS, *COMPRESSED_VARIANTS], mycnf=mycnf)
 
     def quick(self, request: Request) -> Request:
         """One short round of two sizes: a look, not a measurement."""
@@ -97,7 +102,10 @@ class Targets(TableExperiment):
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        return targets_findings.verdicts(self.cells_of(run), device_rate(run.run), run.run["parameters"])
+        cells, parameters = self.cells_of(run), run.run["parameters"]
+        if parameters["profile"] == PRODUCTION:
+            return production.verdicts(cells, parameters)
+        return targets_findings.verdicts(cells, device_rate(run.run), parameters)
 
     def figures(self, run: RunDirectory) -> dict:
         cells = self.cells_of(run)

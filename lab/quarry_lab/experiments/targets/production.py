@@ -1,0 +1,41 @@
+"""
+The targets of the production profile, each a finding: ratios to InnoDB in the same run, and the share of what the server can do at all.
+
+BLACKHOLE stores nothing: its rate is that of the protocol, the SQL layer and the binary log, which every engine pays. A prepared statement's
+parameters are written into its text for the binary log, byte by byte, so with large values that is most of the way.
+"""
+
+from __future__ import annotations
+
+from ...design.cells import CellKey, Cells
+from ...design.variants import KIB
+from ...report.verdicts import Finding, Verdict
+from ..target_rules import judge_ratio
+from .findings import COUNTER_VARIANTS
+
+BLACKHOLE = "blackhole"
+# client threads -> ratio to InnoDB, by size in KB
+INSERT_FLOORS = {24: {1: 1.0, 8: 1.0, 32: 1.2}, 64: {1: 1.0, 8: 1.0, 32: 1.25}, 448: {1: 1.1, 8: 1.2, 32: 1.3}}
+SHARE_KIB, SHARE_FLOORS = 64, {8: 0.85, 32: 0.9}  # of BLACKHOLE's inserts
+MIX_KIB, MIX_FLOORS = 64, {1: 1.0, 8: 1.1, 32: 1.2}
+COUNTER_KIB, COUNTER_FLOORS = 64, {1: 1.0, 8: 1.0, 32: 1.1}
+
+
+def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
+    found = [_judged(cells, f"insert-{size}kb", f"durable insert of {size} KB", "insert", size, threads, floor, parameters)
+             for size, floors in INSERT_FLOORS.items() for threads, floor in floors.items()]
+    found += [_judged(cells, f"mix-{MIX_KIB}kb", f"90/10 mix of {MIX_KIB} KB", "mix", MIX_KIB, threads, floor, parameters)
+              for threads, floor in MIX_FLOORS.items()]
+    found += [_judged(cells, "counter", f"update of an INT in rows with {COUNTER_KIB} KB values, binlog_row_image=MINIMAL", "counter", COUNTER_KIB,
+                      threads, floor, parameters, *reversed(COUNTER_VARIANTS)) for threads, floor in COUNTER_FLOORS.items()]
+    found += [_judged(cells, f"blackhole-{SHARE_KIB}kb", f"durable insert of {SHARE_KIB} KB", "insert", SHARE_KIB, threads, floor, parameters,
+                      over=BLACKHOLE) for threads, floor in SHARE_FLOORS.items()]
+    return found
+
+
+def _judged(cells: Cells, name: str, what: str, operation: str, size_kib: int, threads: int, floor: float, parameters: dict,
+            variant: str = "quarry", over: str = "innodb") -> Verdict:
+    rival = "BLACKHOLE" if over == BLACKHOLE else "InnoDB"
+    finding = Finding(f"targets-production-{name}-x{threads}", f"{what}, {threads} thread{'s' * (threads != 1)}: at least {floor}x {rival}",
+                      f"median ratio >= {floor}")
+    return judge_ratio(cells, finding, [CellKey(operation, size_kib * KIB, threads)], floor, parameters, variant, over)
