@@ -24,6 +24,7 @@ long lseek(int fd, long offset, int whence);
 long pread(int fd, void *buffer, size_t count, long offset);
 struct quarry_timespec { long seconds, nanoseconds; };
 int clock_gettime(int clock, struct quarry_timespec *now);
+int usleep(unsigned microseconds);
 ]]
 
 local CLOCK_MONOTONIC = 1
@@ -34,6 +35,7 @@ local MADV_HUGEPAGE = 14
 local O_RDWR, SEEK_END = 2, 2
 local O_DIRECT = ffi.arch:find("arm") and 0x10000 or 0x4000
 local BLOCK_BYTES, HUGE_PAGE_BYTES = 4096, 2097152
+local FILL_ATTEMPTS, FILL_PAUSE_US = 600, 100000 -- a minute: a redo log that is full has room again by then
 
 sysbench.cmdline.options = {
    value_bytes = {"Bytes per value", 65536},
@@ -191,25 +193,38 @@ local function own_ids()
    return ids
 end
 
+local function fill_rows(con, insert, ids)
+   con:query("BEGIN")
+   for _, id in ipairs(ids) do
+      insert.ids[1][0] = id
+      insert:set_values()
+      insert:execute()
+   end
+   con:query("COMMIT")
+end
+
+-- One transaction, repeated upon the errors of --mysql-ignore-errors: what MySQL Cluster calls temporary, and says a client has to repeat.
+local function fill_transaction(con, insert, ids)
+   for attempt = 1, FILL_ATTEMPTS do
+      local done, failure = pcall(fill_rows, con, insert, ids)
+      if done then return end
+      local is_temporary = type(failure) == "table" and failure.errcode == sysbench.error.RESTART_EVENT
+      if not is_temporary or attempt == FILL_ATTEMPTS then error(failure, 0) end
+      con:query("ROLLBACK")
+      ffi.C.usleep(FILL_PAUSE_US)
+   end
+end
+
 -- Fills the tables with ids 1..rows, all threads at once. sysbench succeeds when a thread's script does not, so each says at its end that it got there.
 function blob.fill()
    local con = blob.connect()
    for t = 1, sysbench.opt.tables do
       local insert = blob.statement(con, "INSERT INTO sbtest" .. t .. " (id, " .. blob.columns("") .. ") VALUES (?, " .. blob.placeholders(sysbench.opt.value_expression) .. ")",
                                     "i" .. string.rep("v", sysbench.opt.columns))
-      local pending = 0
-      for _, id in ipairs(own_ids()) do
-         if pending == 0 then con:query("BEGIN") end
-         insert.ids[1][0] = id
-         insert:set_values()
-         insert:execute()
-         pending = pending + 1
-         if pending == sysbench.opt.rows_per_transaction then
-            con:query("COMMIT")
-            pending = 0
-         end
+      local ids = own_ids()
+      for first = 1, #ids, sysbench.opt.rows_per_transaction do
+         fill_transaction(con, insert, {unpack(ids, first, math.min(first + sysbench.opt.rows_per_transaction - 1, #ids))})
       end
-      if pending > 0 then con:query("COMMIT") end
    end
    print('{"quarry_filled": true}')
 end
@@ -252,7 +267,6 @@ function blob.any_table()
    return sysbench.opt.tables == 1 and 1 or sysbench.rand.uniform(1, sysbench.opt.tables)
 end
 
--- Point selects and updates over all tables.
 -- A statement for each table: `before`, the table's name, `behind`.
 local function for_each_table(con, before, behind, binds)
    local statements = {}
@@ -260,6 +274,7 @@ local function for_each_table(con, before, behind, binds)
    return statements
 end
 
+-- Point selects and updates over all tables.
 function blob.select_statements(con)
    local what = blob.columns("")
    if sysbench.opt.free_values then

@@ -2,8 +2,10 @@
 
 import io
 import json
+import threading
 import time
 import zlib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,6 +130,23 @@ def test_a_fill_that_lacks_rows_is_an_error(tables, ignored):
     tables.execute("INSERT INTO sbtest1 (id, data) VALUES (5, 'x')")
     with Payload("random", 1 << 20) as payload, pytest.raises(sysbench.SysbenchError, match="Duplicate entry '5'"):
         sysbench.fill(load(tables, "read", ignored_errors=ignored), payload)
+
+
+@pytest.mark.parametrize("ignored, is_filled", [("1205", True), ("none", False)])
+def test_a_fill_repeats_what_failed_for_a_while_if_that_is_to_be_ignored(tables, ignored, is_filled):
+    holder = tables.another_connection()
+    holder.cursor().execute("BEGIN")
+    holder.cursor().execute("INSERT INTO lab.sbtest1 (id, data) VALUES (5, 'x')")
+    release = threading.Timer(2.5, holder.rollback)  # longer than the wait for a lock
+    release.start()
+    waiting = load(tables, "read", ignored_errors=ignored, session_sql="SET innodb_lock_wait_timeout=1")
+    try:
+        with Payload("random", 1 << 20) as payload, nullcontext() if is_filled else pytest.raises(sysbench.SysbenchError, match="Lock wait timeout"):
+            sysbench.fill(waiting, payload)
+        assert not is_filled or totals(tables) == [(100, 100, 5000, 5000)] * 2
+    finally:
+        release.join()
+        holder.close()
 
 
 def test_fill_read_and_mix_touch_the_filled_rows_only(tables):
