@@ -29,6 +29,7 @@ _TEMPORARY_ERRORS = "1205,1297"
 _MEMORY = ("SELECT SUM(fixed_elem_alloc_bytes + var_elem_alloc_bytes + hash_index_alloc_bytes) FROM ndbinfo.memory_per_fragment "
            "WHERE fq_name LIKE '{0}/%' OR parent_fq_name LIKE '{0}/%'")
 _LINKS = "SELECT node_id, remote_node_id, bytes_sent, overload_count FROM ndbinfo.transporters WHERE remote_node_id IN (4, 5)"
+_TRIPS = "Ndb_api_wait_exec_complete_count"  # times that a thread of a SQL node waited for an answer of the data nodes
 _THREADS = "SELECT node_id, thr_no, thr_nm, os_ru_utime + os_ru_stime FROM ndbinfo.threadstat"
 
 
@@ -98,17 +99,18 @@ def as_found(is_used: bool) -> Iterator[None]:
 
 
 class NdbCluster(TargetServer):
-    """Externally synchronised."""
+    """Externally synchronised. sql_nodes: those that clients are spread over; the first of all is the one that is asked."""
 
     ignored_errors = _TEMPORARY_ERRORS
 
-    def __init__(self, key: str):
+    def __init__(self, key: str, sql_nodes: tuple[int, ...] = tuple(SQL_NODES)):
         super().__init__(key, address())
+        self.sql_nodes = sql_nodes
         self._second: pymysql.Connection | None = None
 
     @property
     def login(self) -> dict:
-        return super().login | {"socket": ",".join(map(str, SQL_NODES.values()))}
+        return super().login | {"socket": ",".join(str(SQL_NODES[node]) for node in self.sql_nodes)}
 
     def start(self) -> NdbCluster:
         """One that does not start leaves nothing running."""
@@ -143,11 +145,19 @@ class NdbCluster(TargetServer):
         return {"data_memory": int(found or 0)}
 
     def node_load(self) -> dict[str, dict[str, int]]:
-        """Counters that only grow: statements of each SQL node, bytes that each data node sent to it, processor time of the data nodes' threads."""
+        """
+        Counters that only grow: of each SQL node with clients statements and trips to the data nodes, bytes that each data node sent to it, processor
+        time of the data nodes' threads.
+        """
         assert self._connection and self._second
-        statements = {str(node): int(rows(connection, "SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0][1])
-                      for node, connection in zip(SQL_NODES, (self._connection, self._second), strict=True)}
+        asked = {node: connection for node, connection in zip(SQL_NODES, (self._connection, self._second), strict=True) if node in self.sql_nodes}
         links = self.rows(_LINKS)
-        return {"statements": statements, "sent_bytes": {f"{node} to {sql}": int(sent) for node, sql, sent, _overloads in links},
+        return {"statements": _status(asked, "Com_stmt_execute"), "trips": _status(asked, _TRIPS),
+                "sent_bytes": {f"{node} to {sql}": int(sent) for node, sql, sent, _overloads in links},
                 "overloads": {f"{node} to {sql}": int(overloads) for node, sql, _sent, overloads in links},
                 "thread_us": {f"{node} {name} {number}": int(used) for node, number, name, used in self.rows(_THREADS)}}
+
+
+def _status(asked: dict[int, pymysql.Connection], name: str) -> dict[str, int]:
+    """By SQL node; nothing of one that does not count this."""
+    return {str(node): int(value) for node, connection in asked.items() for _name, value in rows(connection, f"SHOW GLOBAL STATUS LIKE '{name}'")}

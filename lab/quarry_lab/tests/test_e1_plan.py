@@ -19,6 +19,7 @@ from quarry_lab.experiments.e1.bench import EngineBench
 from quarry_lab.experiments.e1.engines import MORE_DATA, engine_of
 from quarry_lab.load.sysbench import SysbenchError
 from quarry_lab.run import command, session
+from quarry_lab.run.runner import TableBench
 from quarry_lab.servers import ndb_cluster
 from quarry_lab.servers.ndb_cluster import NdbCluster
 from rich.console import Console
@@ -199,7 +200,7 @@ def failing(bench, monkeypatch, text):
         raise SysbenchError(text)
 
     monkeypatch.setattr(e1_bench.device, "memory_info", lambda: {"MemAvailable": 64 << 30})
-    monkeypatch.setattr(e1_bench.TableBench, "measure", load)
+    monkeypatch.setattr(TableBench, "measure", load)
     return bench
 
 

@@ -1,31 +1,20 @@
-"""
-Measures E1's points. One engine's server runs at a time: it is started for its first block of a size, and gone with its tables when another
-engine's block begins. Levels and rounds of an engine and a size share one load of each table.
-"""
+"""Measures E1's points: one engine at a time, some of them with more data than memory."""
 
 from __future__ import annotations
 
 import resource
-from contextlib import ExitStack
 
-import pymysql
-
-from ...design.plan import Block, Point
+from ...design.plan import Point
 from ...design.request import DATA, LabError
-from ...design.variants import ALL, TARGET, Variant
-from ...load import sysbench
-from ...load.payload import Payload
+from ...design.variants import Variant
 from ...probes import device
 from ...report import stats
-from ...run.experiment import Context
 from ...run.limited_bench import cache_options
-from ...run.runner import Server, TableBench, condition, dataset_key, difference, schema_name, use_schema
-from ...servers import ndb_cluster
+from ...run.runner import Server, use_schema
 from ...servers.lab_server import LabServer
 from ...servers.memory_cgroup import MemoryCgroup
-from ...servers.ndb_cluster import NdbCluster
-from ...servers.target import TargetServer
-from ..table_experiment import make_servers
+from .. import engine_bench
+from ..engine_bench import level_text
 from .engines import MORE_DATA_MEMORY_BYTES, MORE_DATA_TIMES, Group
 
 # Of each user, client and server together: copies of a value in the packet, the engine's record and the client library; and a thread's own.
@@ -46,58 +35,15 @@ def open_files_lacking(connections: int) -> str:
     return f"a limit of {need} open files ('ulimit -Hn' says {limit}) for {connections} connections"
 
 
-class EngineBench(TableBench):
-    """Externally synchronised. Use as a context manager: what runs is ended on exit."""
+class EngineBench(engine_bench.EngineBench):
+    """A group with a setting has more data than memory."""
 
-    def __init__(self, context: Context, payload: Payload):
-        super().__init__(context, {}, {context.request.payload: payload})
-        self.request = context.request
-        self._group: Group | None = None
-        self._stack = ExitStack()
-
-    def __enter__(self) -> EngineBench:
-        return self
-
-    def __exit__(self, *_exc) -> None:
-        self._stop()
-
-    # --- which engine runs ---
-    def begin(self, block: Block) -> None:
-        if block.group != self._group:
-            self._stop()
-            self._start(block)
-        self._probe_device(block.round)
-
-    def end(self, block: Block) -> None:
-        """Its tables stay for the next round."""
-
-    def _stop(self) -> None:
-        self._group, self.servers = None, {}
-        self._memory_of.clear()
-        self._cached_before.clear()
-        self._stack.close()
-
-    def _start(self, block: Block) -> None:
-        variants = [ALL[point.variant] for point in block.points]
-        self.progress.step(f"starting a server for {block.group.engine}")
-        self.servers = self._made(block.group, variants)
-        for server in self.servers.values():
-            self._stack.callback(server.close)
-            server.start()
-            self._note(block.group, server)
-            if isinstance(server, LabServer) and not any(variant.constant_mix for variant in variants):
-                self.progress.step("writing once over the redo log and the buffer pool")
-                condition(server, self.payload)
-        self._group = block.group
+    @property
+    def _is_limited(self) -> bool:
+        return bool(self._group and self._group.setting)
 
     def _made(self, group: Group, variants: list[Variant]) -> dict[str, Server]:
-        if group.setting:
-            return {variants[0].server: self._limited_server(variants[0])}
-        if variants[0].server != TARGET:
-            return {**make_servers(variants, self.request)}
-        assert self.request.target
-        is_ours = self.request.target == ndb_cluster.address()
-        return {TARGET: NdbCluster(TARGET) if is_ours else TargetServer(TARGET, self.request.target)}
+        return {variants[0].server: self._limited_server(variants[0])} if group.setting else super()._made(group, variants)
 
     def _limited_server(self, variant: Variant) -> LabServer:
         """With all of its memory in a cgroup: half is the pool, half of the rest the value cache, and what is left the page cache's and its own."""
@@ -108,95 +54,27 @@ class EngineBench(TableBench):
         plugin = self.request.plugin if variant.needs_plugin else None
         return LabServer(variant.server, DATA / variant.server, plugin, False, {**self.request.mycnf, **caches}, cgroup=cgroup.path)
 
-    def _note(self, group: Group, server: Server) -> None:
-        """In run.json: how the engine's server runs."""
-        known = self.directory.run["sessions"][-1].get("servers", {})
-        name = f"{group.engine}, {group.setting}" if group.setting else group.engine
-        self.directory.update_session("servers", {**known, name: server.describe()})
-
-    # --- its tables ---
-    def _payload(self, point: Point) -> Payload:
-        return self.payload
+    def _named_in_run(self, group: Group) -> str:
+        return f"{group.engine}, {group.setting}" if group.setting else group.engine
 
     def _rows(self, size_bytes: int) -> int:
-        if self._group and self._group.setting:
-            wanted = MORE_DATA_TIMES * MORE_DATA_MEMORY_BYTES
-            return -(-wanted // size_bytes // self.settings.tables)
+        if self._is_limited:
+            return -(-MORE_DATA_TIMES * MORE_DATA_MEMORY_BYTES // size_bytes // self.settings.tables)
         return super()._rows(size_bytes)
 
-    def _ensure_dataset(self, point: Point, server: Server, variant: Variant) -> str:
-        """As ever; of the floor, whose tables keep nothing, the tables alone."""
-        if not variant.constant_mix:
-            return super()._ensure_dataset(point, server, variant)
-        schema = schema_name(dataset_key(point))
-        if dataset_key(point) not in server.datasets:
-            use_schema(server, schema)
-            self._create_tables(server, variant, point.size_bytes)
-            server.datasets[dataset_key(point)] = schema
-        return schema
-
     def _warm(self, server: Server, schema: str, variant: Variant) -> None:
-        """Not where all data is in memory anyway, or cannot be."""
-        is_limited = self._group is not None and self._group.setting
-        if isinstance(server, LabServer) and not variant.constant_mix and not is_limited:
-            super()._warm(server, schema, variant)
-        else:
+        """Not where all data cannot be in memory."""
+        if self._is_limited:
             use_schema(server, schema)
+        else:
+            super()._warm(server, schema, variant)
 
-    # --- measuring ---
     def measure(self, point: Point) -> dict:
-        self._check_memory(point)
-        server = self.servers[ALL[point.variant].server]
-        try:
-            return super().measure(point)
-        except (sysbench.SysbenchError, pymysql.MySQLError) as error:
-            raise self._named(point, server, error) from error
-
-    def _measure(self, point: Point, server: Server, variant: Variant, schema: str, *more) -> dict:
-        if not isinstance(server, NdbCluster):
-            return super()._measure(point, server, variant, schema, *more)
-        before = server.node_load()
-        record = super()._measure(point, server, variant, schema, *more)
-        return {**record, **self._nodes(server, before)}
-
-    def _nodes(self, server: NdbCluster, before: dict[str, dict]) -> dict:
-        """What its SQL and data nodes did meanwhile."""
-        moved = {name: difference(before[name], counters) for name, counters in server.node_load().items()}
-        if idle := [node for node, statements in moved["statements"].items() if not statements]:
-            raise LabError(f"SQL node {', '.join(idle)} of the NDB Cluster had no statement: the load is to be spread over both")
-        return {"nodes": moved}
-
-    def _check_memory(self, point: Point) -> None:
         need, free = users_bytes(point.threads, point.size_bytes), device.memory_info()["MemAvailable"]
         if free < need:
-            raise LabError(f"{stats.human_bytes(free)} of memory are available; {_level(point)} may take {stats.human_bytes(need)} next to the "
+            raise LabError(f"{stats.human_bytes(free)} of memory are available; {level_text(point)} may take {stats.human_bytes(need)} next to the "
                            "server's caches: end something, or leave it out (--threads, --sizes)")
-
-    def _named(self, point: Point, server: Server, error: Exception) -> LabError:
-        """The error with the level that met it, and what became of the server."""
-        said = f"{ALL[point.variant].label}, {_level(point)}: {error}"
-        if "Too many connections" in str(error) or "1040" in str(error):
-            allowed = "each SQL node" if isinstance(server, NdbCluster) else "the server"
-            return LabError(f"{said}\n{allowed} refuses connections: {point.threads} users need a larger max_connections")
-        if isinstance(server, NdbCluster):
-            return LabError(f"{said}\nthe cluster: {server.state()}")
-        if isinstance(server, LabServer) and server.server and not server.server.running():
-            return LabError(f"{said}\nthe server ended:\n{server.server.log_tail()}")
-        return LabError(said)
+        return super().measure(point)
 
     def _memory(self, point: Point, server: Server, variant: Variant, schema: str) -> dict | None:
-        if variant.constant_mix or (self._group and self._group.setting):
-            return None
-        if not isinstance(server, NdbCluster):
-            return super()._memory(point, server, variant, schema)
-        key = dataset_key(point)
-        if key not in self._memory_of:
-            payload = self._rows(point.size_bytes) * self.settings.tables * point.size_bytes
-            self._memory_of[key] = {"payload_bytes": payload, "cached_bytes": server.memory_bytes(schema)}
-        return self._memory_of[key]
-
-
-def _level(point: Point) -> str:
-    return f"{stats.human_bytes(point.size_bytes)} values with {point.threads} users"
-
-
+        return None if self._is_limited else super()._memory(point, server, variant, schema)

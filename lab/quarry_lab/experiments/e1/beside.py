@@ -13,11 +13,11 @@ from ...design.published import Claim
 from ...design.rules import Level
 from ...design.variants import KIB
 from ...report import stats
-from ...report.verdicts import REPRODUCED, STRONGER, Verdict
+from ...report.verdicts import Verdict
+from ..by_engine import is_ndbs_alone
 
 FLOOR = "floor"
 FLOOR_SHARE_MIN = 0.5  # of p95, from which on a level is the scheduler's more than the engine's: our threshold
-SHOWN = (REPRODUCED, STRONGER)
 
 
 def floor_note(cells: Cells, levels: Iterable[Level]) -> str:
@@ -40,7 +40,7 @@ def why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict, base
     One line with a figure where NDB shows a claim and Quarry does not; else empty. base: the variant that the claim compares with, of Quarry
     and of NDB.
     """
-    if there.state not in SHOWN or here.state in SHOWN or "on_quarry" not in claim.judging:
+    if not is_ndbs_alone(here, there) or "on_quarry" not in claim.judging:
         return ""
     sizes = claim.judging["sizes"] if "sizes" in claim.judging else [claim.judging["size"]]
     for key in cells.keys():

@@ -23,10 +23,20 @@ from ...report import stats
 from ...report.verdicts import Finding, FindingRow, Verdict
 from ...run.experiment import Context, PlanRow, PublishedFigure, Source
 from ...run.tables import size_label
-from ...servers import ndb_cluster, target
+from ...servers import ndb_cluster
 from ...servers.lab_server import PINNED, normal
 from ...servers.memory_cgroup import reason_against
+from ..engine_bench import (
+    LOAD_BYTES_PER_SECOND,
+    LOAD_BYTES_PER_SECOND_HERE,
+    NDB_START_SECONDS,
+    SERVER_START_SECONDS,
+    own_cluster,
+    target_needs,
+    uses_own_cluster,
+)
 from ..table_experiment import CONDITIONING_BYTES_PER_SECOND, TableExperiment, answer_gain, buffer_pool_bytes, server_needs
+from .. import by_engine
 from . import columns
 from . import figures as e1_figures
 from . import findings as e1_findings
@@ -54,10 +64,6 @@ MEMORY = "4G"  # for the data of each engine: NDB's DataMemory as scripts/ndb ha
 DATASET_BYTES = 896 << 20  # of each variant: about a quarter of it; three variants' tables, with what NDB loses in its pages of 32 KB, fit
 SERVER = {"innodb_buffer_pool_size": MEMORY, "max_connections": "700", "table_open_cache": "4500"}  # 512 users of 8 tables
 QUICK_SERVER = {**SERVER, "innodb_buffer_pool_size": "1G"}
-# Estimates, for the planned wall time only.
-NDB_START_SECONDS, SERVER_START_SECONDS = 100, 12
-LOAD_BYTES_PER_SECOND = {"NDB": 40 << 20}
-LOAD_BYTES_PER_SECOND_HERE = 150 << 20
 _MORE_DATA_FINDING = Finding(
     "e1-more-data", f"{MORE_DATA}, 64 KB: Quarry over InnoDB (not published)",
     "throughput of Quarry's own defaults / InnoDB at every client level measured")
@@ -91,8 +97,7 @@ class InlinePartsBatches(TableExperiment):
                        settings=replace(request.settings, seconds=2, warmup_seconds=1, dataset_bytes=64 << 20, device_probe_seconds=0))
 
     def own_target(self) -> Address | None:
-        """The cluster of `make ndb`, running or not: it is started for its own points alone."""
-        return ndb_cluster.address() if ndb_cluster.is_built() else None
+        return own_cluster()
 
     def variants(self, request: Request) -> list[Variant]:
         return super().variants(replace(request, variants=[*request.variants, *self._sweep_keys(request)]))
@@ -133,15 +138,7 @@ class InlinePartsBatches(TableExperiment):
             missing.append(lacking)
         if any(cell.setting for cell in self.cells(request)) and (reason := reason_against()):
             missing.append(f"a memory cgroup for {MORE_DATA}: {reason} (--option more_data=0 leaves it out)")
-        return missing + (self._target_needs(request, users) if any(v.server == TARGET for v in variants) else [])
-
-    def _target_needs(self, request: Request, users: int) -> list[str]:
-        assert request.target
-        if request.target != ndb_cluster.address():
-            return target.needs(request.target) or target.connections_lacking(request.target, users)
-        allowed = ndb_cluster.CONNECTIONS_MAX * len(ndb_cluster.SQL_NODES)
-        too_many = [f"at most {allowed} users: NDB's SQL nodes take {ndb_cluster.CONNECTIONS_MAX} each"] if users > allowed else []
-        return ndb_cluster.needs() + too_many
+        return missing + (target_needs(request, users) if any(v.server == TARGET for v in variants) else [])
 
     def disk_bytes(self, request: Request) -> int:
         """The tables of one engine (twice for what updates leave), or those that exceed the memory; redo log, conditioning, and the reserve."""
@@ -188,8 +185,8 @@ class InlinePartsBatches(TableExperiment):
     # --- running it ---
     @contextmanager
     def open(self, context: Context) -> Iterator[EngineBench]:
-        uses_ours = ndb_cluster.is_built() and context.request.target in (None, ndb_cluster.address())
-        with Payload(context.request.payload) as payload, ndb_cluster.as_found(uses_ours), EngineBench(context, payload) as bench:
+        is_ours = uses_own_cluster(context.request)
+        with Payload(context.request.payload) as payload, ndb_cluster.as_found(is_ours), EngineBench(context, payload) as bench:
             yield bench
 
     def line(self, record: dict) -> str:
@@ -203,8 +200,7 @@ class InlinePartsBatches(TableExperiment):
         return [*e1_findings.verdicts(cells, parameters), answer_gain(cells, _MORE_DATA_FINDING, keys, OWN, "innodb", parameters)]
 
     def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        others = tuple(engine.suffix for engine in e1_findings.ENGINES if engine.suffix)
-        return [verdict for verdict in found if not verdict.id.endswith(others)]
+        return by_engine.quarrys_own(found)
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
         return columns.rows(self.verdicts(run))

@@ -16,7 +16,8 @@ from ...design.rules import Level, against, direction, gain, level, no_differenc
 from ...design.variants import KIB, SWEEP_KIB, sweep_key
 from ...report import stats
 from ...report.stats import Summary
-from ...report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, WEAKER, Finding, Verdict, figures_of, not_measured, stated
+from ...report.verdicts import MIXED, NOT_JUDGED, OPPOSITE, REPRODUCED, WEAKER, Finding, Verdict, figures_of, not_measured, stated
+from .. import by_engine
 from .beside import floor_note, why_not_here
 
 DOCUMENT = published.document("e1")
@@ -28,24 +29,18 @@ _ROLES = {"default": HEAD, "inline": INLINE, "binary": VARBINARY, "default_4m": 
 
 
 @dataclass(frozen=True, eq=False)
-class Engine:
-    """
-    suffix: of the findings' ids; roles: the document's names of the variants -> ours; sweep: what stands for 'quarry' in the keys of swept
-    variants, empty where there are none.
-    """
+class Engine(by_engine.Engine):
+    """sweep: what stands for 'quarry' in the keys of swept variants, empty where there are none."""
 
-    suffix: str
-    name: str
-    roles: dict[str, str]
     sweep: str = ""
 
 
 QUARRY = Engine("", "", _ROLES, "quarry")
-NDB = Engine("-ndb", "NDB", {role: "target-" + key.replace("quarry", "ndb") for role, key in _ROLES.items()}, "target-ndb")
+NDB = Engine(by_engine.ON_NDB, "NDB", {role: "target-" + key.replace("quarry", "ndb") for role, key in _ROLES.items()}, "target-ndb")
 # VARBINARY is the same table with either defaults, and stands with those of NDB.
-OWN_DEFAULTS = Engine("-own", "Quarry with its own defaults",
+OWN_DEFAULTS = Engine(by_engine.OWN, "Quarry with its own defaults",
                       {"default": OWN, "inline": OWN_INLINE, "default_4m": OWN_4M, "inline_4m": OWN_INLINE_4M})
-INNODB = Engine("-innodb", "InnoDB", {"default": "innodb", "binary": "innodb-varbinary"})
+INNODB = Engine(by_engine.ON_INNODB, "InnoDB", {"default": "innodb", "binary": "innodb-varbinary"})
 ENGINES = (QUARRY, OWN_DEFAULTS, NDB, INNODB)
 
 
@@ -303,24 +298,17 @@ def _of_claim(cells: Cells, claim: Claim, parameters: dict) -> list[Verdict]:
     kind = claim.judging["kind"]
     if kind == "lacking":
         return [not_measured(claim.finding, claim.judging["lacking"])]
-    made = {engine: _of_engine(cells, claim, engine, parameters) for engine in ENGINES}
     base = tuple(engine.roles[_base_role(claim)] for engine in (QUARRY, NDB))
-    here, there = made[QUARRY], made[NDB]
-    made[QUARRY] = replace(here, reason=here.reason + why_not_here(cells, claim, here, there, base))
-    return [each for engine, each in made.items() if engine == QUARRY or each.state != NOT_MEASURED]
+    return by_engine.judged(ENGINES, lambda engine: _of_engine(cells, claim, engine, parameters),
+                            lambda here, there: why_not_here(cells, claim, here, there, base))
 
 
 def _base_role(claim: Claim) -> str:
     return claim.judging["pairs"][0][1] if "pairs" in claim.judging else claim.judging.get("roles", ["default"])[0]
 
 
-def finding_of(claim: Claim, engine: Engine) -> Finding:
-    statement = f"{engine.name}: {claim.says}" if engine.name else claim.says
-    return Finding(claim.id + engine.suffix, statement, claim.rule)
-
-
 def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> Verdict:
-    kind, finding = claim.judging["kind"], finding_of(claim, engine)
+    kind, finding = claim.judging["kind"], engine.finding(claim.finding)
     if kind == "sweep":
         return _excessive_verdict(cells, finding, engine, parameters)
     levels = _KINDS[kind](Side(cells, parameters, engine.roles), claim)
