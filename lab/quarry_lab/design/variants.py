@@ -77,7 +77,9 @@ def _batches(batch_bytes: int) -> str:
 
 
 def _prefetch(size: int) -> Variant:
-    return Variant(f"quarry-prefetch-{size}", f"QUARRY prefetch {size}", "QUARRY", session_sql=f"SET quarry_autoincrement_prefetch_sz={size}")
+    """The value stays in the row: on NDB a part would be a row of another table, and cost more than an id."""
+    session_sql = f"SET quarry_autoincrement_prefetch_sz={size}"
+    return Variant(f"quarry-prefetch-{size}", f"QUARRY prefetch {size}", "QUARRY", inline=str(KIB), session_sql=session_sql)
 
 
 def _sequence(size: int) -> Variant:
@@ -128,7 +130,7 @@ ALL = {
         Variant("innodb-2blob", "InnoDB, two BLOBs", "InnoDB", columns=2),
         Variant("innodb-2varbinary", "InnoDB, two VARBINARYs", "InnoDB", column="varbinary", columns=2),
         Variant("rocksdb-2blob", "MyRocks, two BLOBs", "ROCKSDB", columns=2),
-        Variant("quarry-2blob", "QUARRY, two BLOBs, head 256", "QUARRY", inline="256", columns=2),
+        Variant("quarry-2blob", f"{_LIKE_NDB}, two BLOBs", "QUARRY", table_options=_NDB_DEFAULTS, columns=2),
         Variant("quarry-2blob-default", "QUARRY, two BLOBs, default options", "QUARRY", columns=2),
         Variant("quarry-2varbinary", "QUARRY, two VARBINARYs", "QUARRY", column="varbinary", columns=2),
         *(_swept(kib) for kib in SWEEP_KIB),

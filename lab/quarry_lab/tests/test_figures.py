@@ -7,7 +7,7 @@ import pytest
 from quarry_lab.design.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
 from quarry_lab.design.variants import KIB
 from quarry_lab.experiments.e1 import experiment as e1
-from quarry_lab.experiments.e2 import experiment as e2
+from quarry_lab.experiments.e2 import findings as e2
 from quarry_lab.report import charts, stats, verdicts
 from quarry_lab.run.tables import comparison_table
 from rich.console import Console
@@ -119,7 +119,12 @@ def test_e2_reservations_come_from_the_servers_counter(make_point):
     point = make_point(rate=10.0, seconds=10.0, batch_rows=16, status={"quarry_autoincrement_reservations": 160})
     assert e2.reservations_per_1000_rows(point) == 100.0
     assert e2.reservations_per_1000_rows(make_point()) is None
-    assert "InnoDB" in e2.reserved_text(stats.Summary(0.0, 0.0, 0.0, 1))
+
+
+def test_e2_trips_are_those_of_all_sql_nodes_with_clients(make_point):
+    point = make_point(rate=10.0, seconds=10.0, batch_rows=16)
+    assert e2.trips_per_1000_rows(point) is None
+    assert e2.trips_per_1000_rows({**point, "nodes": {"trips": {"4": 1600, "5": 1600}}}) == 2000.0
 
 
 def test_table_shows_ratio_noise_and_cold_reads(make_point):

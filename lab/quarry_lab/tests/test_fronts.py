@@ -11,7 +11,8 @@ from quarry_lab.design.results import RunDirectory
 from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.experiments.e2 import bench as fronts_bench
 from quarry_lab.experiments.e2.bench import Client, FrontsBench, Way
-from quarry_lab.experiments.e2.experiment import IdsBench, deadlocks_per_1000
+from quarry_lab.experiments.e2.experiment import IdsBench
+from quarry_lab.experiments.e2.report import deadlocks_per_1000
 from quarry_lab.run.experiment import Context
 from quarry_lab.run.progress import RunProgress
 from rich.console import Console
@@ -106,8 +107,13 @@ class Recorder:
         self.seen.append(("measure", measured.operation))
         return {}
 
+    def stop(self):
+        self.seen.append("stop")
 
-def test_points_go_to_the_bench_of_their_operation():
+    close = stop
+
+
+def test_points_go_to_the_bench_of_their_operation_and_the_other_one_is_ended():
     tables, fronts = Recorder(), Recorder()
     both = IdsBench(tables, fronts)
     for block in E2.plan(E2.request()):
@@ -117,8 +123,8 @@ def test_points_go_to_the_bench_of_their_operation():
         both.begin(Block(1, "any", (one,)))
         both.measure(one)
         both.end(Block(1, "any", (one,)))
-    assert tables.seen == [(step, "insert") for step in ("begin", "measure", "end")]
-    assert fronts.seen == [(step, fronts_bench.OPERATION) for step in ("begin", "measure", "end")]
+    assert tables.seen == [*((step, "insert") for step in ("begin", "measure", "end")), "stop"]
+    assert fronts.seen == ["stop", *((step, fronts_bench.OPERATION) for step in ("begin", "measure", "end"))]
 
 
 def test_what_the_fronts_need_is_asked_before_anything_starts(tmp_path, monkeypatch):

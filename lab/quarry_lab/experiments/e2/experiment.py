@@ -3,54 +3,56 @@ E2: reserving ids in ranges; BLOBs against VARBINARYs; readers beside an updater
 
 Loads. `insert`: statements of 16 rows from 8 threads, ids by AUTO_INCREMENT with prefetch 1, 256, 1024, or by a SEQUENCE with these
 caches; `fronts`: the same statements through two Spider fronts, where an id may cost a trip. `read`: two 1,024-byte columns of as many rows
-as there, by primary key. `few` and `updated`: the same on 64 rows, alone and beside one client that updates them without a pause, for NDB takes shared
-locks where it reads BLOBs.
+as there, by primary key. `few` and `updated`: the same on 64 rows, alone and beside one client that updates them without a pause, for NDB takes
+shared locks where it reads BLOBs. One engine runs at a time; of NDB one SQL node has all clients, as there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from rich import box
 from rich.table import Table
 
-from ...design import published, rules
-from ...design.cells import CellKey, Cells, p95_ms, throughput
-from ...design.plan import OPERATION_LABELS, Block, Cell, Point
-from ...design.request import Request, Settings
+from ...design.cells import Cells
+from ...design.plan import WITHOUT_DATASET, Block, Cell, Point
+from ...design.request import Address, Request, Settings
 from ...design.results import RunDirectory
-from ...design.variants import KIB, TARGET_PREFIX, Variant
-from ...report import charts, stats
-from ...report.verdicts import OPPOSITE, REPRODUCED, WEAKER, Finding, Verdict, figures_of, not_measured, stated
-from ...run.experiment import Bench, Context, Experiment, PublishedFigure, Source
-from ...run.runner import TableBench
+from ...design.variants import BASELINE_SUFFIX, TARGET, TARGET_PREFIX, Variant
+from ...load.payload import Payload
+from ...report import stats
+from ...report.verdicts import FindingRow, Verdict
+from ...run.experiment import Bench, Context, Experiment, PlanRow, PublishedFigure, Source
 from ...run.tables import comparison_table
-from ..table_experiment import TableExperiment, answer_gain
+from ...servers import ndb_cluster
+from .. import by_engine
+from ..engine_bench import (
+    LOAD_BYTES_PER_SECOND,
+    LOAD_BYTES_PER_SECOND_HERE,
+    NDB_START_SECONDS,
+    SERVER_START_SECONDS,
+    EngineBench,
+    own_cluster,
+    target_needs,
+    uses_own_cluster,
+)
+from ..table_experiment import CONDITIONING_BYTES_PER_SECOND, TableExperiment, buffer_pool_bytes, server_needs
 from . import bench as fronts_bench
+from . import findings, report
 from .bench import CACHES, OPERATION as FRONTS, FrontsBench
+from .engines import FRONTS as FRONTS_ENGINE
+from .engines import NDB, Group, blocks
+from .findings import DOCUMENT, ROW, THREADS, WIDE_ROW
 
-DOCUMENT = published.document("e2")
-BATCH_ROWS, THREADS, ROW, WIDE_ROW, WIDE_ROWS = 16, 8, 1 * KIB, 2 * KIB, int(DOCUMENT.value("wide-rows"))
+BATCH_ROWS, WIDE_ROWS = 16, int(DOCUMENT.value("wide-rows"))
 ID_VARIANTS = ("innodb", *(f"quarry-prefetch-{n}" for n in CACHES), *(f"sequence-{n}" for n in CACHES))
-WIDE_VARIANTS = ("innodb-2blob", "innodb-2varbinary", "rocksdb-2blob", "quarry-2blob", "quarry-2blob-default", "quarry-2varbinary")
-UPDATED_VARIANTS = ("innodb-2blob", "quarry-2blob", "quarry-2varbinary")
-BUFFER_POOL = {"innodb_buffer_pool_size": str(4 << 30)}  # the whole rows of four of the variants, side by side
+WIDE_VARIANTS = ("innodb-2blob", "innodb-2varbinary", "quarry-2blob", "quarry-2blob-default", "quarry-2varbinary")
+ALSO_WIDE = ("rocksdb-2blob",)  # when it is asked for
 LOADS = ("insert", FRONTS, "read", "few", "updated")
 SMALL_LOADS = ("insert", FRONTS)
-INSERT, THROUGH = (CellKey(load, ROW, THREADS) for load in SMALL_LOADS)
-READ, FEW, UPDATED = (CellKey(load, WIDE_ROW, THREADS) for load in LOADS[2:])
-
-LOCKS_KEPT_MOST = 0.8  # our threshold
-SEQUENCE = Finding("e2-sequence", "the same where an id costs a write: SEQUENCE CACHE 256 against CACHE 1 (not published)",
-                   "ratio of SEQUENCE CACHE 256 to CACHE 1")
-FRONT_IDS = Finding("e2-fronts", "the same where an id costs a trip, through two Spider fronts: a SEQUENCE on a shard, CACHE 256 against CACHE 1 (not published)",
-                    "ratio of CACHE 256 to CACHE 1")
-FRONT_COUNTS = Finding("e2-fronts-trip", "what the trip costs there: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
-                       "ratio of AUTO_INCREMENT to the SEQUENCE")
-WIDE_DEFAULT = Finding("e2-varbinary-default", "the same against BLOBs with Quarry's own defaults, which keep such values in the row (not published)",
-                       "ratio of VARBINARYs to BLOBs")
+SQL_NODES = (next(iter(ndb_cluster.SQL_NODES)),)  # one, as there
+FRONTS_START_SECONDS = 30  # an estimate, for the planned wall time only
 
 
 class AutoIncrement(TableExperiment):
@@ -58,11 +60,13 @@ class AutoIncrement(TableExperiment):
     title = "E2: ids in ranges, BLOB against VARBINARY, readers beside an updater"
     operations = LOADS
     reference = "quarry-prefetch-1"
+    finding_columns = by_engine.HEADINGS
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
-        "One server: InnoDB's id counter is memory, so no reservation is a trip, and a gain of prefetching is hardly to be expected; how many "
-        "reservations there are is counted. A SEQUENCE's reservations are writes. Through two Spider fronts over two shards, each with a replica, all on "
-        "this machine, an id may be a trip to a shard. Reads: the same rows, the same statement.")
+        "The same rows and statements, one engine at a time, client and servers on the same processors. NDB, where it is built, has 2 data nodes and "
+        "one SQL node with all clients: there an id is a trip. Quarry and InnoDB are one server, whose id counter is memory: no reservation is a "
+        "trip, and how many there are is counted. A SEQUENCE's reservations are writes. Through two Spider fronts over two shards, each with a "
+        "replica, an id may be a trip to a shard. Inserted values stay in the row.")
     published = (*(PublishedFigure(DOCUMENT.figure(f"prefetch-{n}"), Cell("insert", f"quarry-prefetch-{n}", ROW, THREADS)) for n in CACHES),
                  PublishedFigure(DOCUMENT.figure("two-blobs"), Cell("read", "quarry-2blob", WIDE_ROW, THREADS)),
                  PublishedFigure(DOCUMENT.figure("two-varbinarys"), Cell("read", "quarry-2varbinary", WIDE_ROW, THREADS)))
@@ -71,39 +75,83 @@ class AutoIncrement(TableExperiment):
     def labels(self) -> dict[str, str]:
         return super().labels | fronts_bench.LABELS
 
+    # --- what to run ---
     def variants(self, request: Request) -> list[Variant]:
         """Of the tables of one server."""
         return super().variants(replace(request, variants=[key for key in request.variants if key not in fronts_bench.WAYS]))
 
     def default_request(self) -> Request:
         return Request(self.name, list(LOADS), [ROW, WIDE_ROW], [THREADS], [*ID_VARIANTS, *fronts_bench.WAYS, *WIDE_VARIANTS],
-                       settings=Settings(warmup_seconds=1, batch_rows=BATCH_ROWS, dataset_bytes=WIDE_ROWS * WIDE_ROW), mycnf=dict(BUFFER_POOL))
+                       settings=Settings(warmup_seconds=1, batch_rows=BATCH_ROWS, dataset_bytes=WIDE_ROWS * WIDE_ROW))
 
     def quick(self, request: Request) -> Request:
         """Of each load the ends; a tenth of the rows."""
-        left_out = {"quarry-prefetch-1024", "sequence-1024", "fronts-sequence-1024", "fronts-shard-1024", "innodb-2varbinary", "rocksdb-2blob"}
-        settings = replace(request.settings, seconds=3, warmup_seconds=1, dataset_bytes=WIDE_ROWS * WIDE_ROW // 10)
+        left_out = {"quarry-prefetch-1024", "sequence-1024", "fronts-sequence-1024", "fronts-shard-1024", "innodb-2varbinary"}
+        settings = replace(request.settings, seconds=3, warmup_seconds=1, dataset_bytes=WIDE_ROWS * WIDE_ROW // 10, device_probe_seconds=0)
         return replace(request, rounds=1, settings=settings, variants=[v for v in request.variants if v not in left_out])
 
+    def own_target(self) -> Address | None:
+        return own_cluster()
+
     def cells(self, request: Request) -> list[Cell]:
-        wanted = {"insert": ID_VARIANTS, FRONTS: tuple(fronts_bench.WAYS), "read": WIDE_VARIANTS, "few": UPDATED_VARIANTS, "updated": UPDATED_VARIANTS}
+        wide = (*WIDE_VARIANTS, *ALSO_WIDE)
+        wanted = {"insert": ID_VARIANTS, FRONTS: tuple(fronts_bench.WAYS), "read": wide, "few": WIDE_VARIANTS, "updated": WIDE_VARIANTS}
         return [Cell(load, key, ROW if load in SMALL_LOADS else WIDE_ROW, count) for load in request.operations for count in request.threads
-                for key in request.variants if key.removeprefix(TARGET_PREFIX).replace("ndb", "quarry") in wanted[load]]
+                for key in request.variants if _plain(key) in wanted[load]]
 
-    def group(self, cell: Cell) -> Hashable:
-        return cell.operation == FRONTS, cell.size_bytes
+    def group(self, cell: Cell) -> Group:
+        return Group.of(cell)
 
+    def plan(self, request: Request) -> list[Block]:
+        return blocks(request, self.cells(request))
+
+    # --- what it takes ---
     def needs(self, request: Request) -> list[str]:
-        wants_fronts = any(cell.operation == FRONTS for cell in self.cells(request))
-        return super().needs(request) + (fronts_bench.needs() if wants_fronts else [])
+        variants = self.variants(request)
+        private = [v for v in variants if v.server != TARGET]
+        missing = server_needs(private, request) if private else []
+        if any(cell.operation == FRONTS for cell in self.cells(request)):
+            missing += fronts_bench.needs()
+        return missing + (target_needs(request, max(request.threads)) if any(v.server == TARGET for v in variants) else [])
+
+    def disk_bytes(self, request: Request) -> int:
+        """The tables of one engine (twice for what updates leave), what is inserted, redo log, conditioning, and the reserve."""
+        tables = 2 * len(WIDE_VARIANTS) * request.settings.dataset_bytes
+        return tables + (8 << 30) + buffer_pool_bytes(request) * 5 // 4 + request.settings.disk_reserve_bytes
 
     def seconds_of(self, request: Request, point: Point) -> float:
-        """Nothing settles in front of, or behind, a load through the fronts."""
-        return super().seconds_of(request, point) - (3 if point.operation == FRONTS else 0)
+        """With settling, which nothing does in front of, or behind, a load through the fronts."""
+        return request.settings.seconds + request.settings.warmup_seconds + (2 if point.operation == FRONTS else 4)
 
+    def seconds_around(self, request: Request) -> float:
+        return sum(self._engine_seconds(request, group) for group in {Group.of(cell) for cell in self.cells(request)})
+
+    def _engine_seconds(self, request: Request, group: Group) -> float:
+        """To start it and load its tables."""
+        tables = {cell.variant for cell in self.cells(request) if Group.of(cell) == group and cell.operation not in (*WITHOUT_DATASET, FRONTS)}
+        loading = len(tables) * request.settings.dataset_bytes / LOAD_BYTES_PER_SECOND.get(group.engine, LOAD_BYTES_PER_SECOND_HERE)
+        if group.engine == FRONTS_ENGINE:
+            return FRONTS_START_SECONDS
+        if group.engine == NDB:
+            return NDB_START_SECONDS + loading
+        probing = request.rounds * (request.settings.device_probe_seconds + 4)
+        return SERVER_START_SECONDS + max(buffer_pool_bytes(request), 1 << 30) * 1.25 / CONDITIONING_BYTES_PER_SECOND + loading + probing
+
+    def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
+        made = []
+        for group in dict.fromkeys(block.group for block in self.plan(request)):
+            points = [point for point in left if Group.of(point) == group]
+            seconds = self._engine_seconds(request, group) + sum(self.seconds_of(request, point) for point in points)
+            loads = ", ".join(load for load in LOADS if any(point.operation == load for point in points))
+            count = len({point.variant for point in points})
+            made.append(PlanRow(group.engine, f"{stats.counted(count, 'variant')}: {loads}", len(points), seconds if points else 0))
+        return made
+
+    # --- running it ---
     @contextmanager
     def open(self, context: Context) -> Iterator[Bench]:
-        with super().open(context) as tables:
+        is_ours = uses_own_cluster(context.request)
+        with Payload(context.request.payload) as payload, ndb_cluster.as_found(is_ours), EngineBench(context, payload, SQL_NODES) as tables:
             fronts = FrontsBench(context)
             try:
                 yield IdsBench(tables, fronts)
@@ -115,35 +163,32 @@ class AutoIncrement(TableExperiment):
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
-        cells, parameters = self.cells_of(run), run.run["parameters"]
-        return [
-            *_prefetch(cells, parameters, "prefetch", 256), *_prefetch(cells, parameters, "prefetch-1024", 1024),
-            answer_gain(cells, SEQUENCE, [INSERT], "sequence-256", "sequence-1", parameters),
-            answer_gain(cells, FRONT_IDS, [THROUGH], "fronts-shard-256", "fronts-shard-1", parameters),
-            answer_gain(cells, FRONT_COUNTS, [THROUGH], "fronts-counting", "fronts-shard-1024", parameters),
-            *both_engines(cells, "varbinary", [READ], "quarry-2varbinary", "quarry-2blob", parameters),
-            answer_gain(cells, WIDE_DEFAULT, [READ], "quarry-2varbinary", "quarry-2blob-default", parameters),
-            _locks_verdict(cells, parameters),
-        ]
+        return findings.verdicts(self.cells_of(run), run.run["parameters"])
+
+    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
+        return by_engine.quarrys_own(found)
+
+    def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
+        return findings.rows(self.verdicts(run))
 
     def figures(self, run: RunDirectory) -> dict:
-        cells = self.cells_of(run)
-        made = {"ids": _bars("inserts of 16 rows a second, 8 threads", cells, [INSERT]),
-                "fronts": _bars("inserts of 16 rows a second through two Spider fronts, 8 threads", cells, [THROUGH]),
-                "two-columns": _bars("rows of two 1,024-byte columns read a second, 8 threads", cells, [READ, FEW, UPDATED])}
-        return {name: figure for name, figure in made.items() if figure is not None}
+        return report.figures(self.cells_of(run))
 
     def tables(self, run: RunDirectory) -> list[Table]:
-        cells = self.cells_of(run)
         on_tables = Cells([p for p in run.points if p["operation"] != FRONTS], self.labels)
         compared = comparison_table(on_tables, run.run, self.reference) if on_tables.points() else []
-        return [*compared, *_reservations_table(cells), *_fronts_table(cells)]
+        return [*compared, *report.tables(self.cells_of(run))]
+
+
+def _plain(key: str) -> str:
+    """Quarry's variant of which this is the twin on NDB, on a target or in the other build."""
+    return key.removeprefix(TARGET_PREFIX).removesuffix(BASELINE_SUFFIX).replace("ndb", "quarry")
 
 
 class IdsBench(Bench):
-    """Tables of one server, and the fronts, by a point's operation. Externally synchronised."""
+    """Tables of one engine, and the fronts, by a point's operation; only one of them runs. Externally synchronised."""
 
-    def __init__(self, tables: TableBench, fronts: FrontsBench):
+    def __init__(self, tables: EngineBench, fronts: FrontsBench):
         self.tables, self.fronts = tables, fronts
 
     def _of(self, operation: str) -> Bench:
@@ -153,6 +198,10 @@ class IdsBench(Bench):
         return self.tables.describe()
 
     def begin(self, block: Block) -> None:
+        if block.points[0].operation == FRONTS:
+            self.tables.stop()
+        else:
+            self.fronts.close()
         self._of(block.points[0].operation).begin(block)
 
     def end(self, block: Block) -> None:
@@ -160,100 +209,3 @@ class IdsBench(Bench):
 
     def measure(self, point: Point) -> dict:
         return self._of(point.operation).measure(point)
-
-
-def _reservations_table(cells: Cells) -> list[Table]:
-    """Empty when nothing was inserted."""
-    table = Table(title="reservations of ids", header_style="bold", box=box.SIMPLE_HEAD)
-    for heading in ("ids by", "statements/s", "reservations per 1,000 rows"):
-        table.add_column(heading, justify="right")
-    for variant in cells.variants():
-        rate = cells.summary(INSERT, variant, throughput)
-        if rate and variant.startswith("quarry-prefetch"):
-            reserved = cells.summary(INSERT, variant, reservations_per_1000_rows)
-            table.add_row(cells.label(variant), stats.human_count(rate.median), reserved_text(reserved))
-    return [table] if table.rows else []
-
-
-def _fronts_table(cells: Cells) -> list[Table]:
-    """Empty when nothing went through the fronts."""
-    table = Table(title="statements of 16 rows through two Spider fronts", header_style="bold", box=box.SIMPLE_HEAD)
-    table.add_column("ids by")
-    for heading in ("statements/s", "range", "/ AUTO_INCREMENT", "p95 ms", "deadlocks per 1,000"):
-        table.add_column(heading, justify="right")
-    for variant in fronts_bench.WAYS:
-        rate, late = cells.summary(THROUGH, variant, throughput), cells.summary(THROUGH, variant, p95_ms)
-        if rate and late:
-            ratio, lost = cells.ratio(THROUGH, variant, "fronts-counting"), cells.summary(THROUGH, variant, deadlocks_per_1000)
-            table.add_row(cells.label(variant), stats.human_count(rate.median), f"{stats.human_count(rate.low)}-{stats.human_count(rate.high)}",
-                          f"{ratio.median:.2f}x{ratio.range_text('{:.2f}'.format)}" if ratio else "", f"{late.median:.2f}",
-                          f"{lost.median:.1f}" if lost else "")
-    return [table] if table.rows else []
-
-
-def _bars(title: str, cells: Cells, keys: list[CellKey]):
-    keys = [k for k in keys if k in cells.keys()]
-    if not keys:
-        return None
-    variants = [v for v in cells.variants() if any(cells.rounds(k, v) for k in keys)]
-    panels = [charts.Panel(OPERATION_LABELS[k.operation], [""], [charts.Series(v, cells.label(v), [cells.summary(k, v, throughput)]) for v in variants])
-              for k in keys]
-    return charts.bar_panels(title, panels)
-
-
-def _kept(cells: Cells, variant: str) -> dict[int, float]:
-    """By round: the share of their throughput that readers keep beside the updater."""
-    alone, beside = cells.values(FEW, variant, throughput), cells.values(UPDATED, variant, throughput)
-    return {number: beside[number] / alone[number] for number in alone.keys() & beside.keys()}
-
-
-def _prefetch(cells: Cells, parameters: dict, name: str, number: int) -> list[Verdict]:
-    """With how many reservations it took, of Quarry's."""
-    found = both_engines(cells, name, [INSERT], f"quarry-prefetch-{number}", "quarry-prefetch-1", parameters)
-    return [replace(v, reason=f"{v.reason}; {_reserved(cells)}") if v.id == DOCUMENT.claim(name).id else v for v in found]
-
-
-def both_engines(cells: Cells, name: str, keys: list[CellKey], variant: str, over: str, parameters: dict) -> list[Verdict]:
-    """Quarry's verdict, and NDB's where the run has it."""
-    claim = DOCUMENT.claim(name)
-    made = [rules.judge_gain(cells, claim, keys, variant, over, parameters)]
-    ndb, ndb_over = (TARGET_PREFIX + key.replace("quarry", "ndb") for key in (variant, over))
-    if cells.ratios(keys, ndb, ndb_over):
-        own = replace(claim, id=f"{claim.id}-ndb", says=f"NDB: {claim.says}")
-        made.append(rules.judge_gain(cells, own, keys, ndb, ndb_over, parameters))
-    return made
-
-
-def _locks_verdict(cells: Cells, parameters: dict) -> Verdict:
-    finding, shares = DOCUMENT.finding("shared-locks"), {v: _kept(cells, v) for v in UPDATED_VARIANTS}
-    ratio = stats.paired_ratio(shares["quarry-2blob"], shares["quarry-2varbinary"])
-    if not ratio:
-        return not_measured(finding, "no readers beside an updater of both variants in this run")
-    text = "; ".join(f"{cells.label(v)} keep {stats.summarize(list(kept.values())).median:.0%}" for v, kept in shares.items() if kept)
-    points = cells.rounds_of((FEW, UPDATED), UPDATED_VARIANTS)
-    state = REPRODUCED if ratio.high <= LOCKS_KEPT_MOST else OPPOSITE if ratio.low > 1 else WEAKER
-    return stated(finding, state, text, {"kept_blob_over_varbinary": figures_of(ratio)}, points, parameters)
-
-
-def _reserved(cells: Cells) -> str:
-    found = {n: cells.summary(INSERT, f"quarry-prefetch-{n}", reservations_per_1000_rows) for n in CACHES}
-    return "reservations per 1,000 rows: " + ", ".join(f"prefetch {n}: {reserved_text(s)}" for n, s in found.items())
-
-
-def reservations_per_1000_rows(point: dict) -> float | None:
-    """From the server's own counter over the whole point; None when the server has none (InnoDB)."""
-    rows = point["result"]["total_rows_written"]
-    counts = [count for name, count in point["quarry_status"].items() if "reservation" in name]
-    return 1000 * counts[0] / rows if counts and rows else None
-
-
-def deadlocks_per_1000(point: dict) -> float | None:
-    """Statements that were sent again, per 1,000 that were acknowledged, warm-up included."""
-    result = point["result"]
-    return 1000 * result["deadlocks"] * point["batch_rows"] / result["total_rows_written"] if "deadlocks" in result else None
-
-
-def reserved_text(reserved: stats.Summary | None) -> str:
-    if reserved is None:
-        return "not measured"
-    return f"{reserved.median:.2f}" if reserved.median else "none: InnoDB's own counter"

@@ -1,0 +1,153 @@
+"""
+The claims of E2's document (published/e2.toml), judged from the raw rounds: for NDB, for Quarry with NDB's defaults and with its own, and for InnoDB.
+
+A claim's `kind` names its function here; `roles` are the variants that it speaks of, the one that is compared first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...design import published
+from ...design.cells import CellKey, Cells, throughput
+from ...design.published import Claim
+from ...design.rules import Level, against, direction, gain_levels, level, verdict
+from ...design.variants import KIB
+from ...report import stats
+from ...report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, WEAKER, Finding, FindingRow, Verdict
+from .. import by_engine
+from ..by_engine import Engine
+from ..table_experiment import answer_gain
+from .bench import CACHES
+
+DOCUMENT = published.document("e2")
+THREADS, ROW, WIDE_ROW = 8, 1 * KIB, 2 * KIB
+INSERT, THROUGH = (CellKey(load, ROW, THREADS) for load in ("insert", "fronts"))
+READ, FEW, UPDATED = (CellKey(load, WIDE_ROW, THREADS) for load in ("read", "few", "updated"))
+_KEYS = {key.operation: key for key in (INSERT, THROUGH, READ, FEW, UPDATED)}
+LOCKS_KEPT_MOST = 0.8  # our threshold
+
+_ROLES = {**{f"prefetch-{n}": f"quarry-prefetch-{n}" for n in CACHES}, "blob": "quarry-2blob", "varbinary": "quarry-2varbinary"}
+QUARRY = Engine("", "", _ROLES)
+# A VARBINARY is the same with either defaults.
+OWN = Engine(by_engine.OWN, "Quarry with its own defaults", {"blob": "quarry-2blob-default", "varbinary": "quarry-2varbinary"})
+NDB = Engine(by_engine.ON_NDB, "NDB", {role: "target-" + key.replace("quarry", "ndb") for role, key in _ROLES.items()})
+INNODB = Engine(by_engine.ON_INNODB, "InnoDB", {"blob": "innodb-2blob", "varbinary": "innodb-2varbinary"})
+ENGINES = (QUARRY, OWN, NDB, INNODB)
+
+SEQUENCE = Finding("e2-sequence", "the same where an id costs a write: SEQUENCE CACHE 256 against CACHE 1 (not published)",
+                   "ratio of SEQUENCE CACHE 256 to CACHE 1")
+FRONT_IDS = Finding(
+    "e2-fronts", "the same where an id costs a trip, through two Spider fronts: a SEQUENCE on a shard, CACHE 256 against CACHE 1 (not published)",
+    "ratio of CACHE 256 to CACHE 1")
+FRONT_COUNTS = Finding(
+    "e2-fronts-trip", "what the trip costs there: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
+    "ratio of AUTO_INCREMENT to the SEQUENCE")
+
+
+# --- kinds of claims ---
+def _rate(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
+    """A rate, whatever the hardware was."""
+    key, (variant,) = _KEYS[claim.judging["load"]], variants
+    found = cells.summary(key, variant, throughput)
+    if not found:
+        return []
+    return [level(f"x{key.threads}", against(found, claim.figure.judged), found, cells.rounds_of([key], [variant]), parameters, claim.figure.number)]
+
+
+def _gain(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
+    variant, over = variants
+    return gain_levels(cells, [_KEYS[claim.judging["load"]]], variant, over, claim.figure, parameters)
+
+
+def kept(cells: Cells, variant: str) -> dict[int, float]:
+    """By round: the share of their throughput that readers keep beside the updater."""
+    alone, beside = cells.values(FEW, variant, throughput), cells.values(UPDATED, variant, throughput)
+    return {number: beside[number] / alone[number] for number in alone.keys() & beside.keys()}
+
+
+def _locks(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
+    """Less is what was published."""
+    shares = {variant: kept(cells, variant) for variant in variants}
+    ratio = stats.paired_ratio(*shares.values())
+    if not ratio:
+        return []
+    turned = {OPPOSITE: REPRODUCED, REPRODUCED: OPPOSITE}
+    state = turned.get(found := direction(ratio, 1.0), found)
+    if state == REPRODUCED and ratio.high > LOCKS_KEPT_MOST:
+        state = MIXED if ratio.low <= LOCKS_KEPT_MOST else WEAKER
+    one = level("kept", state, ratio, cells.rounds_of((FEW, UPDATED), variants), parameters, "{:.2f}".format)
+    each = "; ".join(f"{cells.label(v)} keep {stats.summarize(list(share.values())).median:.0%}" for v, share in shares.items())
+    return [replace(one, text=f"{each}; one over the other {one.text.removeprefix('kept: ')}")]
+
+
+_KINDS: dict[str, Callable[[Cells, Claim, list[str], dict], list[Level]]] = {"rate": _rate, "gain": _gain, "locks": _locks}
+
+
+# --- verdicts ---
+def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
+    found = []
+    for claim in DOCUMENT.claims.values():
+        engines = [engine for engine in ENGINES if has(claim, engine)]
+        found += by_engine.judged(engines, lambda engine, claim=claim: _of_engine(cells, claim, engine, parameters),
+                                  lambda here, there, claim=claim: why_not_here(cells, claim, here, there))
+    return [*found, answer_gain(cells, SEQUENCE, [INSERT], "sequence-256", "sequence-1", parameters),
+            answer_gain(cells, FRONT_IDS, [THROUGH], "fronts-shard-256", "fronts-shard-1", parameters),
+            answer_gain(cells, FRONT_COUNTS, [THROUGH], "fronts-counting", "fronts-shard-1024", parameters)]
+
+
+def has(claim: Claim, engine: Engine) -> bool:
+    return all(role in engine.roles for role in claim.judging["roles"])
+
+
+def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> Verdict:
+    variants = [engine.roles[role] for role in claim.judging["roles"]]
+    levels = _KINDS[claim.judging["kind"]](cells, claim, variants, parameters)
+    made = verdict(engine.finding(claim.finding), levels, f"this run lacks {' or '.join(cells.label(variant) for variant in variants)}")
+    return _with_trips(cells, made, variants) if levels and claim.judging["load"] == "insert" else made
+
+
+def _with_trips(cells: Cells, made: Verdict, variants: list[str]) -> Verdict:
+    """What an id cost: reservations on Quarry, waits for the data nodes on NDB."""
+    notes = []
+    for figure, what in ((reservations_per_1000_rows, "reservations"), (trips_per_1000_rows, "waits for the data nodes")):
+        counted = {variant: found for variant in variants if (found := cells.summary(INSERT, variant, figure))}
+        if counted:
+            notes.append(f"; {what} per 1,000 rows: " + ", ".join(f"{cells.label(variant)} {found.median:.2f}" for variant, found in counted.items()))
+    return replace(made, reason=made.reason + "".join(notes))
+
+
+def why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict) -> str:
+    """One line with a figure where NDB shows a claim and Quarry does not; else empty."""
+    if not by_engine.is_ndbs_alone(here, there):
+        return ""
+    key, role = _KEYS[claim.judging["load"]], claim.judging["roles"][-1]
+    ours, theirs = (cells.summary(key, engine.roles[role], throughput) for engine in (QUARRY, NDB))
+    rates = f" ({stats.human_count(ours.median)}/s here, {stats.human_count(theirs.median)}/s on NDB)" if ours and theirs else ""
+    return f"; not as on NDB: {claim.judging['on_quarry']}{rates}"
+
+
+def reservations_per_1000_rows(point: dict) -> float | None:
+    """From the server's own counter over the whole point; None when the server has none (InnoDB)."""
+    rows = point["result"]["total_rows_written"]
+    counts = [count for name, count in point["quarry_status"].items() if "reservation" in name]
+    return 1000 * counts[0] / rows if counts and rows else None
+
+
+def trips_per_1000_rows(point: dict) -> float | None:
+    """Of NDB's SQL nodes; None elsewhere."""
+    rows, trips = point["result"]["total_rows_written"], point.get("nodes", {}).get("trips", {})
+    return 1000 * sum(trips.values()) / rows if trips and rows else None
+
+
+# --- the table ---
+def rows(found: list[Verdict]) -> list[FindingRow]:
+    return by_engine.rows(DOCUMENT, found, _without)
+
+
+def _without(claim: Claim, suffix: str) -> tuple[str, str]:
+    (engine,) = (engine for engine in ENGINES if engine.suffix == suffix)
+    if not has(claim, engine):
+        return "", "InnoDB has no such option: it counts ids in memory"
+    return NOT_MEASURED, "NDB Cluster was not part of this run: `make ndb` builds it" if engine is NDB else "this run lacks its variants"

@@ -1,0 +1,223 @@
+"""E2 engine by engine: its plan, what its rules say of made-up rounds in all directions, and the table of findings. No server runs here."""
+
+from argparse import Namespace
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from quarry_lab.catalogue import EXPERIMENTS
+from quarry_lab.design.plan import Block, Point, all_points
+from quarry_lab.design.request import LabError
+from quarry_lab.design.results import RunDirectory
+from quarry_lab.design.variants import ALL, create_table
+from quarry_lab.experiments.by_engine import HEADINGS
+from quarry_lab.experiments.e2.engines import Group, engine_of
+from quarry_lab.experiments.e2.experiment import SQL_NODES
+from quarry_lab.experiments.engine_bench import EngineBench
+from quarry_lab.run import command
+from quarry_lab.servers import ndb_cluster
+from quarry_lab.servers.ndb_cluster import NdbCluster
+from worlds import Run, points
+
+E2 = EXPERIMENTS["e2"]
+
+
+def inserts(prefix, **rates):
+    return [p for number, rate in rates.items() for p in points("insert", 1024, 8, f"{prefix}-prefetch-{number[1:]}", rate)]
+
+
+def wide(load, **rates):
+    return [p for name, rate in rates.items() for p in points(load, 2048, 8, name.replace("_", "-"), rate)]
+
+
+def states(rounds):
+    return {verdict.id: verdict.state for verdict in E2.verdicts(Run(rounds))}
+
+
+def verdict(rounds, name):
+    (found,) = [verdict for verdict in E2.verdicts(Run(rounds)) if verdict.id == name]
+    return found
+
+
+# --- the rules, every way ---
+@pytest.mark.parametrize("prefix, suffix", [("quarry", ""), ("target-ndb", "-ndb")])
+@pytest.mark.parametrize("rates, wanted", [
+    ((1211.91, 3471.71, 3659.52), ("reproduced", "reproduced", "reproduced", "reproduced")),
+    ((1211.91, 3471.71, 600), ("reproduced", "reproduced", "opposite", "opposite")),
+    ((100, 110, 300), ("weaker", "weaker", "reproduced", "stronger")),
+    ((9000, 90_000, 95_000), ("stronger", "stronger", "stronger", "reproduced")),
+    ((1000, (900, 2900, 3000), 3020), ("reproduced", "mixed", "reproduced", "reproduced")),
+    ((1000, 500, 500), ("reproduced", "opposite", "opposite", "weaker"))])
+def test_each_prefetch_is_judged_by_itself_on_each_engine(prefix, suffix, rates, wanted):
+    found = states(inserts(prefix, **dict(zip(("x1", "x256", "x1024"), rates, strict=True))))
+    assert tuple(found[f"e2-{name}{suffix}"] for name in ("prefetch-1", "prefetch", "prefetch-1024", "prefetch-more")) == wanted
+
+
+@pytest.mark.parametrize("blob, varbinary, suffix", [
+    ("quarry-2blob", "quarry-2varbinary", ""), ("quarry-2blob-default", "quarry-2varbinary", "-own"),
+    ("innodb-2blob", "innodb-2varbinary", "-innodb"), ("target-ndb-2blob", "target-ndb-2varbinary", "-ndb")])
+@pytest.mark.parametrize("rates, wanted", [((5844, 19206), "reproduced"), ((100, 150), "weaker"), ((100, 900), "stronger"), ((100, 90), "opposite"),
+                                           ((100, (90, 330, 330)), "mixed")])
+def test_blob_against_varbinary_is_judged_on_each_engine(blob, varbinary, suffix, rates, wanted):
+    assert states(points("read", 2048, 8, blob, rates[0]) + points("read", 2048, 8, varbinary, rates[1]))[f"e2-varbinary{suffix}"] == wanted
+
+
+@pytest.mark.parametrize("prefix, suffix", [("quarry", ""), ("target-ndb", "-ndb"), ("innodb", "-innodb")])
+@pytest.mark.parametrize("kept, wanted", [(50, "reproduced"), (90, "weaker"), ((70, 70, 90), "mixed"), (130, "opposite"), ((80, 120, 110), "mixed")])
+def test_readers_beside_an_updater_are_judged_on_each_engine(prefix, suffix, kept, wanted):
+    rounds = [p for kind, beside in (("2blob", kept), ("2varbinary", 100)) for p in points("few", 2048, 8, f"{prefix}-{kind}", 100)
+              + points("updated", 2048, 8, f"{prefix}-{kind}", beside)]
+    assert states(rounds)[f"e2-shared-locks{suffix}"] == wanted
+
+
+def test_a_noisy_engine_is_not_judged_and_leaves_the_others_their_verdict():
+    rounds = inserts("target-ndb", x1=1000, x256=2900) + [p for n, rate in ((1, 100), (256, 290))
+                                                        for p in points("insert", 1024, 8, f"quarry-prefetch-{n}", rate, noisy=(1, 2))]
+    found = states(rounds)
+    assert (found["e2-prefetch"], found["e2-prefetch-ndb"]) == ("not judged", "reproduced")
+
+
+# --- what stands next to a verdict ---
+def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
+    rounds = inserts("target-ndb", x1=500, x256=1450) + inserts("quarry", x1=4000, x256=4000)
+    for point in rounds:
+        if point["variant"].startswith("target"):
+            point["nodes"] = {"trips": {"4": 300 if point["variant"].endswith("-1") else 100}}
+        else:
+            point["quarry_status"] = {"quarry_autoincrement_reservations": 6}
+    here, there = verdict(rounds, "e2-prefetch").reason, verdict(rounds, "e2-prefetch-ndb").reason
+    assert "not as on NDB: an id comes from the server's memory" in here and "(4,000/s here, 500/s on NDB)" in here
+    assert "reservations per 1,000 rows: QUARRY prefetch 256 60.00" in here and "waits for the data nodes per 1,000 rows" not in here
+    assert "waits for the data nodes per 1,000 rows: NDB prefetch 256 1000.00, NDB prefetch 1 3000.00" in there
+    assert "not as on NDB" not in verdict(inserts("quarry", x1=4000, x256=4000), "e2-prefetch").reason
+
+
+def test_the_table_has_each_engine_and_says_what_was_lacking():
+    rounds = wide("read", quarry_2blob=100, quarry_2varbinary=329, quarry_2blob_default=300, innodb_2blob=100, innodb_2varbinary=100)
+    made = {row.statement: dict(zip(HEADINGS, row.cells, strict=True)) for row in E2.finding_rows(Run(rounds))}
+    row = made["two VARBINARY(1024) are read +229% faster than two BLOBs"]
+    assert [state for state, _text in row["Quarry here"]] == ["reproduced", "weaker"] and row["InnoDB here"][0][0] == "weaker"
+    assert row["NDB here"] == [("not measured", "NDB Cluster was not part of this run: `make ndb` builds it")]
+    prefetch = made["prefetch 256 gives +186% inserts over prefetch 1"]
+    assert prefetch["published"] == [("", "+186%")] and prefetch["Quarry here"][0][0] == "not measured"
+    assert prefetch["InnoDB here"] == [("", "InnoDB has no such option: it counts ids in memory")]
+    assert {verdict.id for verdict in E2.quarrys_own(E2.verdicts(Run(rounds)))}.isdisjoint({"e2-varbinary-own", "e2-varbinary-innodb"})
+
+
+# --- what is measured ---
+@pytest.fixture
+def whole(monkeypatch):
+    monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
+    return command.with_target(E2, E2.request(), Namespace(target=None))
+
+
+def test_every_claim_has_its_cells_on_every_engine(whole):
+    made = [p for cell in E2.cells(whole) for p in points(cell.operation, cell.size_bytes, cell.threads, cell.variant, 100.0)]
+    found = states(made)
+    assert "not measured" not in found.values()
+    assert {f"e2-{name}{suffix}" for name in ("prefetch-1", "prefetch", "prefetch-1024", "prefetch-more") for suffix in ("", "-ndb")} <= set(found)
+    assert {f"e2-{name}{suffix}" for name in ("varbinary", "shared-locks") for suffix in ("", "-own", "-ndb", "-innodb")} <= set(found)
+
+
+def test_the_prefetch_is_ndbs_own_variable_there_and_the_value_has_no_part():
+    assert ALL["target-ndb-prefetch-256"].session_sql == "SET ndb_autoincrement_prefetch_sz=256"
+    assert create_table(ALL["target-ndb-prefetch-1"], 1024, "t") == (
+        'CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, data BLOB COMMENT "NDB_COLUMN=BLOB_INLINE_SIZE=1024") ENGINE=NDBCLUSTER')
+
+
+def test_two_blobs_are_those_of_the_document_on_ndb_and_have_its_defaults_on_quarry():
+    there, here = (create_table(ALL[key], 2048, "t") for key in ("target-ndb-2blob", "quarry-2blob"))
+    assert there == "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, data1 BLOB, data2 BLOB) ENGINE=NDBCLUSTER"
+    assert here == there.replace("NDBCLUSTER", "QUARRY DEFAULTS=NDB")
+
+
+def test_one_engine_after_the_other_and_all_rounds_of_it(whole):
+    groups = [block.group for block in E2.plan(whole)]
+    starts = [group for n, group in enumerate(groups) if n == 0 or groups[n - 1] != group]
+    assert sorted(group.engine for group in starts) == ["InnoDB", "NDB", "QUARRY", "Spider fronts"]
+    assert all(engine_of(point.variant) == block.group.engine for block in E2.plan(whole) for point in block.points)
+    assert E2.plan(whole) == E2.plan(whole)
+
+
+@pytest.mark.parametrize("scale, most", [("normal", 50), ("quick", 10)])
+def test_measuring_takes_less_than_an_hour_and_a_look_ten_minutes(monkeypatch, scale, most):
+    monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
+    made = command.with_target(E2, E2.request(scale), Namespace(target=None))
+    planned = all_points(E2.plan(made))
+    seconds = E2.planned_seconds(made, planned)
+    assert 60 < seconds < most * 60
+    assert sum(row.seconds for row in E2.plan_rows(made, planned)) == pytest.approx(seconds)
+    assert sum(row.points for row in E2.plan_rows(made, planned)) == len(planned)
+
+
+def test_what_ndb_lacks_is_named_before(whole, monkeypatch):
+    monkeypatch.setattr(ndb_cluster, "needs", lambda: ["room for the cluster"])
+    assert "room for the cluster" in E2.needs(whole)
+    assert "room for the cluster" not in E2.needs(replace(whole, variants=[v for v in whole.variants if not v.startswith("target")]))
+
+
+# --- the bench ---
+class Cluster:
+    """The cluster as the bench sees it."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, key, sql_nodes):
+        self.seen.append((key, sql_nodes))
+        return SimpleNamespace(start=lambda: None, close=lambda: self.seen.append("stopped"), describe=lambda: {"version": "NDB"})
+
+
+def test_one_sql_node_of_the_cluster_has_all_clients_and_it_stops_before_another_engine(whole, tmp_path, monkeypatch):
+    cluster, run = Cluster(), RunDirectory(tmp_path / "run", {})
+    run.add_session({})
+    monkeypatch.setattr("quarry_lab.experiments.engine_bench.NdbCluster", cluster)
+    context = SimpleNamespace(request=whole, run=run, progress=SimpleNamespace(step=lambda _text: None))
+    monkeypatch.setattr("quarry_lab.experiments.engine_bench.isinstance", lambda *_arguments: False, raising=False)
+    with EngineBench(context, SimpleNamespace(kind="random"), SQL_NODES) as bench:
+        bench.begin(Block(1, Group("NDB"), (Point(1, "insert", 1024, 8, "target-ndb-prefetch-1"),)))
+        bench.begin(Block(2, Group("NDB"), (Point(2, "insert", 1024, 8, "target-ndb-prefetch-1"),)))
+        assert cluster.seen == [("target", (4,))]
+    assert cluster.seen == [("target", (4,)), "stopped"]
+    assert NdbCluster("target", SQL_NODES).login["socket"].endswith("sql4/mysqld.sock") and "," not in NdbCluster("target", SQL_NODES).login["socket"]
+
+
+class Node:
+    """A connection to a SQL node with these counters."""
+
+    def __init__(self, **counters):
+        self.counters = counters
+
+
+def test_the_nodes_with_clients_are_counted(monkeypatch):
+    def rows(connection, statement):
+        name = statement.split("'")[1]
+        return [(name, connection.counters[name])] if name in connection.counters else []
+
+    monkeypatch.setattr(ndb_cluster, "rows", rows)
+    for nodes, statements, trips in (((4,), {"4": 10}, {"4": 70}), ((4, 5), {"4": 10, "5": 20}, {"4": 70})):
+        server = NdbCluster("target", nodes)
+        server._connection = Node(Com_stmt_execute="10", Ndb_api_wait_exec_complete_count="70")
+        server._second = Node(Com_stmt_execute="20")
+        monkeypatch.setattr(server, "rows", lambda _statement: [])
+        found = server.node_load()
+        assert (found["statements"], found["trips"]) == (statements, trips)
+        server._connection = None
+
+
+def test_memory_is_that_of_a_dataset_and_not_of_inserts(whole, tmp_path, monkeypatch):
+    context = SimpleNamespace(request=whole, run=RunDirectory(tmp_path / "run", {}), progress=None)
+    bench, server = EngineBench(context, SimpleNamespace(kind="random"), SQL_NODES), NdbCluster("target", SQL_NODES)
+    monkeypatch.setattr(server, "memory_bytes", lambda _schema: {"data_memory": 9})
+    read, insert = Point(1, "read", 2048, 8, "target-ndb-2blob"), Point(1, "insert", 1024, 8, "target-ndb-prefetch-1")
+    assert bench._memory(read, server, ALL[read.variant], "s") == {"payload_bytes": 200_000 * 2048, "cached_bytes": {"data_memory": 9}}
+    assert bench._memory(insert, server, ALL[insert.variant], "s") is None
+
+
+def test_a_sql_node_with_clients_but_no_statements_is_an_error(whole, tmp_path):
+    context = SimpleNamespace(request=whole, run=RunDirectory(tmp_path / "run", {}), progress=None)
+    server = SimpleNamespace(node_load=lambda: {"statements": {"4": 7}, "trips": {"4": 9}})
+    bench = EngineBench(context, SimpleNamespace(kind="random"), SQL_NODES)
+    assert bench._nodes(server, {"statements": {"4": 1}, "trips": {"4": 2}}) == {"nodes": {"statements": {"4": 6}, "trips": {"4": 7}}}
+    with pytest.raises(LabError, match="SQL node 4 of the NDB Cluster had no statement"):
+        bench._nodes(server, {"statements": {"4": 7}, "trips": {"4": 2}})
