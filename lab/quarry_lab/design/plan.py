@@ -19,7 +19,7 @@ OPERATION_LABELS = {"insert": "durable insert", "read": "hot read", "mix": "90/1
                     "updated": "read of 64 rows beside an updater", "fronts": "inserts through two Spider fronts", "constant": "a constant, no table", "update": "update of the value",
                     "counter": "update of an INT beside the value",
                     "cold-read": "cold read", "columns": "cold scan beside values of", "scan": "cold scan of values of", "range": "cold 64 KB range of",
-                    "memory-insert": "memory, inserts", "memory-read": "memory, reads"}
+                    "memory-insert": "memory, inserts", "disk": "disk of a fill", "memory-read": "memory, reads"}
 WITHOUT_DATASET = ("insert", "constant")
 WITHOUT_PAYLOAD = ("counter",)  # what it writes is not the value
 FEW_ROWS = 64  # of `few` and `updated`: so few that a reader meets the updater

@@ -15,6 +15,7 @@ from quarry_lab.design import profile
 from quarry_lab.design.request import Address, Request, Settings
 from quarry_lab.design.results import open_run
 from quarry_lab.experiments import table_experiment
+from quarry_lab.experiments.e4 import bench as e4_bench
 from quarry_lab.experiments.e4 import experiment as e4
 from quarry_lab.load import sysbench, value_reader
 from quarry_lab.load.payload import Payload
@@ -298,7 +299,7 @@ def test_a_target_is_measured_and_left_as_it_was(server, tmp_path: Path, monkeyp
 def test_the_ways_to_a_value_are_measured_on_a_target_too(tmp_path: Path, monkeypatch):
     """Over TCP, with a password that no command line shows; the target's processes are no noise."""
     monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
-    monkeypatch.setattr(e4, "DATA", tmp_path / "data")
+    monkeypatch.setattr(e4_bench, "DATA", tmp_path / "data")
     monkeypatch.setenv(target.PASSWORD_VARIABLE, "open sesame")
     (port,) = free_ports(1)
     other = LabServer("main", tmp_path / "target", None, False, {**SMALL, "port": port, "bind_address": "127.0.0.1"}).start()

@@ -1,0 +1,218 @@
+"""
+The claims of E4's document (published/e4.toml), judged from the raw rounds: for NDB, Quarry and InnoDB; and the questions that it left open.
+
+A claim's `kind` names its function here; `roles` are the ways that it speaks of, the one that is compared first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ...design import published
+from ...design.cells import CellKey, Cells, throughput
+from ...design.published import Claim
+from ...design.rules import Level, gain_levels, level, verdict
+from ...report import stats
+from ...report.stats import Summary
+from ...report.verdicts import (
+    ANSWERED,
+    FAIR_ROUNDS,
+    MIXED,
+    NOT_JUDGED,
+    NOT_MEASURED,
+    OPPOSITE,
+    REPRODUCED,
+    WEAKER,
+    Finding,
+    FindingRow,
+    Verdict,
+    figures_of,
+    not_measured,
+    stated,
+)
+from ...run.tables import size_label
+from .. import by_engine
+from ..by_engine import Engine
+from ..table_experiment import answer_gain
+from . import space
+from .engines import FETCH
+from .ways import NDB_API_WAY, SMALL
+
+DOCUMENT = published.document("e4")
+BUSY_MIN = 0.9  # of the processors, where a server is said to max them out: our threshold
+ALONE_MIN = 0.5  # of a lone request's wall time, which then is the server's processor time more than all else: our threshold
+APART_MIN = 2.0  # disk of short values over that of long ones, half of what a fixed size gives: our threshold
+
+_SQL = {"plain": "text", "compressed": "text-compressed", "prepared": "prepared", "connect": "connect"}
+QUARRY = Engine("", "", _SQL | {"handlersocket": "handlersocket", "disk": "quarry-disk"})
+NDB = Engine(by_engine.ON_NDB, "NDB", {role: f"target-ndb-{key}" for role, key in _SQL.items()} | {"native": NDB_API_WAY, "disk": "target-ndb-disk"})
+INNODB = Engine(by_engine.ON_INNODB, "InnoDB",
+                {role: f"innodb-{key}" for role, key in _SQL.items()} | {"embedded": "innodb-embedded", "disk": "innodb-disk"})
+ENGINES = (QUARRY, NDB, INNODB)
+
+_LARGE = Finding("e4-compress-large", "the compressed protocol for values of 4, 64 and 448 KB (not published)",
+                 "ratio of SQL text without compression to with it, at each of these sizes")
+# Finding, the way and the one that it is over, and why an engine cannot have it.
+_ANSWERS = (
+    (Finding("e4-prepared", "left open there: what is the part of the protocol? A prepared statement in the binary protocol",
+             "ratio to SQL text, small rows"), "prepared", "plain", ""),
+    (Finding("e4-handlersocket", "what MariaDB's own interface beside SQL gives (not published)", "ratio of HandlerSocket to SQL text, small rows"),
+     "handlersocket", "plain", ""),
+    (Finding("e4-connect", "left open there: how much does a connection per request cost?", "ratio to SQL text on a kept connection, small rows"),
+     "connect", "plain", ""),
+    (Finding("e4-embedded", "left open there: what would an embedded server give?",
+             "ratio to the same statements over TCP, small rows (libmariadbd has no Galera and cannot load ENGINE=QUARRY)"),
+     "embedded", "prepared", "libmariadbd cannot load ENGINE=QUARRY; InnoDB's is measured"))
+
+
+def small(cells: Cells) -> list[CellKey]:
+    return [key for key in cells.keys() if key.operation == FETCH and key.size_bytes == SMALL]
+
+
+# --- kinds of claims ---
+def _gain(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
+    """Of a percentage and two rates that do not quite agree, what lies between counts."""
+    variant, over = variants
+    figure = replace(claim.figure, high=max(figure.high for figure in claim.figures)) if len(claim.figures) > 1 else claim.figure
+    return gain_levels(cells, small(cells), variant, over, figure, parameters)
+
+
+def _processors(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
+    """
+    With many clients in a closed loop shared processors are full whatever the cause: who fills them counts. A lone client leaves them room, so there
+    the server's share of a request's wall time tells what a request is made of. One without the other says nothing.
+    """
+    keys = [key for key in small(cells) if cells.rounds(key, variants[0])]
+    if len({key.threads == 1 for key in keys}) < 2:
+        return []
+    return [(_alone if key.threads == 1 else _full)(key, cells.rounds_of([key], variants), parameters) for key in keys]
+
+
+def _cpus(points: list[dict], of: str) -> list[float]:
+    return [point["cpu"][f"{of}_cpus"] for point in points]
+
+
+def _who(points: list[dict]) -> str:
+    server, client = (stats.summarize(_cpus(points, of)).median for of in ("server", "client"))
+    return f"server {server:.2f} and client {client:.2f} processors"
+
+
+def _by_rounds(holds: Iterable[bool], clients_more: Iterable[bool]) -> str:
+    """In every round, in none, in some; opposite where the client takes more in every round."""
+    if all(clients_more):
+        return OPPOSITE
+    found = set(holds)
+    return MIXED if len(found) > 1 else REPRODUCED if found == {True} else WEAKER
+
+
+def _full(key: CellKey, points: list[dict], parameters: dict) -> Level:
+    server, client = _cpus(points, "server"), _cpus(points, "client")
+    busy = [(s + c) / point["cpu"]["processors"] for s, c, point in zip(server, client, points, strict=True)]
+    ahead = [s > c for s, c in zip(server, client, strict=True)]
+    state = _by_rounds([b >= BUSY_MIN and a for b, a in zip(busy, ahead, strict=True)], [c > s for s, c in zip(server, client, strict=True)])
+    one = level(f"x{key.threads}", state, stats.summarize(busy), points, parameters, "{:.0%}".format)
+    return replace(one, text=f"{one.text} of the processors busy, {_who(points)}")
+
+
+def _alone(key: CellKey, points: list[dict], parameters: dict) -> Level:
+    server, client = _cpus(points, "server"), _cpus(points, "client")
+    state = _by_rounds([s >= ALONE_MIN for s in server], [c > s for s, c in zip(server, client, strict=True)])
+    one = level(f"x{key.threads}", state, stats.summarize(server), points, parameters, "{:.0%}".format)
+    return replace(one, text=f"{one.text} of a request's wall time, {_who(points)}")
+
+
+def _disk(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
+    """Space is judged by its rounds: other work on the processors, and the time a fill takes, do not change it."""
+    short, full = (CellKey(space.OPERATION, size, 1) for size in space.SIZES)
+    per_byte = [cells.values(key, variants[0], space.disk_bytes_per_byte) for key in (short, full)]
+    ratio = stats.paired_ratio(*per_byte)
+    if not ratio:
+        return []
+    why = f"a verdict takes {FAIR_ROUNDS} rounds" if min(ratio.rounds, parameters["rounds"]) < FAIR_ROUNDS else ""
+    each = ", ".join(f"{size_label(key.size_bytes)} {stats.summarize(list(values.values())).median:.2f}"
+                     for key, values in zip((short, full), per_byte, strict=True))
+    text = f"bytes of disk for each of values of {each}; one over the other {ratio.median:.2f}{ratio.range_text('{:.2f}'.format)}"
+    return [Level("disk", NOT_JUDGED if why else _disk_state(ratio), text, ratio, cells.rounds_of((short, full), variants), why)]
+
+
+def _disk_state(ratio: Summary) -> str:
+    if ratio.high < 1:
+        return OPPOSITE
+    return REPRODUCED if ratio.low >= APART_MIN else WEAKER if ratio.high < APART_MIN else MIXED
+
+
+_KINDS: dict[str, Callable[[Cells, Claim, list[str], dict], list[Level]]] = {"gain": _gain, "processors": _processors, "disk": _disk}
+
+
+# --- verdicts ---
+def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
+    found = []
+    for claim in DOCUMENT.claims.values():
+        found += by_engine.judged(ENGINES, lambda engine, claim=claim: _of_engine(cells, claim, engine, parameters),
+                                  lambda here, there, claim=claim: _why_not_here(cells, claim, here, there))
+    found += by_engine.judged(ENGINES, lambda engine: _large_verdict(cells, engine, parameters))
+    for finding, role, over, lacking in _ANSWERS:
+        found += by_engine.judged(ENGINES, lambda engine, which=(finding, role, over, lacking): _answer(cells, engine, *which, parameters))
+    return found
+
+
+def has(claim: Claim, engine: Engine) -> bool:
+    return all(role in engine.roles for role in claim.judging["roles"])
+
+
+def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> Verdict:
+    finding, judging = engine.finding(claim.finding), claim.judging
+    if judging["kind"] == "lacking" or not has(claim, engine):
+        return not_measured(finding, judging.get("lacking") or judging["elsewhere"])
+    variants = [engine.roles[role] for role in judging["roles"]]
+    return verdict(finding, _KINDS[judging["kind"]](cells, claim, variants, parameters), _lacking(cells, claim, variants))
+
+
+def _lacking(cells: Cells, claim: Claim, variants: list[str]) -> str:
+    needed = {"processors": ", with one client and with many", "disk": ", of short and of long values"}.get(claim.judging["kind"], " of small rows")
+    return f"this run lacks {' or '.join(cells.label(variant) for variant in variants)}{needed}"
+
+
+def _why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict) -> str:
+    """One line with a figure where NDB shows a claim and Quarry does not; else empty."""
+    if not by_engine.is_ndbs_alone(here, there) or "on_quarry" not in claim.judging:
+        return ""
+    role = claim.judging["roles"][-1]
+    for key in small(cells):
+        ours, theirs = (cells.summary(key, engine.roles[role], throughput) for engine in (QUARRY, NDB))
+        if role != "disk" and ours and theirs:
+            rates = f"{stats.human_count(ours.median)}/s here, {stats.human_count(theirs.median)}/s on NDB"
+            return f"; not as on NDB: {claim.judging['on_quarry']} (x{key.threads}: {rates})"
+    return f"; not as on NDB: {claim.judging['on_quarry']}"
+
+
+def _large_verdict(cells: Cells, engine: Engine, parameters: dict) -> Verdict:
+    finding, pair = engine.finding(_LARGE), (engine.roles["plain"], engine.roles["compressed"])
+    found = cells.ratios([k for k in cells.keys() if k.operation == FETCH and k.size_bytes > SMALL], *pair)
+    if not found:
+        return not_measured(finding, "no larger values in this run")
+    text = "; ".join(f"{size_label(k.size_bytes)} x{k.threads}: {r.median:.2f}x without" for k, r in found.items())
+    figures = {f"ratio_{k.size_bytes}_x{k.threads}": figures_of(r) for k, r in found.items()}
+    return stated(finding, ANSWERED, text, figures, cells.rounds_of(found, pair), parameters)
+
+
+def _answer(cells: Cells, engine: Engine, finding: Finding, role: str, over: str, lacking: str, parameters: dict) -> Verdict:
+    mine = engine.finding(finding)
+    if role not in engine.roles:
+        return not_measured(mine, lacking or "it has no such interface")
+    return answer_gain(cells, mine, small(cells), engine.roles[role], engine.roles[over], parameters)
+
+
+# --- the table ---
+def rows(found: list[Verdict]) -> list[FindingRow]:
+    return by_engine.rows(DOCUMENT, found, _without)
+
+
+def _without(claim: Claim, suffix: str) -> tuple[str, str]:
+    (engine,) = (engine for engine in ENGINES if engine.suffix == suffix)
+    if claim.judging["kind"] == "lacking":
+        return NOT_MEASURED, claim.judging["lacking"]
+    if not has(claim, engine):
+        return "", claim.judging["elsewhere"]
+    return NOT_MEASURED, "NDB Cluster was not part of this run: `make ndb` builds it" if engine is NDB else "this run lacks its ways"

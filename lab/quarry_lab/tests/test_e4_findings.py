@@ -1,0 +1,356 @@
+"""E4 engine by engine: its plan, what its rules say of made-up rounds in all directions, the table, and the bench. No server runs here."""
+
+from argparse import Namespace
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from quarry_lab.catalogue import EXPERIMENTS
+from quarry_lab.design.plan import Block, Point, all_points
+from quarry_lab.design.request import Address, LabError
+from quarry_lab.design.results import RunDirectory
+from quarry_lab.experiments.by_engine import HEADINGS
+from quarry_lab.experiments.e4 import bench as e4_bench
+from quarry_lab.experiments.e4 import space
+from quarry_lab.experiments.e4.bench import ReaderBench
+from quarry_lab.experiments.e4.engines import Group
+from quarry_lab.experiments.e4.report import sql_text_of, twin_of
+from quarry_lab.experiments.e4.ways import WAYS, engine_of
+from quarry_lab.load import value_reader
+from quarry_lab.run import command
+from quarry_lab.servers import ndb_cluster, target
+from quarry_lab.servers.ndb_cluster import NdbCluster
+from quarry_lab.servers.target import TargetServer
+from worlds import Run, points, spread
+
+E4 = EXPERIMENTS["e4"]
+ENGINES = [("", ""), ("innodb-", "-innodb"), ("target-ndb-", "-ndb")]  # prefix of the ways, suffix of the findings
+
+
+def fetches(size=100, threads=8, **rates):
+    return [p for name, rate in rates.items() for p in points("fetch", size, threads, name.replace("_", "-"), rate)]
+
+
+def busy(variant, threads, server, client, **changes):
+    """Rounds with so many processors of server and client; two are there."""
+    made = points("fetch", 100, threads, variant, 1000, **changes)
+    for point, s, c in zip(made, spread(server), spread(client), strict=True):
+        point["cpu"] |= {"server_cpus": s, "client_cpus": c}
+    return made
+
+
+def disk(variant, short, full, rounds=3):
+    """Bytes of disk for each byte of short values, and of values as long as their column may be."""
+    made = []
+    for size, ratios in zip(space.SIZES, (short, full), strict=True):
+        for point, ratio in list(zip(points("disk", size, 1, variant, 500, seconds=0.7), spread(ratios), strict=True))[:rounds]:
+            made.append(point | {"disk": {"payload_bytes": 1000, "disk_bytes": 1000 * ratio}})
+    return made
+
+
+def verdicts(rounds, count=3):
+    return {verdict.id: verdict for verdict in E4.verdicts(Run(rounds, count))}
+
+
+def states(rounds, count=3):
+    return {name: verdict.state for name, verdict in verdicts(rounds, count).items()}
+
+
+# --- the rules, every way ---
+@pytest.mark.parametrize("prefix, suffix", ENGINES)
+@pytest.mark.parametrize("plain, wanted", [(46_000, "reproduced"), (45_990, "reproduced"), (38_000, "weaker"), (35_000, "weaker"),
+                                           (70_000, "stronger"), (30_000, "opposite"), ((46_000, 34_000, 46_000), "mixed")])
+def test_the_compressed_protocol_is_judged_on_each_engine(prefix, suffix, plain, wanted):
+    rounds = points("fetch", 100, 8, f"{prefix}text", plain) + points("fetch", 100, 8, f"{prefix}text-compressed", 35_000)
+    assert states(rounds)[f"e4-compress{suffix}"] == wanted
+
+
+def test_larger_values_and_other_engines_have_no_say():
+    rounds = fetches(text=46_000, text_compressed=35_000) + fetches(65536, text=100, text_compressed=200)
+    rounds += fetches(innodb_text=10, innodb_text_compressed=20)
+    found = states(rounds)
+    assert (found["e4-compress"], found["e4-compress-innodb"], found["e4-compress-large"]) == ("reproduced", "opposite", "answered")
+    assert "e4-compress-ndb" not in found and "e4-compress-large-innodb" not in found
+
+
+@pytest.mark.parametrize("prefix, suffix", ENGINES)
+@pytest.mark.parametrize("full, alone, wanted", [
+    ((1.3, 0.65), (0.6, 0.3), "reproduced"),
+    # A closed loop fills two processors whatever the cause; a lone client shows that its request is made of something else.
+    ((1.3, 0.65), (0.2, 0.1), "mixed"),
+    ((1.3, 0.65), (0.3, 0.5), "mixed"),
+    ((0.4, 0.2), (0.2, 0.1), "weaker"),
+    ((0.7, 1.25), (0.3, 0.5), "opposite"),
+    ((0.7, 1.25), (0.6, 0.3), "mixed"),
+    (((1.3, 0.7, 1.3), 0.65), (0.6, 0.3), "mixed"),
+    ((1.3, 0.65), ((0.6, 0.4, 0.6), 0.3), "mixed")])
+def test_whose_processors_are_the_limit_is_judged_on_each_engine(prefix, suffix, full, alone, wanted):
+    rounds = busy(f"{prefix}text", 8, *full) + busy(f"{prefix}text", 1, *alone)
+    assert states(rounds)[f"e4-processors{suffix}"] == wanted
+
+
+@pytest.mark.parametrize("rounds", [busy("text", 8, 1.3, 0.65), busy("text", 1, 0.6, 0.3)], ids=["no lone client", "only one client"])
+def test_full_processors_alone_are_no_verdict(rounds):
+    assert states(rounds)["e4-processors"] == "not measured"
+
+
+def test_the_processors_verdict_names_what_it_saw():
+    found = verdicts(busy("text", 8, 1.3, 0.65) + busy("text", 1, 0.2, 0.1))["e4-processors"]
+    assert "x8: 98%" in found.reason and "reproduced" in found.reason and "server 1.30 and client 0.65 processors" in found.reason
+    assert "x1: 20%" in found.reason and "of a request's wall time" in found.reason
+
+
+def test_a_disturbed_level_is_not_judged():
+    assert states(busy("text", 8, 1.3, 0.65) + busy("text", 1, 0.2, 0.1, noisy=(1, 2)))["e4-processors"] == "reproduced"
+    assert states(busy("text", 8, 1.3, 0.65, noisy=(1, 2)) + busy("text", 1, 0.2, 0.1, noisy=(1, 2)))["e4-processors"] == "not judged"
+
+
+@pytest.mark.parametrize("native, wanted", [(300, "reproduced"), (150, "weaker"), (900, "stronger"), (50, "opposite"), ((90, 300, 300), "mixed")])
+def test_the_ndb_api_is_judged_on_ndb(native, wanted):
+    found = states(points("fetch", 100, 8, "target-ndb-api", native) + fetches(target_ndb_text=100))
+    assert (found["e4-native-ndb"], found["e4-native"]) == (wanted, "not measured") and "e4-native-innodb" not in found
+
+
+@pytest.mark.parametrize("variant, suffix", [("quarry-disk", ""), ("innodb-disk", "-innodb"), ("target-ndb-disk", "-ndb")])
+@pytest.mark.parametrize("short, full, wanted", [(5.3, 1.3, "reproduced"), (1.4, 1.3, "weaker"), (1.0, 1.0, "weaker"), (0.9, 1.3, "opposite"),
+                                                 ((5.3, 1.3, 5.3), 1.3, "mixed")])
+def test_disk_of_short_values_is_judged_on_each_engine(variant, suffix, short, full, wanted):
+    assert states(disk(variant, short, full))[f"e4-disk{suffix}"] == wanted
+
+
+def test_space_takes_three_rounds_and_no_ten_seconds():
+    rounds = disk("quarry-disk", 5.3, 1.3, rounds=2)
+    assert states(rounds, 2)["e4-disk"] == "not judged" and states(disk("quarry-disk", 5.3, 1.3))["e4-disk"] == "reproduced"
+    assert "6 KB 5.30, 24 KB 1.30; one over the other 4.08" in verdicts(rounds, 2)["e4-disk"].reason
+
+
+# --- what was left open ---
+def test_each_question_is_answered_for_each_engine_that_has_it():
+    rounds = fetches(text=100, prepared=120, connect=10, handlersocket=130, innodb_text=100, innodb_prepared=90, innodb_connect=20,
+                     innodb_embedded=180, target_ndb_text=100, target_ndb_prepared=110, target_ndb_connect=30)
+    found = verdicts(rounds)
+    answered = {name for name, verdict in found.items() if verdict.state == "answered"}
+    assert answered == {"e4-prepared", "e4-prepared-innodb", "e4-prepared-ndb", "e4-connect", "e4-connect-innodb", "e4-connect-ndb",
+                        "e4-handlersocket", "e4-embedded-innodb"}
+    assert "+100%" in found["e4-embedded-innodb"].reason and "cannot load" in found["e4-embedded"].reason and "-70%" in found["e4-connect-ndb"].reason
+
+
+# --- the table ---
+def test_the_table_has_each_engine_and_says_what_was_lacking():
+    rounds = fetches(text=46_000, text_compressed=35_000, innodb_text=100, innodb_text_compressed=100, innodb_prepared=90, innodb_embedded=180)
+    made = {row.statement: dict(zip(HEADINGS, row.cells, strict=True)) for row in E4.finding_rows(Run(rounds))}
+    (row,) = [row for statement, row in made.items() if statement.startswith("small rows: +25%")]
+    assert (row["Quarry here"][0][0], row["InnoDB here"][0][0]) == ("reproduced", "weaker")
+    assert row["NDB here"] == [("not measured", "NDB Cluster was not part of this run: `make ndb` builds it")]
+    (native,) = [row for statement, row in made.items() if statement.startswith("the NDB API")]
+    assert native["Quarry here"] == [("not measured", "the NDB API reaches NDB alone")]
+    assert native["InnoDB here"] == [("", "the NDB API reaches NDB alone")]
+    (mongodb,) = [row for statement, row in made.items() if statement.startswith("MongoDB")]
+    assert all(cell[0][0] == "not measured" and "no MongoDB server" in cell[0][1] for name, cell in mongodb.items() if name != "published")
+    (embedded,) = [row for statement, row in made.items() if "embedded server" in statement]
+    assert embedded["InnoDB here"][0][0] == "answered" and embedded["Quarry here"][0][0] == "not measured"
+
+
+def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
+    rounds = fetches(text=30_000, text_compressed=29_500, target_ndb_text=4600, target_ndb_text_compressed=3500)
+    reason = verdicts(rounds)["e4-compress"].reason
+    assert "not as on NDB: what a request costs" in reason and "(x8: 29.5k/s here, 3,500/s on NDB)" in reason
+    space_alone = verdicts(disk("quarry-disk", 1.0, 1.0) + disk("target-ndb-disk", 5.3, 1.3))["e4-disk"].reason
+    assert space_alone.endswith("not as on NDB: a value takes its own length in a segment")
+
+
+def test_a_way_is_compared_with_sql_text_of_its_own_engine():
+    assert {sql_text_of(key) for key in WAYS} == {"text", "innodb-text", "target-innodb-text", "target-quarry-text", "target-ndb-text"}
+    assert (sql_text_of("innodb-embedded"), sql_text_of("target-ndb-api"), sql_text_of("handlersocket")) == ("innodb-text", "target-ndb-text", "text")
+
+
+def test_charts_have_an_engine_a_panel_of_the_same_scale_and_a_way_a_row():
+    rounds = fetches(text=100, prepared=120, handlersocket=130, innodb_text=100, innodb_embedded=180, target_ndb_text=90, target_ndb_api=300)
+    made = E4.figures(Run(rounds + fetches(threads=1, text=50)))
+    assert set(made) == {"ways-100-x8", "ways-100-x1"}
+    panels = made["ways-100-x8"].axes
+    assert [axes.get_title() for axes in panels] == ["QUARRY", "InnoDB", "NDB"] and len({axes.get_xlim() for axes in panels}) == 1
+    rows = [text.get_text() for text in panels[0].get_yticklabels()]  # of all panels, which share them
+    assert rows == ["SQL text", "prepared statement", "HandlerSocket", "InnoDB, embedded server", "NDB API"]
+    assert [[round(bar.get_y() + bar.get_height() / 2) for bar in axes.patches] for axes in panels] == [[0, 1, 2], [0, 3], [0, 4]]
+    assert [twin_of(key) for key in ("target-ndb-text", "innodb-connect", "text", "innodb-embedded", "target-ndb-api")] == [
+        "text", "connect", "text", "innodb-embedded", "target-ndb-api"]
+
+
+# --- what is measured ---
+@pytest.fixture
+def whole(monkeypatch):
+    monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
+    monkeypatch.setattr(value_reader, "has_ndb_api", lambda: True)
+    return command.with_target(E4, E4.request(), Namespace(target=None))
+
+
+def test_every_claim_has_its_cells_on_every_engine(whole):
+    made = [p | ({"disk": {"payload_bytes": 1, "disk_bytes": 2}} if cell.operation == "disk" else {}) for cell in E4.cells(whole)
+            for p in points(cell.operation, cell.size_bytes, cell.threads, cell.variant, 100.0)]
+    found = states(made)
+    names = ("compress", "processors", "disk", "compress-large", "connect", "prepared")
+    assert {f"e4-{name}{suffix}" for name in names for _prefix, suffix in ENGINES} <= set(found)
+    lacking = {name for name, state in found.items() if state == "not measured"}
+    assert lacking == {"e4-native", "e4-mongodb", "e4-embedded"}
+
+
+def test_one_engine_after_the_other_and_each_size_with_all_its_rounds(whole):
+    groups = [block.group for block in E4.plan(whole)]
+    starts = [group.engine for n, group in enumerate(groups) if n == 0 or groups[n - 1].engine != group.engine]
+    assert sorted(starts) == ["InnoDB", "NDB", "QUARRY"]
+    loads = [group for n, group in enumerate(groups) if n == 0 or groups[n - 1] != group]
+    assert len(loads) == len(set(loads)) == 3 * 5
+    assert all(engine_of(point.variant) == block.group.engine for block in E4.plan(whole) for point in block.points)
+    assert E4.plan(whole) == E4.plan(whole)
+
+
+@pytest.mark.parametrize("scale, most", [("normal", 50), ("quick", 10)])
+def test_measuring_takes_less_than_an_hour_and_a_look_ten_minutes(whole, scale, most):
+    made = command.with_target(E4, E4.request(scale), Namespace(target=None))
+    planned = all_points(E4.plan(made))
+    seconds = E4.planned_seconds(made, planned)
+    assert 60 < seconds < most * 60
+    assert sum(row.seconds for row in E4.plan_rows(made, planned)) == pytest.approx(seconds)
+    assert sum(row.points for row in E4.plan_rows(made, planned)) == len(planned)
+
+
+def test_the_ndb_api_is_for_our_cluster_alone(monkeypatch):
+    monkeypatch.setattr(value_reader, "has_ndb_api", lambda: True)
+    monkeypatch.setattr(target, "local_cluster", lambda: None)
+    keys = E4.request().variants
+    assert "target-ndb-api" in E4.on_target(keys, {"NDBCLUSTER"}) and "target-ndb-api" not in E4.on_target(keys, {"NDBCLUSTER", "INNODB"})
+    assert "target-ndb-disk" not in E4.on_target(["text"], {"NDBCLUSTER"})
+
+
+def test_what_ndb_lacks_is_named_before(whole, monkeypatch):
+    monkeypatch.setattr(ndb_cluster, "needs", lambda: ["room for the cluster"])
+    assert "room for the cluster" in E4.needs(whole)
+    assert "room for the cluster" not in E4.needs(replace(whole, variants=[v for v in whole.variants if not v.startswith("target")]))
+
+
+# --- the bench ---
+class Server:
+    """A server that notes what it is told."""
+
+    def __init__(self, engine, seen):
+        self.engine, self.seen, self.process_ids = engine, seen, set()
+
+    def start(self):
+        self.seen.append(f"start {self.engine}")
+
+    def close(self):
+        self.seen.append(f"stop {self.engine}")
+
+    def describe(self):
+        return {"version": self.engine}
+
+    def execute(self, statement):
+        self.seen.append(statement)
+
+    def rows(self, _statement):
+        return []
+
+    def settle(self):
+        return {}
+
+    def verify_pinned(self):
+        return {}
+
+
+@pytest.fixture
+def bench(whole, tmp_path, monkeypatch):
+    run, seen, fills = RunDirectory(tmp_path / "run", {}), [], []
+    run.add_session({})
+    monkeypatch.setattr(e4_bench, "DATA", tmp_path / "data")
+    monkeypatch.setattr(e4_bench.value_reader, "fill", lambda reading, _payload: fills.append(reading))
+    monkeypatch.setattr(e4_bench.value_reader, "measure", lambda reading: {"reading": reading, "events_per_second": 1.0})
+    made = ReaderBench(SimpleNamespace(request=whole, run=run, progress=SimpleNamespace(step=lambda _text: None)), SimpleNamespace(kind="random"))
+    monkeypatch.setattr(made, "_made", lambda engine: Server(engine, seen))
+    made.seen, made.fills = seen, fills
+    return made
+
+
+def block(engine, number, size, *ways):
+    return Block(number, Group(engine, "fetch", size), tuple(Point(number, "fetch", size, 8, way) for way in ways))
+
+
+def test_an_engine_that_is_not_measured_is_stopped_and_a_table_is_loaded_once_for_all_rounds(bench):
+    with bench:
+        for made in (block("QUARRY", 1, 100, "text", "prepared"), block("QUARRY", 2, 100, "text"), block("QUARRY", 1, 4096, "text"),
+                     block("InnoDB", 1, 4096, "innodb-text")):
+            bench.begin(made)
+            for point in made.points:
+                bench.measure(point)
+            bench.end(made)
+    kept = [text for text in bench.seen if not text.startswith("CREATE DATABASE")]
+    assert [text.split(" (")[0] for text in kept] == [
+        "start QUARRY", "CREATE TABLE lab_quarry.values_100", "DROP TABLE lab_quarry.values_100", "CREATE TABLE lab_quarry.values_4096",
+        "stop QUARRY", "start InnoDB", "CREATE TABLE lab_innodb.values_4096", "stop InnoDB"]
+    assert [(reading.database, reading.value_bytes) for reading in bench.fills] == [("lab_quarry", 100), ("lab_quarry", 4096), ("lab_innodb", 4096)]
+    assert set(bench.run.run["sessions"][-1]["servers"]) == {"QUARRY", "InnoDB"}
+
+
+def test_of_our_cluster_one_sql_node_has_all_clients_and_the_api_goes_to_the_data_nodes(bench, monkeypatch):
+    cluster = NdbCluster("target")
+    monkeypatch.setattr(target, "over_tcp", lambda address: Address(host="127.0.0.1", port=21187, user=address.user))
+    for name in ("execute", "rows", "settle", "verify_pinned"):
+        monkeypatch.setattr(cluster, name, lambda *_arguments: {})
+    bench.server, bench._group = cluster, Group("NDB", "fetch", 100)
+    by_sql = bench.measure(Point(1, "fetch", 100, 8, "target-ndb-text-compressed"))["result"]["reading"]
+    assert (by_sql.port, by_sql.compress, by_sql.database, by_sql.path) == (21187, True, "quarry_lab_ndbcluster", "text")
+    by_api = bench.measure(Point(1, "fetch", 100, 8, "target-ndb-api"))["result"]["reading"]
+    assert (by_api.port, by_api.path) == (target.NDB_MANAGEMENT_PORT, "ndbapi") and len(bench.fills) == 1
+
+
+def test_an_error_of_the_cluster_says_which_of_its_nodes_run(bench, monkeypatch):
+    monkeypatch.setattr(ndb_cluster, "script", lambda verb: "ndb: data2: does not run\n" if verb == "status" else "")
+    monkeypatch.setattr(bench, "_fetched", lambda _point: (_ for _ in ()).throw(value_reader.ReaderError("not ready")))
+    bench.server = NdbCluster("target")
+    with pytest.raises(LabError, match="(?s)NDB, SQL text, 100 B x 8: not ready.*the cluster: data2: does not run"):
+        bench.measure(Point(1, "fetch", 100, 8, "target-ndb-text"))
+
+
+class Disk(TargetServer):
+    """NDB with a tablespace whose extents in use are given one after the other."""
+
+    def __init__(self, *used):
+        super().__init__("target", Address(socket="/x"))
+        self.used, self.seen, self.process_ids = list(used), [], set()
+
+    def execute(self, statement):
+        self.seen.append(statement)
+
+    def rows(self, statement):
+        assert "INFORMATION_SCHEMA.FILES" in statement
+        return [(self.used.pop(0),)]
+
+    def settle(self):
+        return {}
+
+    def verify_pinned(self):
+        return {}
+
+
+def test_disk_of_ndb_is_counted_by_the_extents_of_a_tablespace_that_is_made_once(bench, monkeypatch):
+    monkeypatch.setattr(space.time, "sleep", lambda _seconds: None)
+    bench.server = disk_server = Disk(7 << 20, 0, 250 << 20, 0, 60 << 20)
+    made = [bench.measure(Point(1, "disk", size, 1, "target-ndb-disk")) for size in space.SIZES]
+    assert [record["disk"]["disk_bytes"] for record in made] == [250 << 20, 60 << 20]
+    assert [record["disk"]["payload_bytes"] for record in made] == [48 << 20, 48 << 20]
+    assert [record["result"]["events"] for record in made] == [8192, 2048]
+    assert sum("CREATE TABLESPACE" in statement for statement in disk_server.seen) == 1
+    created = [statement for statement in disk_server.seen if statement.startswith("CREATE TABLE quarry")]
+    assert "data VARBINARY(24576)) TABLESPACE quarry_lab_e4_space STORAGE DISK ENGINE=NDBCLUSTER" in created[0]
+    assert [statement.split(" '")[0].split(" ENGINE")[0] for statement in disk_server.last_statements] == [
+        "ALTER TABLESPACE quarry_lab_e4_space DROP DATAFILE", "DROP TABLESPACE quarry_lab_e4_space", "DROP LOGFILE GROUP quarry_lab_e4_log"]
+
+
+def test_extents_that_are_never_freed_or_not_told_are_an_error(monkeypatch):
+    clock = iter(range(0, 1000, 30))
+    monkeypatch.setattr(space.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(space.time, "monotonic", lambda: next(clock))
+    with pytest.raises(LabError, match="not free after 60 s"):
+        space.wait_until_freed(Disk(*[1 << 20] * 9))
+    with pytest.raises(LabError, match="tells nothing of the tablespace"):
+        space.used_bytes(Disk(None), "", "")
