@@ -30,7 +30,7 @@ from ..design.results import RunDirectory, open_run, point_key
 from ..load import sysbench
 from ..probes import device, processors
 from ..report import stats, verdicts
-from ..servers import journal
+from ..servers import drives, journal
 from .experiment import Bench, Context, Experiment
 from .progress import RunProgress
 
@@ -115,7 +115,7 @@ def print_configuration(console: Console, experiment: Experiment, request: Reque
 
 def sweep(data: Path) -> None:
     """
-    Ends servers that a run left behind when it was killed, and removes their data, its own files and a file system that it mounted for them. Only
+    Ends servers that a run left behind when it was killed, and removes their data, its own files and the file systems that it mounted for them. Only
     under the lock of `exclusive`.
     """
     for directory in data.iterdir() if data.exists() else ():
@@ -125,7 +125,9 @@ def sweep(data: Path) -> None:
         if left.adopt():
             left.kill()
     journal.release(data)
-    shutil.rmtree(data, ignore_errors=True)
+    drives.release(drives.place(data))
+    for directory in (data, drives.place(data)):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def wants_journal(request: Request) -> bool:
