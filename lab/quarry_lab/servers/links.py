@@ -37,7 +37,10 @@ class LinkError(ProgramError):
 
 @dataclass(frozen=True)
 class Link:
-    """megabits_per_second 0: not throttled. Rate and delay fall on what the server sends, the direction of the values."""
+    """
+    megabits_per_second 0: not throttled. Rate and delay fall on what the server sends, the direction of the values; both_ways: on what the client
+    sends, too.
+    """
 
     key: str
     label: str
@@ -45,16 +48,18 @@ class Link:
     delay_ms: int = 0
     jitter_ms: int = 0
     shaped: bool = True
+    both_ways: bool = False
 
     def toxics(self) -> list[dict]:
         """As toxiproxy's API wants them: latency in ms, rate in KB/s."""
         found = []
-        if self.delay_ms:
-            found.append({"name": "latency", "type": "latency", "stream": "downstream",
-                          "attributes": {"latency": self.delay_ms, "jitter": self.jitter_ms}})
-        if self.megabits_per_second:
-            found.append({"name": "bandwidth", "type": "bandwidth", "stream": "downstream",
-                          "attributes": {"rate": self.megabits_per_second * 1000 // 8}})
+        for stream in ("downstream", "upstream") if self.both_ways else ("downstream",):
+            if self.delay_ms:
+                found.append({"name": f"latency_{stream}", "type": "latency", "stream": stream,
+                              "attributes": {"latency": self.delay_ms, "jitter": self.jitter_ms}})
+            if self.megabits_per_second:
+                found.append({"name": f"bandwidth_{stream}", "type": "bandwidth", "stream": stream,
+                              "attributes": {"rate": self.megabits_per_second * 1000 // 8}})
         return found
 
     def queue(self) -> tuple[str, ...] | None:
@@ -82,6 +87,7 @@ class Endpoint:
     port: int
     prefix: tuple[str, ...] = ()
     by: str = "the kernel's loopback"
+    interface: str = "lo"  # whose counters see the traffic
 
 
 class Network:
@@ -112,11 +118,11 @@ class Network:
             return Endpoint(LOOPBACK, self.port)
         if queue := link.queue():
             try:
-                namespace = stack.enter_context(ClientNamespace(queue))
+                namespace = stack.enter_context(ClientNamespace(queue, link.both_ways))
             except NamespaceError as error:
                 raise LinkError(str(error)) from error
             self.addresses.append(namespace.address)
-            return Endpoint(namespace.address, self.port, tuple(namespace.prefix), "tc " + " ".join(queue))
+            return Endpoint(namespace.address, self.port, tuple(namespace.prefix), "tc " + " ".join(queue), namespace.interface)
         if self._proxy is None:
             self._proxy = stack.enter_context(Toxiproxy())
         return Endpoint(LOOPBACK, self._proxy.add(link, self.port), by=self._proxy.version())

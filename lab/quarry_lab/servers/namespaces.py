@@ -69,8 +69,9 @@ def usable_queue(megabits_per_second: int, delay_ms: int, jitter_ms: int) -> tup
 class ClientNamespace:
     """A namespace for clients of this machine's servers at `address`. Use as a context manager."""
 
-    def __init__(self, queue: tuple[str, ...]):
-        self.queue = queue
+    def __init__(self, queue: tuple[str, ...], both_ways: bool = False):
+        """queue: of what the server sends; both_ways: of what the clients send, too."""
+        self.queue, self.both_ways = queue, both_ways
         number = next(_numbers)
         self.name = f"quarry-lab-{os.getpid()}-{number}"
         self._near, self._far = f"ql{os.getpid()}n{number}", f"ql{os.getpid()}f{number}"  # an interface's name has at most 15 bytes
@@ -88,6 +89,8 @@ class ClientNamespace:
             for interface in (self._far, "lo"):  # JMH's processes talk to each other
                 _run("ip", "-n", self.name, "link", "set", interface, "up")
             _run("tc", "qdisc", "add", "dev", self._near, "root", *self.queue)
+            if self.both_ways:
+                _run("tc", "-n", self.name, "qdisc", "add", "dev", self._far, "root", *self.queue)
         except BaseException:
             self.__exit__()
             raise
@@ -96,6 +99,11 @@ class ClientNamespace:
     def __exit__(self, *_exc) -> None:
         """The pair of interfaces goes with the namespace that one end is in."""
         _run("ip", "netns", "del", self.name)
+
+    @property
+    def interface(self) -> str:
+        """The servers' end: its counters are in their namespace."""
+        return self._near
 
     @property
     def prefix(self) -> list[str]:

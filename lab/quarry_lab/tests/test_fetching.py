@@ -15,7 +15,7 @@ from quarry_lab.experiments.e3.experiment import FetchCompressed
 from quarry_lab.experiments.e3.findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, verdicts
 from quarry_lab.load import java
 from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED
-from quarry_lab.servers.links import LINKS
+from quarry_lab.servers.links import LINKS, Link
 from quarry_lab.servers.namespaces import queues
 
 PARAMETERS = {"name": "e3", "rounds": 3}
@@ -150,6 +150,8 @@ def test_links_ask_the_proxy_for_their_rate_and_delay():
     (bandwidth,) = LINKS["gigabit"].toxics()
     assert bandwidth["attributes"] == {"rate": 125_000}  # KB/s
     assert [t["type"] for t in LINKS["wifi"].toxics()] == ["latency", "bandwidth"]
+    both = Link("x", "both ways", 8, both_ways=True).toxics()
+    assert [(t["type"], t["stream"]) for t in both] == [("bandwidth", "downstream"), ("bandwidth", "upstream")] and both[0]["name"] != both[1]["name"]
 
 
 def test_a_delay_takes_netem_and_a_rate_alone_can_be_had_from_tbf():

@@ -146,6 +146,17 @@ def test_a_rate_alone_is_made_by_the_kernel_and_its_namespace_goes():
     assert own_namespaces() == before
 
 
+def test_a_link_both_ways_limits_what_clients_send_too():
+    if not namespaces.usable_queue(8, 0, 0):
+        pytest.skip(NO_QUEUE)
+    queue = links.Link("slow", "8 Mbit/s", 8).queue()
+    for both_ways in (True, False):
+        with namespaces.ClientNamespace(queue, both_ways) as made:
+            there = subprocess.run(["tc", "-n", made.name, "qdisc", "show"], capture_output=True, text=True, check=True).stdout
+            here = subprocess.run(["tc", "qdisc", "show", "dev", made.interface], capture_output=True, text=True, check=True).stdout
+            assert "rate 8Mbit" in here and ("rate 8Mbit" in there) is both_ways
+
+
 def test_a_java_client_reaches_the_server_from_its_namespace(network, client, filled, tmp_path):
     if not SHAPED.queue():
         pytest.skip(NO_QUEUE)
