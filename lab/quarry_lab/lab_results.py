@@ -35,9 +35,10 @@ DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "interna
 ENGINE_SOURCES = ("src", "include", "plugin")
 # Of a point what rules, tables and the figures beside the published ones read.
 _POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "repeat", "batch_rows", "result", "latencies", "payload_read_bytes_per_second",
-          "payload_written_bytes_per_second", "timeline_started", "measured_until", "memory", "nodes", "disk")
+          "payload_written_bytes_per_second", "timeline_started", "operations_timeline", "measured_until", "drive_bytes_per_second",
+          "link_bytes_per_second", "memory", "nodes", "disk")
 _CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "processors")
-_SAMPLE = ("second", "device_busy_share", "machine_busy_share")
+_SAMPLE = ("second", "device_busy_share", "machine_busy_share", "server_cpus", "drives", "work")
 _SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "memory_limit", "payload_bytes")
 _SERVER = ("version", "pinned", "plugin_sha256", "data_nodes")
 _PATH = re.compile(r"(?<![\w.:])/(?:[\w.+@-]+/)*([\w.+@-]*)")

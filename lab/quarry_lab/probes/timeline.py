@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pymysql
@@ -20,6 +21,12 @@ from . import device
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Each moves when its engine has written a checkpoint; Quarry has none, and its catalogue is what comes next to one.
 CHECKPOINT_STATUS = ("innodb_lsn_last_checkpoint", "quarry_catalogue_flushes", "rocksdb_flush_write_bytes")
+# What engines do beside the load, by the name that samples have for it: pages a second that InnoDB's checkpoints flush; whether Quarry's GC reads or
+# writes now; bytes that NDB's local checkpoints wrote in the last second.
+INNODB_FLUSHES, GC_AT_WORK, NDB_CHECKPOINTS = "innodb_flushes", "gc_at_work", "ndb_checkpoints"
+_FLUSHED, _GC_STATE = "innodb_buffer_pool_pages_flushed", "quarry_gc_state"
+_GC_WORKS = ("sealing", "scanning", "reclaiming")  # its other states wait
+NDB_CHECKPOINT_BYTES = "SELECT SUM(backup_lcp_bytes_written) FROM ndbinfo.disk_write_speed_base WHERE millis_ago < 1000"
 
 
 @dataclass(frozen=True)
@@ -33,8 +40,11 @@ class Counters:
     server_ticks: int
     busy_ticks: int
     all_ticks: int
-    loopback_bytes: int
+    network_bytes: int
     checkpoints: dict[str, int]
+    drives: dict[str, device.DeviceCounters] = field(default_factory=dict)
+    flushed_pages: int | None = None
+    now: dict[str, float] = field(default_factory=dict)  # no counters: what is so at this moment
 
 
 def _machine_ticks() -> tuple[int, int]:
@@ -48,12 +58,13 @@ def _process_ticks(pid: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-def _loopback_bytes() -> int:
-    """Received is sent there: counted once."""
+def _network_bytes(interface: str) -> int:
+    """Of both directions; what the loopback interface receives is sent there, and counted once."""
     for line in Path("/proc/net/dev").read_text().splitlines():
         name, _colon, fields = line.partition(":")
-        if name.strip() == "lo":
-            return int(fields.split()[0])
+        if name.strip() == interface:
+            received, sent = int(fields.split()[0]), int(fields.split()[8])
+            return received if interface == "lo" else received + sent
     return 0
 
 
@@ -70,7 +81,7 @@ def difference(before: Counters, after: Counters, started: float) -> dict:
         "server_write_bytes": rate(before.server_write_bytes, after.server_write_bytes),
         "server_cpus": rate(before.server_ticks, after.server_ticks) / _TICKS_PER_SECOND,
         "machine_busy_share": (after.busy_ticks - before.busy_ticks) / max(1, after.all_ticks - before.all_ticks),
-        "loopback_bytes": rate(before.loopback_bytes, after.loopback_bytes),
+        "network_bytes": rate(before.network_bytes, after.network_bytes),
         "checkpoints": [name for name, value in after.checkpoints.items() if value != before.checkpoints.get(name)],
     }
     if before.device and after.device:
@@ -79,18 +90,24 @@ def difference(before: Counters, after: Counters, started: float) -> dict:
             "device_write_bytes": rate(before.device.write_bytes, after.device.write_bytes),
             "device_busy_share": min(1.0, rate(before.device.busy_ms, after.device.busy_ms) / 1000),
         }
-    return sample
+    if after.drives:
+        sample["drives"] = {name: [rate(before.drives[name].read_bytes, now.read_bytes), rate(before.drives[name].write_bytes, now.write_bytes)]
+                            for name, now in after.drives.items()}
+    flushed = {} if before.flushed_pages is None or after.flushed_pages is None else {INNODB_FLUSHES: rate(before.flushed_pages, after.flushed_pages)}
+    return sample | {"work": after.now | flushed}
 
 
 class Timeline:
     """
-    Samples from enter to exit in a thread of its own. connection: to the server, for nobody else's use, closed on exit; process_ids: of the server, on
-    this machine; directory: on the device to watch.
+    Samples from enter to exit in a thread of its own. connection: to the server, for this use alone, closed on exit; process_ids: of the server, on
+    this machine; directory: on the device to watch; drives: more devices, by a name of the caller's; interface: that of the network which the load
+    goes over; of_ndb: the server is an SQL node, which tells of its data nodes.
     """
 
-    def __init__(self, connection: pymysql.Connection, process_ids: set[int], directory: Path, interval_seconds: float = 1.0):
+    def __init__(self, connection: pymysql.Connection, process_ids: set[int], directory: Path, interval_seconds: float = 1.0,
+                 drives: Mapping[str, str] | None = None, interface: str = "lo", of_ndb: bool = False):
         self._process_ids, self._interval, self._connection = process_ids, interval_seconds, connection
-        self._device = device.device_of(directory)
+        self._device, self._drives, self._interface, self._of_ndb = device.device_of(directory), drives or {}, interface, of_ndb
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self.started = time.time()
@@ -120,9 +137,23 @@ class Timeline:
         io = [device.process_io(pid) for pid in self._process_ids]
         ticks = sum(_process_ticks(pid) for pid in self._process_ids)
         busy, everything = _machine_ticks()
-        names = ", ".join(f"'{name}'" for name in CHECKPOINT_STATUS)
+        status = self._status()
+        drives = {name: found for name, kernel in self._drives.items() if (found := device.device_counters(kernel))}
+        flushed = status.get(_FLUSHED)
+        return Counters(time.time(), device.device_counters(self._device), sum(x.read_bytes for x in io), sum(x.write_bytes for x in io), ticks,
+                        busy, everything, _network_bytes(self._interface), {name: int(status[name]) for name in CHECKPOINT_STATUS if name in status},
+                        drives, None if flushed is None else int(flushed), self._now(status))
+
+    def _status(self) -> dict[str, str]:
+        names = ", ".join(f"'{name}'" for name in (*CHECKPOINT_STATUS, _FLUSHED, _GC_STATE))
         with self._connection.cursor() as cursor:
             cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
-            checkpoints = {name.lower(): int(value) for name, value in cursor.fetchall()}
-        return Counters(time.time(), device.device_counters(self._device), sum(x.read_bytes for x in io), sum(x.write_bytes for x in io), ticks,
-                        busy, everything, _loopback_bytes(), checkpoints)
+            return {name.lower(): value for name, value in cursor.fetchall()}
+
+    def _now(self, status: dict[str, str]) -> dict[str, float]:
+        found = {GC_AT_WORK: float(status[_GC_STATE].startswith(_GC_WORKS))} if _GC_STATE in status else {}
+        if self._of_ndb:
+            with self._connection.cursor() as cursor:
+                cursor.execute(NDB_CHECKPOINT_BYTES)
+                found[NDB_CHECKPOINTS] = float(cursor.fetchone()[0] or 0)
+        return found

@@ -118,7 +118,7 @@ def sweep(data: Path) -> None:
     Ends servers that a run left behind when it was killed, and removes their data, its own files and the file systems that it mounted for them. Only
     under the lock of `exclusive`.
     """
-    for directory in data.iterdir() if data.exists() else ():
+    for directory in (*(data.iterdir() if data.exists() else ()), *drives.place(data).glob("*/*")):
         if not directory.is_dir():
             continue  # of a probe of the device
         left = PrivateServer(directory)

@@ -1,31 +1,32 @@
-"""E5: a target; and without a server its plan, YCSB's output, the timeline's arithmetic, the memory cgroup, and the rules of its findings."""
+"""E5 without a server: its plan, YCSB's output, the timeline's arithmetic, the memory cgroup, and the rules of its findings."""
 
-import io
 import os
 import subprocess
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import pytest
-from rich.console import Console
 
+import worlds
 from overlaps import overlaps
 
-from quarry_lab.design.request import Address, LabError, Settings
+from quarry_lab import lab_results
+from quarry_lab.design.plan import all_points
+from quarry_lab.design.request import LabError
 from quarry_lab.experiments.e5 import bench as disk_bench, figures as e5_figures
-from quarry_lab.experiments.e5.bench import ENGINES, PRIVATE_ENGINES, Layout, payload_traffic
+from quarry_lab.experiments.e5.bench import payload_traffic
+from quarry_lab.experiments.e5.engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, Layout, Setting
 from quarry_lab.experiments.e5.experiment import THREADS, DiskData
-from quarry_lab.experiments.e5.findings import device_share, samples_under_load, verdicts
-from quarry_lab.load import java, ycsb
+from quarry_lab.experiments.e5.findings import device_share, verdicts
+from quarry_lab.experiments.e5.usage import DRIVES, NETWORK, PROCESSORS, background_ratio, samples_under_load, used
+from quarry_lab.load import ycsb
 from quarry_lab.load.java import JavaError
 from quarry_lab.load.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
+from quarry_lab.probes import device, processors
 from quarry_lab.probes.device import DeviceCounters
 from quarry_lab.probes.timeline import Counters, difference
 from quarry_lab.report.verdicts import NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
-from quarry_lab.run import session
-from quarry_lab.servers import memory_cgroup, target
-from quarry_lab.servers.lab_server import LabServer
-from quarry_server.ports import free_ports
+from quarry_lab.servers import drives, memory_cgroup, ndb_cluster
 
 OUTPUT = """YCSB Client 0.17.0
 2026-01-01 10:00:00:000 0 sec: 0 operations; est completion in 1 second
@@ -106,19 +107,80 @@ def test_blocks_are_one_engine_each_and_run_in_ycsbs_order():
     experiment = DiskData()
     request = experiment.request("normal")
     blocks = experiment.plan(request)
-    assert len(blocks) == request.rounds * 4  # InnoDB, MyRocks, QUARRY on one and on two paths
+    # All on the machine's own device; InnoDB and QUARRY also on 1, 2 and 4 drives, and over the limited network.
+    assert len(blocks) == request.rounds * (3 + 2 * 4)
     for block in blocks:
-        wanted = ["load", "published"] if block.points[0].setting == "2 paths" else list(WORKLOADS)
+        wanted = list(WORKLOADS) if block.points[0].setting == ONE_PATH else ["load", "published"]
         assert [point.operation for point in block.points] == wanted
         assert len({(point.variant, point.setting) for point in block.points}) == 1
-    full = experiment.plan(experiment.request("full"))
-    assert {tuple(point.operation for point in block.points) for block in full} == {tuple(WORKLOADS)}
-    only = experiment.plan(replace(request, operations=["c"], variants=["innodb"]))
+    full = experiment.request("full")
+    full.options.update(paths=[1, 2], drives=[], link_mbits=0)
+    assert {tuple(point.operation for point in block.points) for block in experiment.plan(full)} == {tuple(WORKLOADS)}
+    only = experiment.plan(replace(request, operations=["c"], variants=["rocksdb"]))
     assert [point.operation for point in only[0].points] == ["load", "c"]
 
 
+def test_the_normal_scale_takes_two_hours_and_forty_gigabytes_at_most_with_ndb():
+    experiment = DiskData()
+    request = experiment.request("normal")
+    request = replace(request, variants=[*request.variants, "target-ndb"])
+    points = all_points(experiment.plan(request))
+    assert {point.setting for point in points if point.variant == "target-ndb"} == {ONE_PATH}
+    assert experiment.planned_seconds(request, points) <= 2 * 3600
+    assert experiment.disk_bytes(request) <= 40 << 30
+    assert sum(row.points for row in experiment.plan_rows(request, points)) == len(points)
+
+
+@pytest.mark.parametrize("text, made", [("1 path", Setting("1 path")), ("2 paths", Setting("2 paths", 2)), ("4 drives", Setting("4 drives", 4, True)),
+                                        (LIMITED_NETWORK, Setting(LIMITED_NETWORK, is_limited=True))])
+def test_a_setting_is_read_from_its_cell(text, made):
+    assert Setting.of(text) == made
+
+
+def test_each_drive_has_a_quota_but_the_logs():
+    assert Setting.of("2 drives").quotas(5) == {"data1": 5, "data2": 5, "log": 0}
+    assert Setting.of("2 paths").quotas(5) == {}
+
+
+def test_the_published_mix_is_measured_longer():
+    request = DiskData().request("normal")
+    assert [disk_bench.measured_seconds(request, name) for name in ("a", "published")] == [10, 30]
+    request.options["mix_seconds"] = 1
+    assert disk_bench.measured_seconds(request, "published") == 10
+
+
+def test_servers_and_client_are_apart_where_there_are_processors_enough(monkeypatch):
+    for number, apart in ((2, False), (3, False), (4, True)):
+        monkeypatch.setattr(processors, "AVAILABLE", frozenset(range(number)))
+        assert DiskData().request("normal").apart is apart
+
+
+def test_innodbs_table_has_a_partition_on_each_drive(tmp_path):
+    made = {name: drives.Drive(tmp_path / name, name, 1) for name in ("data1", "data2", "log")}
+    layout = Layout.on_drives(made)
+    assert layout.home == tmp_path / "data1" / "main" and layout.redo.parent == tmp_path / "log"
+    table = ENGINES["innodb"].create_table(layout)
+    assert table.endswith(f"PARTITION BY KEY (id) (PARTITION p0 DATA DIRECTORY='{tmp_path}/data1/values', PARTITION p1 DATA DIRECTORY='{tmp_path}/data2/values')")
+    assert "PARTITION" not in ENGINES["quarry"].create_table(layout) and "PARTITION" not in ENGINES["innodb"].create_table()
+    one = Layout.on_drives({name: made[name] for name in ("data1", "log")})
+    assert ENGINES["innodb"].create_table(one).endswith(f"ENGINE=InnoDB DATA DIRECTORY='{tmp_path}/data1/values'")
+
+
+def test_what_is_missing_for_drives_is_named_before(monkeypatch):
+    experiment, request = DiskData(), DiskData().request("normal")
+    monkeypatch.setattr(drives, "reason_against", lambda: "root, to mount a file system with a journal")
+    assert any("--option drives= leaves them out" in what for what in experiment.needs(request))
+    request.options["drives"] = []
+    assert not any("drives=" in what for what in experiment.needs(request))
+    monkeypatch.setattr(device, "memory_info", lambda: {"MemAvailable": 1 << 30})
+    monkeypatch.setattr(ndb_cluster, "held_bytes", lambda: 0)
+    assert any("of available memory" in what for what in experiment.needs(request))
+
+
 @pytest.mark.parametrize("options, named", [({"memory_bytes": 1 << 20}, "memory_bytes"), ({"paths": [0]}, "paths"), ({"paths": []}, "paths"),
-                                            ({"data_paths": ["/"], "paths": [1, 2]}, "2 data paths are wanted, 1 are named")])
+                                            ({"data_paths": ["/"], "paths": [1, 2]}, "2 data paths are wanted, 1 are named"),
+                                            ({"drives": [0]}, "drives"), ({"drive_mbytes": 0}, "drives"), ({"link_mbits": -1}, "link_mbits"),
+                                            ({"mix_seconds": 0}, "mix_seconds")])
 def test_options_that_cannot_work_are_named(options, named):
     experiment = DiskData()
     request = experiment.request("quick")
@@ -146,6 +208,10 @@ def test_a_sample_is_the_difference_of_two_readings():
     assert (sample["device_busy_share"], sample["machine_busy_share"]) == (0.5, 0.5)
     assert sample["checkpoints"] == ["quarry_catalogue_flushes"]
     assert difference(counters(2, 0), counters(3, 0), 1000.0)["checkpoints"] == []
+    assert sample["work"] == {} and "drives" not in sample
+    before, after = (replace(counters(s, 0), drives={"log": DeviceCounters(s * 10, s * 20, 0)}, flushed_pages=s * 7, now={"gc_at_work": 1.0}) for s in (2, 4))
+    more = difference(before, after, 1000.0)
+    assert (more["drives"], more["work"]) == ({"log": [10.0, 20.0]}, {"gc_at_work": 1.0, "innodb_flushes": 7.0})
 
 
 # --- findings ---
@@ -158,7 +224,7 @@ def point(round_number, read_ms=1.0, write_ms=4.5, busy=0.95, processors=0.15, r
         "payload_read_bytes_per_second": 1e8, "payload_written_bytes_per_second": 2e8,
         "timeline_started": started, "operations_timeline": [[started + 12, rate], [started + 14, rate]], "measured_until": started + 12,
         "timeline": [{"second": s, "device_busy_share": busy, "machine_busy_share": processors if s > 1 else 1.0, "checkpoints": ["quarry_catalogue_flushes"],
-                      "device_read_bytes": 1e8, "device_write_bytes": 1e8, "server_cpus": 0.3, "loopback_bytes": 1e8} for s in range(1, 15)],
+                      "device_read_bytes": 1e8, "device_write_bytes": 1e8, "server_cpus": 0.3, "network_bytes": 1e8} for s in range(1, 15)],
     }
 
 
@@ -176,7 +242,8 @@ def states(points):
 def test_what_was_published_is_reproduced_by_its_own_rules():
     found = states([point(n) for n in (1, 2, 3)])
     assert found == {"e5-load": NOT_MEASURED, "e5-mix": WEAKER, "e5-mean-latency": WEAKER, "e5-read-latency": REPRODUCED, "e5-write-latency": REPRODUCED,
-                     "e5-latency": REPRODUCED, "e5-limit": REPRODUCED, "e5-processors": REPRODUCED}
+                     "e5-latency": REPRODUCED, "e5-limit": REPRODUCED, "e5-processors": REPRODUCED, "e5-load-bytes": NOT_MEASURED, "e5-mix-bytes": WEAKER,
+                     "e5-network": NOT_MEASURED, "e5-drives": NOT_MEASURED, "e5-checkpoints": NOT_MEASURED}
 
 
 def test_other_figures_are_not_reproduced_and_nothing_measured_is_said():
@@ -200,11 +267,54 @@ def test_the_devices_share_adds_reads_and_writes():
 
 def test_ours_beside_the_published_rate_tells_the_devices_share():
     experiment = DiskData()
-    load, mix, reads, _writes = experiment.published
+    load, mix, mean, reads, _writes = experiment.published
     run = Run([point(n) for n in (1, 2, 3)])
     assert experiment.beside(run, mix).endswith("286 MiB/s, 50% of the device's raw rate")
     assert experiment.beside(run, load) == "not measured"
     assert experiment.beside(run, reads) == "1.00 ms (1.00 to 1.00)"
+    assert experiment.beside(run, mean) == "2.75 ms (2.75 to 2.75)"
+
+
+def test_what_was_used_is_of_the_busiest_drive_and_of_the_server_where_it_is_alone():
+    made = point(1)
+    assert used(made, {}) == {DRIVES: 0.95, PROCESSORS: 0.15}
+    made |= {"drive_bytes_per_second": {"data1": 100, "data2": 100, "log": 0}, "link_bytes_per_second": 4e8, "cpu": {"processors": 4}}
+    for sample in made["timeline"]:
+        sample["drives"] = {"data1": [90.0, 10.0], "data2": [20.0, 60.0], "log": [0.0, 900.0]}
+    assert used(made, {"apart": True}) == {DRIVES: 0.9, NETWORK: 0.5, PROCESSORS: pytest.approx(0.1)}
+
+
+def working(rates, work):
+    """A round of ten seconds, with these rates and so much GC in each."""
+    samples = [{"second": s, "work": {"gc_at_work": at_work}} for s, at_work in enumerate(work, 1)]
+    return {"timeline": samples, "timeline_started": 1000.0, "measured_until": 1010.0, "result": {"interval_seconds": 10},
+            "operations_timeline": [[1000.2 + s, rate] for s, rate in enumerate(rates, 1)]}
+
+
+def test_background_work_is_told_by_the_seconds_in_which_it_works():
+    assert background_ratio(working([100] * 5 + [50] * 5, [0] * 5 + [1] * 5), "gc") == pytest.approx(0.5)
+    assert background_ratio(working([100] * 10, [0, 1] * 5), "gc") == pytest.approx(1.0)
+    for untold in ([0] * 10, [1] * 10, [0] * 8 + [1] * 2):
+        assert background_ratio(working([100] * 10, untold), "gc") is None
+    assert background_ratio(working([100] * 10, [0, 1] * 5), "ndb") is None
+
+
+def test_a_file_of_results_has_what_the_rules_read():
+    made = worlds.ycsb("load", 1000, setting="2 drives", busy=0.9) + worlds.ycsb("load", 600, setting="1 drive", busy=0.9) + worlds.ycsb("published", 100)
+    made += worlds.ycsb("published", 100, setting=LIMITED_NETWORK, link=0.9, dent=0.5)
+    kept = [lab_results._point(point) for point in made]
+    assert verdicts(Run(kept), DiskData().labels) == verdicts(Run(made), DiskData().labels)
+
+
+def test_the_table_of_findings_has_a_column_for_each_engine():
+    experiment = DiskData()
+    other = [{**point(n, rate=70_000.0), "variant": "target-ndb"} for n in (1, 2, 3)]
+    run = Run([point(n) for n in (1, 2, 3)] + other)
+    made = {row.statement: row.cells for row in experiment.finding_rows(run)}
+    published, ndb, quarry, innodb = made["50/50: almost 70,000 tps"]
+    assert published == [("", "almost 70,000 tps")]
+    assert [cell[0][0] for cell in (ndb, quarry, innodb)] == [REPRODUCED, WEAKER, NOT_MEASURED]
+    assert all(not verdict.id.endswith(("-ndb", "-innodb")) for verdict in experiment.quarrys_own(experiment.verdicts(run)))
 
 
 def test_charts_mark_checkpoints_beside_throughput():
@@ -258,30 +368,6 @@ def test_a_target_is_measured_with_its_engines_and_ndb_with_its_tables_on_disk()
     assert all(name in str(made) for name in ("quarry_lab_space", "quarry_lab_log"))
     # On a target QUARRY has the paths that are there.
     request = replace(experiment.request("normal"), variants=["quarry", "target-quarry"])
-    assert {(cell.variant, cell.setting) for cell in experiment.cells(request)} == {("quarry", "1 path"), ("quarry", "2 paths"), ("target-quarry", "1 path")}
+    assert {(cell.variant, cell.setting) for cell in experiment.cells(request)} == {
+        *(("quarry", setting) for setting in (ONE_PATH, "1 drive", "2 drives", "4 drives", LIMITED_NETWORK)), ("target-quarry", ONE_PATH)}
     assert not experiment.needs_plugin(replace(request, variants=["target-quarry"]))
-
-
-def test_ycsb_runs_on_a_target_and_leaves_it_as_it_was(tmp_path, monkeypatch):
-    if missing := java.missing_tools():
-        pytest.skip("; ".join(missing))
-    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
-    monkeypatch.setattr(disk_bench, "DATA", tmp_path / "data")
-    monkeypatch.setenv(target.PASSWORD_VARIABLE, "open&sesame")
-    (port,) = free_ports(1)
-    small = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M", "port": port, "bind_address": "127.0.0.1"}
-    other = LabServer("main", tmp_path / "target", None, False, small).start()
-    try:
-        other.execute("CREATE USER visitor IDENTIFIED BY 'open&sesame'")
-        other.execute("GRANT ALL ON *.* TO visitor")
-        schemas = other.rows("SHOW DATABASES")
-        settings = Settings(seconds=2, warmup_seconds=0, dataset_bytes=4000 * PAYLOAD_BYTES, disk_reserve_bytes=0, device_probe_seconds=0.1)
-        request = replace(DiskData().request("quick"), operations=["published"], variants=["target-innodb"], threads=[2], settings=settings,
-                          target=Address(socket=other.socket, user="visitor"), output=tmp_path / "e5")
-        run = session.execute(DiskData(), request, Console(file=io.StringIO()))
-        assert [(p["operation"], p["rows"]) for p in run.points] == [("load", 4000), ("published", 4000)]
-        assert run.points[1]["latencies"].keys() >= {"READ", "UPDATE"}
-        assert any(sample["server_cpus"] > 0 for sample in run.points[1]["timeline"])
-        assert other.rows("SHOW DATABASES") == schemas
-    finally:
-        other.close()

@@ -61,7 +61,7 @@ AUDITED = {
     "E5: 70,000 a second are measured":
         ("e5", ycsb("published", 70_000), {"e5-mix": "reproduced"}),
     "E5: the device 89 % busy, processors 15 %":
-        ("e5", ycsb("published", 1000, busy=0.89), {"e5-limit": "weaker", "e5-processors": "reproduced"}),
+        ("e5", ycsb("published", 1000, busy=0.89), {"e5-limit": "reproduced", "e5-processors": "reproduced"}),
     "wrong direction, E1":
         ("e1", mix(4, 8, quarry_head=100, quarry_inline=(90, 91, 92)), {"e1-4kb-inline": "opposite"}),
     "fewer than three rounds":
@@ -179,6 +179,39 @@ SIBLINGS = {
                           "e5-limit": "reproduced", "e5-processors": "reproduced"}),
     "E5: a fifth of the rates": ("e5", ycsb("load", 8_500) + ycsb("published", 11_000), {"e5-load": "weaker", "e5-mix": "weaker"}),
     "E5: ten times the rates": ("e5", ycsb("load", 445_000) + ycsb("published", 700_000), {"e5-load": "stronger", "e5-mix": "stronger"}),
+    "E5: bytes a second as published":
+        ("e5", ycsb("load", 42_400) + ycsb("published", 67_800), {"e5-load-bytes": "reproduced", "e5-mix-bytes": "reproduced"}),
+    "E5: a tenth of the bytes a second": ("e5", ycsb("load", 4_200) + ycsb("published", 6_800), {"e5-load-bytes": "weaker", "e5-mix-bytes": "weaker"}),
+    "E5: the mean as published": ("e5", ycsb("published", 1000, 1.0, 3.2), {"e5-mean-latency": "reproduced"}),
+    "E5: a mean of 275 ms": ("e5", ycsb("published", 1000, 100, 450), {"e5-mean-latency": "weaker"}),
+    "E5: a mean of 0.1 ms": ("e5", ycsb("published", 1000, 0.1, 0.1), {"e5-mean-latency": "stronger"}),
+    "E5: NDB as published, Quarry slow": ("e5", ycsb("published", 69_000, variant="target-ndb") + ycsb("published", 69, 90, 90),
+                                          {"e5-mix-ndb": "reproduced", "e5-mix": "weaker", "e5-mean-latency": "weaker", "e5-mix-innodb": "no such finding"}),
+    "E5: the device 60 % busy, processors 15 %": ("e5", ycsb("published", 1000, busy=0.6), {"e5-limit": "weaker"}),
+    "E5: the drives were the limit of the mix, processors of the load":
+        ("e5", ycsb("published", 1000, busy=0.98) + ycsb("load", 1000, busy=0.4, processors=0.99), {"e5-limit": "mixed", "e5-processors": "mixed"}),
+    "E5: drives at their quota": ("e5", ycsb("published", 1000, busy=0.97, processors=0.4, setting="1 drive"), {"e5-limit": "reproduced"}),
+    "E5: drives far below their quota, logs above it": ("e5", ycsb("published", 1000, busy=0.2, processors=0.9, setting="4 drives"), {"e5-limit": "opposite"}),
+    "E5: the network is full": ("e5", ycsb("published", 1000, busy=0.3, setting="limited network", link=0.95) + ycsb("load", 1000, setting="limited network", link=0.2),
+                                {"e5-network": "reproduced", "e5-limit": "not measured"}),
+    "E5: the network is nowhere full": ("e5", ycsb("published", 1000, busy=0.3, setting="limited network", link=0.6), {"e5-network": "weaker"}),
+    "E5: processors stop it before the network does":
+        ("e5", ycsb("load", 1000, busy=0.1, processors=0.97, setting="limited network", link=0.6), {"e5-network": "opposite"}),
+    "E5: the network was not limited": ("e5", ycsb("published", 1000), {"e5-network": "not measured"}),
+    "E5: twice the drives, nearly twice the rate":
+        ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1900, setting="2 drives") + ycsb("load", 3500, setting="4 drives"), {"e5-drives": "reproduced"}),
+    "E5: twice the drives, a tenth more": ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1100, setting="2 drives"), {"e5-drives": "weaker"}),
+    "E5: more drives are slower": ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 900, setting="2 drives"), {"e5-drives": "opposite"}),
+    "E5: two drives help, four no more":
+        ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1900, setting="2 drives") + ycsb("load", 1950, setting="4 drives"), {"e5-drives": "mixed"}),
+    "E5: drives that are not one twice the other": ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1900, setting="4 drives"), {"e5-drives": "not measured"}),
+    "E5: GC takes a twentieth": ("e5", ycsb("published", 1000, dent=0.05), {"e5-checkpoints": "reproduced"}),
+    "E5: GC takes a third": ("e5", ycsb("published", 1000, dent=1 / 3), {"e5-checkpoints": "weaker"}),
+    "E5: GC takes a third in one round of three": ("e5", ycsb("published", 1000, dent=(0.02, 1 / 3, 0.0)), {"e5-checkpoints": "mixed"}),
+    "E5: NDB's checkpoints stop it, InnoDB's do nothing":
+        ("e5", ycsb("published", 1000, dent=0.9, work="ndb_checkpoints", variant="target-ndb") + ycsb("published", 1000, work="innodb_flushes", variant="innodb"),
+         {"e5-checkpoints-ndb": "weaker", "e5-checkpoints-innodb": "reproduced", "e5-checkpoints": "not measured"}),
+    "E5: no pass of the GC": ("e5", ycsb("published", 1000, work="other"), {"e5-checkpoints": "not measured"}),
     "E5: processors were the limit": ("e5", ycsb("published", 1000, busy=0.3, processors=0.9), {"e5-limit": "opposite", "e5-processors": "weaker"}),
     "nothing measured": ("e1", [], {"e1-4kb-inline": "not measured", "e1-448kb-cap": "not measured", "e1-parts-spread": "not measured", "e1-more-nodes": "not measured"}),
 }

@@ -46,14 +46,26 @@ def fetch(link: str, **rates) -> list[dict]:
     return [p for name, rate in rates.items() for p in points("real", DOCUMENT_BYTES, 1, name.replace("_", "-"), rate, setting=link)]
 
 
-def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy: float = 0.95, processors: float = 0.15) -> list[dict]:
-    made = points(operation, PAYLOAD_BYTES, 16, "quarry", rate, setting="1 path")
-    timeline = [{"second": s, "device_busy_share": busy, "machine_busy_share": processors} for s in range(1, 15)]
+def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy: float = 0.95, processors: float = 0.15, variant: str = "quarry",
+         setting: str = "1 path", dent=0.0, work: str = "gc_at_work", link: float = 0.0) -> list[dict]:
+    """
+    E5. busy: of the device, or in a setting of drives the share of the busiest one's quota; dent: the part of throughput, of all rounds or of each, that is
+    missing in every second second, when background work writes; link: payload of the busier way over the rate of a limited network.
+    """
+    made = points(operation, PAYLOAD_BYTES, 16, variant, rate, setting=setting)
+    quota, on_drives = 10_000_000, "drive" in setting
+    used = {"drives": {"data1": [0.0, busy * quota], "log": [0.0, 9 * quota]}} if on_drives else {"device_busy_share": busy}
     latencies = {"INSERT": {"mean_ms": write_ms, "operations": 100}} if operation == "load" else {
         "READ": {"mean_ms": read_ms, "operations": 100}, "UPDATE": {"mean_ms": write_ms, "operations": 100}}
-    for p in made:
+    for p, missing in zip(made, spread(dent), strict=True):
         events = p["result"]["events_per_second"]
+        lines = [[1000.0 + s, events * (1 - missing if s % 2 else 1)] for s in range(1, 15)]
+        timeline = [{"second": s, "machine_busy_share": processors, "server_cpus": processors, "work": {work: float(s % 2)}, **used} for s in range(1, 15)]
         p |= {"latencies": latencies, "written": {"server_bytes_per_payload_byte": 1.1}, "timeline": timeline, "timeline_started": 1000.0, "measured_until": 1012.0,
-              "payload_read_bytes_per_second": 0 if operation == "load" else events / 2 * PAYLOAD_BYTES,
+              "operations_timeline": lines, "payload_read_bytes_per_second": 0 if operation == "load" else events / 2 * PAYLOAD_BYTES,
               "payload_written_bytes_per_second": events / (1 if operation == "load" else 2) * PAYLOAD_BYTES}
+        if on_drives:
+            p["drive_bytes_per_second"] = {"data1": quota, "log": 0}
+        if link:
+            p["link_bytes_per_second"] = max(p["payload_read_bytes_per_second"], p["payload_written_bytes_per_second"]) / link
     return made

@@ -1,121 +1,59 @@
 """
 Measures E5's points: YCSB on one table whose payload is several times the memory that the server has.
 
-A block is one engine on one set of paths: a fresh server, the load, then the workloads in YCSB's order. Memory is limited by a cgroup,
+A block is one engine in one setting: a fresh server, the load, then the workloads in YCSB's order. Memory is limited by a cgroup,
 which counts page cache, too; where none can be made, caches are small and InnoDB reads past the page cache, and the records say so.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import asdict
 
 import pymysql
+from quarry_server.ports import free_ports
 
 from ...design.plan import Block, Point
-from ...design.request import DATA, LabError
-from ...design.variants import TARGET, TARGET_PREFIX
+from ...design.profile import LOG_BIN
+from ...design.request import DATA, LabError, Request
+from ...design.variants import TARGET
 from ...load import java, ycsb
 from ...load.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
-from ...probes import device, noise
+from ...probes import device, noise, processors
 from ...probes.timeline import Timeline
 from ...run.experiment import Context
 from ...run.limited_bench import BUFFER_POOL_SHARE, LimitedBench, cache_options
 from ...run.runner import written
-from ...servers.lab_server import DATABASE, LabServer
-from ...servers.links import LOOPBACK, Endpoint
+from ...servers import drives, links, ndb_cluster
+from ...servers.drives import Drive
+from ...servers.lab_server import LabServer
+from ...servers.links import Endpoint, Link, Network
 from ...servers.memory_cgroup import reason_against
-from ...servers.target import SCHEMA_PREFIX, TargetServer, over_tcp
+from ...servers.ndb_cluster import NdbCluster
+from ...servers.target import TargetServer, over_tcp
+from .engines import ENGINES, TABLE, DiskEngine, Layout, Setting
 
-_TABLE = "usertable"
-_NDB_SPACE, _NDB_LOG = f"{SCHEMA_PREFIX}space", f"{SCHEMA_PREFIX}log"
-_NDB_PAGE_BYTES = 32 << 10  # of a table on disk; it holds one payload, whose column has its full length there
 _LENGTHS_CHECKED = 100
+PUBLISHED = "published"  # the workload
 # For every engine: with an arena per thread, MyRocks' heap outgrows its caches by some hundred MiB under values like these.
 ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
+_LOCAL = Link("localhost", "localhost", shaped=False)
 
 
-@dataclass(frozen=True)
-class DiskEngine:
-    """The published table: a primary key and one payload, in the column type that keeps it out of the row's page."""
-
-    key: str
-    label: str
-    engine: str
-    payload: str
-    on_target: bool = False
-
-    @property
-    def is_private_quarry(self) -> bool:
-        return self.engine == "QUARRY" and not self.on_target
-
-    @property
-    def schema(self) -> str:
-        return f"{SCHEMA_PREFIX}e5" if self.on_target else DATABASE
-
-    def surroundings(self, rows: int) -> list[tuple[str, list[str]]]:
-        """
-        (statement, what takes it back) for all that the table needs. NDB's tables on disk live in a tablespace, which is made in its full size: two
-        in three of its pages for the load, the rest for what workloads insert. MySQL 9 takes an ENGINE in all of these but where a tablespace is altered or dropped.
-        """
-        if self.engine != "NDBCLUSTER":
-            return []
-        megabytes = (rows * _NDB_PAGE_BYTES * 3 // 2 >> 20) + 64
-        return [(f"CREATE LOGFILE GROUP {_NDB_LOG} ADD UNDOFILE '{_NDB_LOG}.dat' INITIAL_SIZE 512M UNDO_BUFFER_SIZE 16M ENGINE NDB",
-                 [f"DROP LOGFILE GROUP {_NDB_LOG} ENGINE NDB"]),
-                (f"CREATE TABLESPACE {_NDB_SPACE} ADD DATAFILE '{_NDB_SPACE}.dat' USE LOGFILE GROUP {_NDB_LOG} INITIAL_SIZE {megabytes}M ENGINE NDB",
-                 [f"ALTER TABLESPACE {_NDB_SPACE} DROP DATAFILE '{_NDB_SPACE}.dat'", f"DROP TABLESPACE {_NDB_SPACE}"])]
-
-    def create_table(self) -> str:
-        storage = f"TABLESPACE {_NDB_SPACE} STORAGE DISK " if self.engine == "NDBCLUSTER" else ""
-        return (f"CREATE TABLE {self.schema}.{_TABLE} (id VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, payload {self.payload}) "
-                f"{storage}ENGINE={self.engine}")
+def limited_link(options: dict) -> Link:
+    """Both ways, for reads and writes are half each."""
+    rate = options["link_mbits"]
+    return Link("limited", f"{rate} Mbit/s each way", rate, both_ways=True)
 
 
-def _on_target(engine: DiskEngine) -> DiskEngine:
-    return replace(engine, key=TARGET_PREFIX + engine.key, label=f"{engine.label}, target", on_target=True)
+def measured_seconds(request: Request, workload: str) -> int:
+    """The published mix long enough for checkpoints and GC to take their share."""
+    return max(request.settings.seconds, request.options["mix_seconds"]) if workload == PUBLISHED else request.settings.seconds
 
 
-PRIVATE_ENGINES = {
-    engine.key: engine
-    for engine in (
-        DiskEngine("innodb", "InnoDB VARBINARY", "InnoDB", f"VARBINARY({PAYLOAD_BYTES})"),
-        DiskEngine("rocksdb", "MyRocks VARBINARY", "ROCKSDB", f"VARBINARY({PAYLOAD_BYTES})"),
-        DiskEngine("quarry", "QUARRY BLOB", "QUARRY", "BLOB"),
-    )
-}
-_NDB = DiskEngine("ndb", "NDB VARBINARY on disk", "NDBCLUSTER", f"VARBINARY({PAYLOAD_BYTES})")
-ENGINES = PRIVATE_ENGINES | {engine.key: engine for engine in map(_on_target, (*PRIVATE_ENGINES.values(), _NDB))}
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where a server keeps what: directories of ours below what the user named, or below the server's own."""
-
-    redo: Path
-    data: tuple[Path, ...]
-
-    @classmethod
-    def of(cls, options: dict, paths: int) -> Layout:
-        own = DATA / "main"
-        redo = Path(options["redo_path"]) / "quarry-lab-redo" if options["redo_path"] else own / "redo"
-        named = [Path(path) / f"quarry-lab-{i}" for i, path in enumerate(options["data_paths"])] or [own / f"path{i}" for i in range(paths)]
-        return cls(redo, tuple(named[:paths]))
-
-    def directories(self) -> tuple[Path, ...]:
-        return (self.redo, *self.data)
-
-    def describe(self) -> dict:
-        return {str(path): device.device_of(_existing(path)) for path in self.directories()}
-
-
-def _existing(path: Path) -> Path:
-    return path if path.exists() else _existing(path.parent)
-
-
-def paths_of(setting: str) -> int:
-    """'2 paths' -> 2"""
-    return int(setting.split()[0])
+def drive_size(request: Request) -> int:
+    """Bytes that a drive may hold: all values, what updates leave, and InnoDB's own."""
+    return 3 * request.settings.dataset_bytes + (2 << 30)
 
 
 class DiskBench(LimitedBench):
@@ -123,7 +61,10 @@ class DiskBench(LimitedBench):
         super().__init__(context, context.request.options["memory_bytes"])
         self.rows = max(1, self.request.settings.dataset_bytes // PAYLOAD_BYTES)
         self._client: java.Client | None = None
-        self._engine = ENGINES["innodb"]
+        self._engine, self._setting = ENGINES["innodb"], Setting("")
+        self._drives: dict[str, Drive] = {}
+        self._of_block = ExitStack()  # drives and network, which end after the server
+        self._link_pids: set[int] = set()  # of a proxy that makes the link
         self._loaded = False
 
     def __enter__(self) -> DiskBench:
@@ -134,8 +75,9 @@ class DiskBench(LimitedBench):
 
     def describe(self) -> dict:
         layouts = {paths: Layout.of(self.request.options, paths).describe() for paths in self.request.options["paths"]}
-        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": self._memory_limit(), "environment": ENVIRONMENT, "layouts": layouts,
-                "rows": self.rows, "payload_bytes": self.rows * PAYLOAD_BYTES}
+        link = [limited_link(self.request.options)] if self.request.options["link_mbits"] else []
+        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": self._memory_limit(), "environment": ENVIRONMENT,
+                "layouts": layouts, "rows": self.rows, "payload_bytes": self.rows * PAYLOAD_BYTES, "links": links.probe(link) if link else []}
 
     def _memory_limit(self) -> dict:
         if self._cgroup:
@@ -146,27 +88,70 @@ class DiskBench(LimitedBench):
     # --- a server for a block ---
     def begin(self, block: Block) -> None:
         self._probe_device(block.round)
-        self._engine = engine = ENGINES[block.points[0].variant]
-        if engine.on_target:
-            self._begin_on_target(engine)
-        else:
-            paths = paths_of(block.points[0].setting)
-            self.progress.step(f"starting a server for {engine.label}, {block.points[0].setting}")
-            endpoint = java.local_endpoint()
-            self._server = self._start(engine, paths, endpoint.port)
-            self._client = java.Client(endpoint, java.create_account(self._server))
-        assert self._server
-        self._server.execute(engine.create_table())
+        first = block.points[0]
+        self._engine, self._setting = ENGINES[first.variant], Setting.of(first.setting)
+        try:
+            if self._engine.on_target:
+                self._begin_on_target(self._engine)
+            else:
+                self._begin_private(self._engine)
+        except BaseException:
+            self._close_server()
+            raise
         self._loaded = False
-        self._note_server(f"{engine.key} {block.points[0].setting}")
+        self._note_server(f"{self._engine.key} {first.setting}")
+
+    def _close_server(self) -> None:
+        """And what it stood on."""
+        try:
+            super()._close_server()
+        finally:
+            self._drives, self._link_pids = {}, set()
+            self._of_block.close()
+
+    def _begin_private(self, engine: DiskEngine) -> None:
+        (port,) = free_ports(1)
+        link = limited_link(self.request.options) if self._setting.is_limited else _LOCAL
+        network = self._of_block.enter_context(Network([link], port))
+        self._link_pids = network.pids()
+        layout = self._layout()
+        self.progress.step(f"starting a server for {engine.label}, {self._setting.text}")
+        self._server = server = self._private_server(engine, layout, java.network_options(port, network.addresses)).start()
+        self._client = java.Client(network.endpoint(link.key), java.create_account(server))
+        server.execute(engine.create_table(layout if self._setting.on_drives else None))
+
+    def _layout(self) -> Layout:
+        if not self._setting.on_drives:
+            return Layout.of(self.request.options, self._setting.paths)
+        self.progress.step(f"making {self._setting.text} and one for the log")
+        quotas = self._setting.quotas(self.request.options["drive_mbytes"] << 20)
+        self._drives = self._of_block.enter_context(drives.mounted(drives.place(DATA), quotas, drive_size(self.request)))
+        return Layout.on_drives(self._drives)
+
+    def _private_server(self, engine: DiskEngine, layout: Layout, network_options: dict[str, str]) -> LabServer:
+        extra = {**network_options, **cache_options(engine.engine, self.request.options["memory_bytes"]),
+                 "innodb_log_group_home_dir": str(layout.redo), **self.request.mycnf}
+        if LOG_BIN in extra and self._setting.on_drives:
+            extra[LOG_BIN] = str(layout.redo / extra[LOG_BIN])
+        if engine.engine == "ROCKSDB":
+            extra = {"rocksdb_use_direct_reads": "OFF" if self._cgroup else "ON", **extra}
+        if engine.engine == "QUARRY":
+            extra = {"quarry_data_paths": ";".join(str(path) for path in layout.data), **extra}
+        plugin = self.request.plugin if engine.engine == "QUARRY" else None
+        return LabServer("main", layout.home, plugin, engine.engine == "ROCKSDB", extra, layout.directories(),
+                         self._cgroup.path if self._cgroup else None, ENVIRONMENT, only_on=processors.SERVERS if self.request.apart else None)
 
     def _begin_on_target(self, engine: DiskEngine) -> None:
-        """As it is configured: the memory limit is for the private servers."""
+        """As it is configured: the memory limit is for the private servers. The cluster of `make ndb` runs for its own blocks alone."""
         assert self.request.target
-        address = over_tcp(self.request.target)
-        server = TargetServer(TARGET, address, self.request.target).start()
-        self._server = server
         self.progress.step(f"preparing {engine.label}")
+        is_ours = self.request.target == ndb_cluster.address()
+        server = NdbCluster(TARGET) if is_ours else TargetServer(TARGET, over_tcp(self.request.target), self.request.target)
+        self._server = server.start()
+        address = over_tcp(server.address)
+        if self.request.apart:
+            for pid in server.process_ids:
+                processors.place(pid, processors.SERVERS)
         self._client = java.Client(Endpoint(address.host, address.port), server.login["password"], address.user)
         server.execute(f"CREATE DATABASE {engine.schema}")
         for statement, back in engine.surroundings(self.rows):
@@ -175,18 +160,7 @@ class DiskBench(LimitedBench):
             except pymysql.Error as error:
                 raise LabError(f"{address.text} refuses '{statement}': {error}") from error
             server.last_statements = [*back, *server.last_statements]
-
-    def _start(self, engine: DiskEngine, paths: int, port: int) -> LabServer:
-        layout = Layout.of(self.request.options, paths)
-        extra = {**java.network_options(port, [LOOPBACK]), **cache_options(engine.engine, self.request.options["memory_bytes"]),
-                 "innodb_log_group_home_dir": str(layout.redo), **self.request.mycnf}
-        if engine.engine == "ROCKSDB":
-            extra = {"rocksdb_use_direct_reads": "OFF" if self._cgroup else "ON", **extra}
-        if engine.engine == "QUARRY":
-            extra = {"quarry_data_paths": ";".join(str(path) for path in layout.data), **extra}
-        plugin = self.request.plugin if engine.engine == "QUARRY" else None
-        return LabServer("main", DATA / "main", plugin, engine.engine == "ROCKSDB", extra, layout.directories(),
-                         self._cgroup.path if self._cgroup else None, ENVIRONMENT).start()
+        server.execute(engine.create_table())
 
     def _probe_device(self, round_number: int) -> None:
         """Once per round and session, while no server runs."""
@@ -206,27 +180,52 @@ class DiskBench(LimitedBench):
             self.progress.step("loading again for the points that are left")
             self._run(self._load_of(WORKLOADS["load"], point.threads))
             self._loaded = True
-        server = self._server
-        assert server
-        settled_before = server.settle()
-        memory, before = device.memory_info(), server.counters()
+        settled_before = self._settle()
+        assert self._server and self._client
+        memory, before = device.memory_info(), self._server.counters()
         self.progress.step(f"{ENGINES[point.variant].label}, {point.setting}: {workload.label}")
-        timeline = Timeline(server.another_connection(), server.process_ids, DATA.parent)
-        with noise.Meter(server.process_ids) as meter, timeline:
+        timeline = self._timeline()
+        with noise.Meter(self._server.process_ids | self._link_pids) as meter, timeline, self._gc(workload):
             report = self._run(self._load_of(workload, point.threads))
-        during = server.counters()
-        settled_after = server.settle()
+        during = self._server.counters()
+        settled_after = self._settle()
         if workload.is_load:
             self._check_load()
             self._loaded = True
         traffic = payload_traffic(report)
         written_bytes = sum(l.operations for name, l in report.latencies.items() if name in ("UPDATE", "INSERT")) * PAYLOAD_BYTES
         return {
-            "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, server.counters(), written_bytes),
+            "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, self._server.counters(), written_bytes),
             "latencies": {name: asdict(latency) for name, latency in report.latencies.items()},
-            "timeline": timeline.samples, "timeline_started": timeline.started, "operations_timeline": report.timeline, "measured_until": report.measured_until,
-            "memory_free_before": memory, "settle_before": settled_before, "settle_after": settled_after, "rows": self.rows,
+            "timeline": timeline.samples, "timeline_started": timeline.started, "operations_timeline": report.timeline,
+            "measured_until": report.measured_until,
+            "memory_free_before": memory, "settle_before": settled_before, "settle_after": settled_after, "rows": self.rows, **self._limits(),
         }
+
+    def _limits(self) -> dict:
+        """What was asked of drives and network; empty on the machine's own."""
+        found: dict = {"drive_bytes_per_second": {name: drive.bytes_per_second for name, drive in self._drives.items()}} if self._drives else {}
+        if self._setting.is_limited:
+            found["link_bytes_per_second"] = limited_link(self.request.options).megabits_per_second * 10**6 / 8
+        return found
+
+    def _timeline(self) -> Timeline:
+        assert self._server and self._client
+        devices = {name: drive.device for name, drive in self._drives.items()}
+        return Timeline(self._server.another_connection(), self._server.process_ids, DATA.parent, drives=devices,
+                        interface=self._client.endpoint.interface, of_ndb=self._engine.engine == "NDBCLUSTER")
+
+    def _settle(self) -> dict:
+        """The server's drives, too, hold nothing that is still to be written."""
+        assert self._server
+        settled = self._server.settle()
+        for drive in self._drives.values():
+            device.sync_file_system(drive.path)
+        return settled
+
+    def _gc(self, workload: ycsb.Workload) -> AbstractContextManager[None]:
+        """Under the published mix Quarry looks every second for tables that need a pass: by default it would once in the whole measured time."""
+        return self._server.steady_gc() if workload.key == PUBLISHED and isinstance(self._server, LabServer) else nullcontext()
 
     def _run(self, load: YcsbRun) -> YcsbReport:
         assert self._client
@@ -236,13 +235,13 @@ class DiskBench(LimitedBench):
             raise self._failed(load.workload.label, error) from error
 
     def _load_of(self, workload: ycsb.Workload, threads: int) -> YcsbRun:
-        settings = self.request.settings
-        return YcsbRun(workload, f"{self._engine.schema}.{_TABLE}", self.rows, threads, settings.warmup_seconds, settings.seconds)
+        return YcsbRun(workload, f"{self._engine.schema}.{TABLE}", self.rows, threads, self.request.settings.warmup_seconds,
+                       measured_seconds(self.request, workload.key))
 
     def _check_load(self) -> None:
         """All rows are there, and a sample of them has whole payloads."""
         assert self._server
-        table = f"{self._engine.schema}.{_TABLE}"
+        table = f"{self._engine.schema}.{TABLE}"
         ((rows,),) = self._server.rows(f"SELECT COUNT(*) FROM {table}")
         ((least, most),) = self._server.rows(f"SELECT MIN(l), MAX(l) FROM (SELECT LENGTH(payload) l FROM {table} LIMIT {_LENGTHS_CHECKED}) s")
         if [rows, least, most] != [self.rows, PAYLOAD_BYTES, PAYLOAD_BYTES]:

@@ -1,14 +1,14 @@
 """
 E5: YCSB with values on disk. One table of a primary key and one payload, several times larger than the memory allowed.
 
-Published for NDB disk data (published/e5.toml) on two large machines. What carries over to another machine is the share of
-the device's own rate, and how reads and writes stand to each other. An operation is a workload, a setting is the number of data paths.
+Published for NDB disk data (published/e5.toml) on two large machines. Measured on the machine's own device, on one, two and four drives with I/O
+quotas and a drive for the logs, and over a limited network. An operation is a workload; a setting is what data, logs and clients have (engines.Setting).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from contextlib import AbstractContextManager
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,28 +17,36 @@ from rich.table import Table
 
 from ...design.cells import CellKey
 from ...design.plan import Block, Cell, Point
-from ...design.request import LabError, Request, Settings
+from ...design.request import Address, LabError, Request, Settings
 from ...design.results import RunDirectory
 from ...design.variants import TARGET_PREFIX
 from ...load.ycsb import PAYLOAD_BYTES, WORKLOADS
+from ...probes import device, processors
 from ...report import stats
-from ...report.verdicts import Verdict
-from ...run.experiment import Context, PublishedFigure, Source, noise_note
+from ...report.verdicts import FindingRow, Verdict
+from ...run.experiment import Context, PlanRow, PublishedFigure, Source, noise_note
 from ...run.limited_bench import REDO_BYTES
-from ...servers import target
+from ...servers import drives, ndb_cluster, target
 from ..java_experiment import JavaExperiment
-from . import figures as e5_figures, findings as e5_findings
-from .bench import ENGINES, PRIVATE_ENGINES, DiskBench
-from .findings import DOCUMENT, ONE_PATH, device_share, payload_rate, read_latency_ms, write_latency_ms
+from . import columns, figures as e5_figures, findings as e5_findings
+from .bench import PUBLISHED, DiskBench, measured_seconds
+from .engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, DiskEngine, Setting, drive_setting, path_setting
+from .findings import DOCUMENT, device_share, mean_latency_ms, payload_rate, read_latency_ms, write_latency_ms
 
 THREADS = 16
 MEMORY_BYTES_MIN = 384 << 20
-_START_SECONDS, _AROUND_POINT_SECONDS = 12, 5  # estimates: a server; a JVM and settling twice
-_LOAD_BYTES_PER_SECOND = 150 << 20
+BESIDE_MEMORY_BYTES = 2 << 30  # the client, the lab, and the page cache of what is outside the limit
+APART_FROM = 4  # processors, from which on servers and clients have their own: with fewer, a client's one would be what limits
+COMPARED = ("load", PUBLISHED)  # what was published; the other workloads are next to them, on the machine's own device
+# Estimates, for the planned wall time only.
+_START_SECONDS, _NDB_START_SECONDS, _DRIVES_SECONDS, _AROUND_POINT_SECONDS = 12, 130, 6, 7
+_LOAD_BYTES_PER_SECOND, _WRITTEN_PER_BYTE = 60 << 20, {"InnoDB": 2}
+_MIX_WRITES_BYTES_PER_SECOND = 200 << 20
+_MEANS = {"latency": mean_latency_ms, "read-latency": read_latency_ms, "write-latency": write_latency_ms}
 
 
-def path_setting(paths: int) -> str:
-    return ONE_PATH if paths == 1 else f"{paths} paths"
+def _beside(name: str, operation: str) -> PublishedFigure:
+    return PublishedFigure(DOCUMENT.figure(name), Cell(operation, "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH))
 
 
 class DiskData(JavaExperiment):
@@ -46,16 +54,15 @@ class DiskData(JavaExperiment):
     title = f"E5: YCSB with values of {PAYLOAD_BYTES:,} bytes, more data than memory"
     operations = tuple(WORKLOADS)
     takes_target = True
+    takes_apart = True
     reference = "innodb"
+    finding_columns = columns.HEADINGS
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
-        "One server with a memory limit and a dataset several times that; the share of the device's raw rate stands for the absolute rates.")
-    published = (
-        PublishedFigure(DOCUMENT.figure("load"), Cell("load", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
-        PublishedFigure(DOCUMENT.figure("mix"), Cell("published", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
-        PublishedFigure(DOCUMENT.figure("read-latency"), Cell("published", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
-        PublishedFigure(DOCUMENT.figure("write-latency"), Cell("published", "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH)),
-    )
+        "One server with a memory limit and a dataset four times that. Rates and latencies are of the machine's own device, and the share of its raw "
+        "rate is next to them. Drives are loop devices with I/O quotas of our choice, which hold for all that reaches a drive, writes of the page "
+        "cache, too: they show what more drives give. NDB, where it is built, has 2 data nodes on the machine's own device.")
+    published = (_beside("load", "load"), _beside("mix", PUBLISHED), *(_beside(name, PUBLISHED) for name in _MEANS))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -63,19 +70,30 @@ class DiskData(JavaExperiment):
 
     # --- what to run ---
     def default_request(self) -> Request:
-        """paths: numbers of data paths to compare; data_paths, redo_path: directories on drives of the user's."""
-        return Request(self.name, list(WORKLOADS), [PAYLOAD_BYTES], [THREADS], list(PRIVATE_ENGINES), settings=Settings(dataset_bytes=3 << 30),
-                       options={"memory_bytes": 1 << 30, "paths": [1, 2], "data_paths": [], "redo_path": ""})
+        """
+        paths: numbers of data paths on the machine's own device, or on data_paths. data_paths, redo_path: directories on drives of the user's. drives:
+        numbers of drives with a quota of drive_mbytes a second; link_mbits: of the limited network, 0 for none.
+        """
+        options = {"memory_bytes": MEMORY_BYTES_MIN, "paths": [1], "data_paths": [], "redo_path": "", "drives": [1, 2, 4], "drive_mbytes": 12,
+                   "link_mbits": 300, "mix_seconds": 30}
+        settings = Settings(dataset_bytes=4 * MEMORY_BYTES_MIN)
+        return Request(self.name, list(WORKLOADS), [PAYLOAD_BYTES], [THREADS], list(PRIVATE_ENGINES), settings=settings, options=options,
+                       apart=len(processors.AVAILABLE) >= APART_FROM)
 
     def quick(self, request: Request) -> Request:
         made = super().quick(request)
-        return replace(made, settings=replace(made.settings, dataset_bytes=1 << 30), options={**made.options, "memory_bytes": 512 << 20})
+        return replace(made, operations=list(COMPARED), settings=replace(made.settings, dataset_bytes=512 << 20),
+                       options={**made.options, "drives": [1, 2], "mix_seconds": 5})
 
     def full(self, request: Request) -> Request:
         """Far beyond any cache, and long enough for purge, GC and compaction to take their share."""
         made = super().full(request)
         return replace(made, settings=replace(made.settings, dataset_bytes=24 << 30, seconds=60, warmup_seconds=10),
-                       options={**made.options, "memory_bytes": 4 << 30})
+                       options={**made.options, "memory_bytes": 4 << 30, "mix_seconds": 60, "drive_mbytes": 48})
+
+    def own_target(self) -> Address | None:
+        """The cluster of `make ndb`, running or not: it is started for its own points alone."""
+        return ndb_cluster.address() if ndb_cluster.is_built() else None
 
     def on_target(self, keys: list[str], engines: set[str]) -> list[str]:
         """NDB, too, which no private server has."""
@@ -83,17 +101,9 @@ class DiskData(JavaExperiment):
         return [key for key, engine in ENGINES.items() if key in wanted and engine.engine.upper() in engines]
 
     def cells(self, request: Request) -> list[Cell]:
-        """Data paths are Quarry's; the other engines keep their data in one place. Every block begins with its load."""
-        return [Cell(operation, key, PAYLOAD_BYTES, threads, path_setting(paths)) for key in request.variants
-                for paths in (request.options["paths"] if ENGINES[key].is_private_quarry else [1])
-                for threads in request.threads for operation in self._workloads(request, paths)]
-
-    def _workloads(self, request: Request, paths: int) -> list[str]:
-        """More paths than one are compared where they were published, on the load and the 50/50 mix; everywhere at full scale."""
-        wanted = {"load", *request.operations}
-        if paths > 1 and request.scale != "full":
-            wanted &= {"load", "published"}
-        return [key for key in WORKLOADS if key in wanted]
+        """Every block begins with its load."""
+        return [Cell(operation, key, PAYLOAD_BYTES, threads, setting) for key in request.variants for setting in _settings_of(request, ENGINES[key])
+                for threads in request.threads for operation in _workloads(request, ENGINES[key], setting)]
 
     def group(self, cell: Cell) -> Hashable:
         return (cell.variant, cell.setting, cell.threads)
@@ -108,37 +118,61 @@ class DiskData(JavaExperiment):
 
     # --- what it takes ---
     def needs(self, request: Request) -> list[str]:
-        missing = super().needs(request) + (target.needs_over_tcp(request.target) if request.target else [])
+        _check_options(request.options)
+        missing = super().needs(request) + (self._target_needs(request.target) if request.target else [])
         named = [*request.options["data_paths"], *filter(None, [request.options["redo_path"]])]
         missing += [f"the directory {path}" for path in named if not Path(path).is_dir()]
-        if request.options["memory_bytes"] < MEMORY_BYTES_MIN:
-            raise LabError(f"memory_bytes must be at least {MEMORY_BYTES_MIN}: no server carries this load with less (got {request.options['memory_bytes']})")
-        if min(request.options["paths"], default=0) < 1:
-            raise LabError(f"paths must be numbers from 1 (got {request.options['paths']})")
-        if request.options["data_paths"] and max(request.options["paths"]) > len(request.options["data_paths"]):
-            raise LabError(f"{max(request.options['paths'])} data paths are wanted, {len(request.options['data_paths'])} are named")
+        if self._takes_drives(request) and (reason := drives.reason_against()):
+            missing.append(f"{reason} (--option drives= leaves them out)")
+        need, memory = request.options["memory_bytes"] + BESIDE_MEMORY_BYTES, device.memory_info()["MemAvailable"] + ndb_cluster.held_bytes()
+        if memory < need:
+            missing.append(f"{stats.human_bytes(need)} of available memory ({stats.human_bytes(memory)} are available)")
         return missing
+
+    def _takes_drives(self, request: Request) -> bool:
+        return any(Setting.of(cell.setting).on_drives for cell in self.cells(request))
+
+    def _target_needs(self, address: Address) -> list[str]:
+        return ndb_cluster.needs() if address == ndb_cluster.address() else target.needs_over_tcp(address)
 
     def disk_bytes(self, request: Request) -> int:
         """
-        The dataset, as much again for what updates leave until it is given back, redo and doublewrite, and the reserve. What a target
-        takes is not in it: it may be elsewhere.
+        The dataset, as much again for each of what updates leave until it is given back, doublewrite and the binary log, what the mix writes, the redo
+        log, and the reserve. What a target takes is not in it: it may be elsewhere, and the cluster of `make ndb` sees to its own.
         """
-        return 3 * request.settings.dataset_bytes + REDO_BYTES + (1 << 30) + request.settings.disk_reserve_bytes
+        mix = request.options["mix_seconds"] * _MIX_WRITES_BYTES_PER_SECOND
+        return 4 * request.settings.dataset_bytes + mix + REDO_BYTES + (1 << 30) + request.settings.disk_reserve_bytes
 
     def seconds_of(self, request: Request, point: Point) -> float:
-        if point.operation == "load":
-            return _START_SECONDS + request.settings.dataset_bytes / _LOAD_BYTES_PER_SECOND
-        return super().seconds_of(request, point) + _AROUND_POINT_SECONDS
+        engine, setting = ENGINES[point.variant], Setting.of(point.setting)
+        if point.operation != "load":
+            return measured_seconds(request, point.operation) + request.settings.warmup_seconds + _AROUND_POINT_SECONDS
+        start = _NDB_START_SECONDS if engine.on_target else _START_SECONDS + _DRIVES_SECONDS * setting.on_drives
+        return start + request.settings.dataset_bytes / _load_rate(request, engine, setting) + _AROUND_POINT_SECONDS
+
+    def seconds_around(self, request: Request) -> float:
+        """The device's rates in every round, and the clients' build."""
+        return 30 + request.rounds * (2 * request.settings.device_probe_seconds + 6)
+
+    def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
+        made = []
+        for setting in dict.fromkeys(cell.setting for cell in self.cells(request)):
+            points = [point for point in left if point.setting == setting]
+            what = ", ".join(self.labels[key] for key in dict.fromkeys(point.variant for point in points))
+            made.append(PlanRow(setting, what, len(points), sum(self.seconds_of(request, point) for point in points)))
+        return made
 
     # --- running it ---
-    def open(self, context: Context) -> AbstractContextManager[DiskBench]:
-        return DiskBench(context)
+    @contextmanager
+    def open(self, context: Context) -> Iterator[DiskBench]:
+        uses_ours = ndb_cluster.is_built() and context.request.target in (None, ndb_cluster.address())
+        with ndb_cluster.as_found(uses_ours), DiskBench(context) as bench:
+            yield bench
 
     def line(self, record: dict) -> str:
         result, latencies = record["result"], record["latencies"]
         means = ", ".join(f"{name.lower()} {latency['mean_ms']:.2f} ms" for name, latency in latencies.items())
-        return (f"round {record['round']}  {record['operation']:<10} {self.labels[record['variant']]:<28} {record['setting']:<8} "
+        return (f"round {record['round']}  {record['operation']:<10} {self.labels[record['variant']]:<28} {record['setting']:<15} "
                 f"[bold]{stats.human_count(result['events_per_second']):>7}[/bold]/s  mean {means}{noise_note(record)}")
 
     # --- what came out ---
@@ -154,7 +188,7 @@ class DiskData(JavaExperiment):
 
     def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
         """Latencies in their own unit."""
-        mean = {"read-latency": read_latency_ms, "write-latency": write_latency_ms}.get(figure.figure.id)
+        mean = _MEANS.get(figure.figure.id)
         if mean is None:
             return super().beside(run, figure)
         found = self.cells_of(run).summary(CellKey.of(figure.cell), figure.cell.variant, mean)
@@ -166,5 +200,54 @@ class DiskData(JavaExperiment):
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
         return e5_findings.verdicts(run, self.labels)
 
+    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
+        return columns.quarrys(found)
+
+    def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
+        return columns.rows(self.verdicts(run))
+
     def tables(self, run: RunDirectory) -> list[Table]:
         return e5_figures.tables(run, self.labels)
+
+
+def _settings_of(request: Request, engine: DiskEngine) -> list[str]:
+    """Data paths are Quarry's; drives and the limited network are of the engines that findings compare."""
+    if engine.on_target:
+        return [ONE_PATH]
+    options, found = request.options, [path_setting(paths) for paths in (request.options["paths"] if engine.is_private_quarry else [1])]
+    if engine.takes_drives:
+        found += [drive_setting(number) for number in options["drives"]] + ([LIMITED_NETWORK] if options["link_mbits"] else [])
+    return found
+
+
+def _workloads(request: Request, engine: DiskEngine, setting: str) -> list[str]:
+    """All on the machine's own device, the published ones elsewhere and on a target; everywhere on paths at full scale."""
+    wanted = {"load", *request.operations}
+    if setting != ONE_PATH or engine.on_target:
+        is_path = not Setting.of(setting).on_drives and setting != LIMITED_NETWORK
+        wanted &= wanted if request.scale == "full" and is_path else set(COMPARED)
+    return [key for key in WORKLOADS if key in wanted]
+
+
+def _check_options(options: dict) -> None:
+    """Raises LabError for what cannot work."""
+    if options["memory_bytes"] < MEMORY_BYTES_MIN:
+        raise LabError(f"memory_bytes must be at least {MEMORY_BYTES_MIN}: no server carries this load with less (got {options['memory_bytes']})")
+    if min(options["paths"], default=0) < 1:
+        raise LabError(f"paths must be numbers from 1 (got {options['paths']})")
+    if options["data_paths"] and max(options["paths"]) > len(options["data_paths"]):
+        raise LabError(f"{max(options['paths'])} data paths are wanted, {len(options['data_paths'])} are named")
+    if options["drives"] and (min(options["drives"]) < 1 or options["drive_mbytes"] < 1):
+        raise LabError(f"drives must be numbers from 1, of at least 1 MiB a second (got {options['drives']}, {options['drive_mbytes']})")
+    if options["link_mbits"] < 0 or options["mix_seconds"] < 1:
+        raise LabError(f"link_mbits must be at least 0 and mix_seconds at least 1 (got {options['link_mbits']}, {options['mix_seconds']})")
+
+
+def _load_rate(request: Request, engine: DiskEngine, setting: Setting) -> float:
+    """Payload bytes a second, an estimate."""
+    limits = [float(_LOAD_BYTES_PER_SECOND)]
+    if setting.on_drives:
+        limits.append((request.options["drive_mbytes"] << 20) * setting.paths / _WRITTEN_PER_BYTE.get(engine.engine, 1))
+    if setting.is_limited:
+        limits.append(request.options["link_mbits"] * 10**6 / 8)
+    return min(limits)

@@ -11,12 +11,15 @@ from rich.table import Table
 from ...design.cells import CellKey, Cells, bytes_written_ratio, throughput
 from ...design.results import RunDirectory
 from ...load.ycsb import WORKLOADS
+from ...probes.timeline import GC_AT_WORK, NDB_CHECKPOINTS
 from ...report import charts, stats
 from ...run.tables import add_sections, median_text
-from .findings import ONE_PATH, device_share, payload_rate, read_latency_ms, write_latency_ms
+from .engines import LIMITED_NETWORK, ONE_PATH, Setting
+from .findings import device_share, payload_rate, read_latency_ms, write_latency_ms
 
 _MIB = 1 << 20
 _TIMELINES = ("load", "published")  # the workloads whose last round is drawn over time
+_BESIDE_LOAD = {GC_AT_WORK: "Quarry's GC", NDB_CHECKPOINTS: "NDB's local checkpoint"}
 
 
 def tables(run: RunDirectory, labels: dict[str, str]) -> list[Table]:
@@ -53,11 +56,17 @@ def figures(run: RunDirectory, labels: dict[str, str]) -> dict[str, Figure]:
     cells = Cells(run.points, labels)
     if not run.points:
         return {}
-    made = {"throughput": _bars(cells, "throughput", "operations per second", throughput),
-            "read-latency": _bars(cells, "mean latency of reads", "milliseconds", read_latency_ms),
-            "write-latency": _bars(cells, "mean latency of writes", "milliseconds", write_latency_ms)}
+    plain = Cells([p for p in run.points if not Setting.of(p["setting"]).on_drives and p["setting"] != LIMITED_NETWORK], labels)
+    made = {name: _bars(plain, title, unit, figure) for name, title, unit, figure in (
+        ("throughput", "throughput", "operations per second", throughput),
+        ("read-latency", "mean latency of reads", "milliseconds", read_latency_ms),
+        ("write-latency", "mean latency of writes", "milliseconds", write_latency_ms)) if plain.keys()}
+    made |= _over_drives(cells)
+    most = max((Setting.of(key.setting).paths for key in cells.keys() if Setting.of(key.setting).on_drives), default=0)
     for operation in _TIMELINES:
         for point in _last_rounds(run.points, operation):
+            if Setting.of(point["setting"]).on_drives and Setting.of(point["setting"]).paths != most:
+                continue
             name = f"timeline-{operation}-{point['variant']}-{point['setting'].replace(' ', '-')}"
             made[name] = timeline_figure(point, f"{WORKLOADS[operation].label}: {labels[point['variant']]}, {point['setting']}")
     return made
@@ -72,6 +81,19 @@ def _bars(cells: Cells, title: str, unit: str, figure) -> Figure:
                             [cells.summary(CellKey(o, size[o], threads, setting), variant, figure) for o in operations])
               for variant, setting, threads in sides]
     return charts.bars(title, unit, "workload", operations, series)
+
+
+def _over_drives(cells: Cells) -> dict[str, Figure]:
+    """Throughput over the number of drives, a panel for the load and one for the mix; none without drives."""
+    panels = []
+    for operation in _TIMELINES:
+        keys = [key for key in cells.keys() if key.operation == operation and Setting.of(key.setting).on_drives]
+        for threads in sorted({key.threads for key in keys}):
+            mine = sorted((key for key in keys if key.threads == threads), key=lambda key: Setting.of(key.setting).paths)
+            series = [charts.Series(variant, cells.label(variant), [cells.summary(key, variant, throughput) for key in mine])
+                      for variant in cells.variants() if any(cells.rounds(key, variant) for key in mine)]
+            panels.append(charts.Panel(f"{WORKLOADS[operation].label}, x{threads}", [Setting.of(key.setting).paths for key in mine], series))
+    return {"drives": charts.line_panels("throughput over drives with a quota each", "drives", "operations per second", panels)} if panels else {}
 
 
 def _last_rounds(points: list[dict], operation: str) -> list[dict]:
@@ -96,25 +118,36 @@ def timeline_figure(point: dict, title: str) -> Figure:
         panels[2].plot(seconds, [s["server_cpus"] * 100 for s in samples], color="#0072B2", label="server, % of one processor")
         panels[2].set(ylabel="processors")
         panels[2].legend(loc="upper right", fontsize=8)
-        panels[3].plot(seconds, [s["loopback_bytes"] / _MIB for s in samples], color="#009E73")
+        panels[3].plot(seconds, [s["network_bytes"] / _MIB for s in samples], color="#009E73")
         panels[3].set(ylabel="network, MiB/s", xlabel="seconds")
         for axes in panels:
             axes.set_ylim(bottom=0)
     return figure
 
 
+def _beside_load(sample: dict) -> list[str]:
+    """What was done in that second beside the load."""
+    return [*sample["checkpoints"], *(name for key, name in _BESIDE_LOAD.items() if sample.get("work", {}).get(key))]
+
+
 def _draw_checkpoints(axes: Axes, samples: list[dict]) -> None:
-    names = sorted({name for sample in samples for name in sample["checkpoints"]})
+    names = sorted({name for sample in samples for name in _beside_load(sample)})
     top = axes.get_ylim()[1]
     for index, name in enumerate(names):
-        at = [s["second"] for s in samples if name in s["checkpoints"]]
+        at = [s["second"] for s in samples if name in _beside_load(s)]
         axes.plot(at, [top * (1.06 + 0.06 * index)] * len(at), linestyle="", marker="|", markersize=7, color=charts.color_of(name, index), label=name)
     if names:
-        axes.legend(loc="lower right", fontsize=8, title="checkpoints", title_fontsize=8)
+        axes.legend(loc="lower right", fontsize=8, title="next to the load", title_fontsize=8)
 
 
 def _draw_device(axes: Axes, seconds: list[float], samples: list[dict]) -> None:
-    """The device's own counters, or the server's where there is no block device."""
+    """The run's drives, or the device's own counters, or the server's where there is no block device."""
+    if samples and "drives" in samples[0]:
+        for index, name in enumerate(sorted(samples[0]["drives"])):
+            axes.plot(seconds, [sum(s["drives"][name]) / _MIB for s in samples], color=charts.color_of(name, index), label=name)
+        axes.set(ylabel="drives, MiB/s")
+        axes.legend(loc="upper right", fontsize=8)
+        return
     source = "device" if samples and "device_read_bytes" in samples[0] else "server"
     for direction, colour in (("read", "#009E73"), ("write", "#D55E00")):
         axes.plot(seconds, [s[f"{source}_{direction}_bytes"] / _MIB for s in samples], color=colour, label=f"{source}, {direction}")

@@ -1,23 +1,51 @@
-"""What was published for E5 (published/e5.toml), judged from the raw rounds: rates and latencies as they are, whatever the hardware."""
+"""
+What was published for E5 (published/e5.toml), judged from the raw rounds for each engine: rates and latencies as they are, whatever the hardware;
+what limits them; what more drives give; what background work takes.
+
+A claim's `kind` names its function here, which gives the levels it speaks of; rules.py makes the verdict of them. usage.py reads the timelines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-from ...design import published, rules
+from ...design import published
 from ...design.cells import CellKey, Cells, throughput
+from ...design.published import Claim
 from ...design.results import RunDirectory
+from ...design.rules import Level, against, gain, level, verdict
 from ...load.ycsb import PAYLOAD_BYTES
 from ...report import stats
-from ...report.verdicts import OPPOSITE, REPRODUCED, WEAKER, Verdict, figures_of, not_measured
+from ...report.stats import Summary
+from ...report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, WEAKER, Finding, Verdict
+from .engines import LIMITED_NETWORK, ONE_PATH, Setting, drive_setting
+from .usage import DRIVES, NETWORK, PROCESSORS, background_ratio, used
 
 DOCUMENT = published.document("e5")
-ONE_PATH = "1 path"  # the setting of every engine
-DEVICE_BUSY_MIN = 0.90  # where a device is said to be the limit: our threshold
-_LACKING = "the published mix on QUARRY"
+LIMIT_MIN = 1 - published.TOLERANCE  # a limit is used fully; as of every published value, a quarter less counts
+DOUBLED_MIN = 1 / 2  # of a doubling of the drives, as a gain: our threshold
+LEFT_ALONE_MIN = 0.9  # of throughput beside background work: our threshold
+_WORDS = {"load": "load", "published": "mix"}
 
 
+@dataclass(frozen=True)
+class Engine:
+    """suffix: of the findings' ids; work: its background work, as usage.py knows it."""
+
+    suffix: str
+    name: str
+    variant: str
+    work: str
+
+
+QUARRY = Engine("", "", "quarry", "gc")
+NDB = Engine("-ndb", "NDB", "target-ndb", "ndb")
+INNODB = Engine("-innodb", "InnoDB", "innodb", "innodb")
+ENGINES = (QUARRY, NDB, INNODB)
+
+
+# --- figures of a point ---
 def payload_rate(point: dict) -> float:
     """Payload bytes per second, read and written."""
     return point["payload_read_bytes_per_second"] + point["payload_written_bytes_per_second"]
@@ -53,18 +81,6 @@ def read_latency_ms(point: dict) -> float | None:
     return point["latencies"]["READ"]["mean_ms"] if "READ" in point["latencies"] else None
 
 
-def samples_under_load(point: dict) -> list[dict]:
-    """The timeline's samples of the measured interval."""
-    until = point["measured_until"] - point["timeline_started"]
-    return [s for s in point["timeline"] if until - point["result"]["interval_seconds"] <= s["second"] <= until]
-
-
-def _key(cells: Cells, operation: str) -> CellKey | None:
-    """Quarry's cell on one path, with the most threads."""
-    keys = [k for k in cells.keys() if k.operation == operation and k.setting == ONE_PATH and cells.rounds(k, "quarry")]
-    return max(keys, key=lambda k: k.threads) if keys else None
-
-
 def mean_latency_ms(point: dict) -> float | None:
     """Of all statements of the measured mix together."""
     found = [each for name, each in point["latencies"].items() if name in ("READ", "UPDATE", "INSERT")]
@@ -77,52 +93,172 @@ def _latency_ratio(point: dict) -> float | None:
     return write / read if write and read else None
 
 
-def _rate(cells: Cells, name: str, operation: str, run: dict) -> Verdict:
-    """With what carries over to other hardware: the share of the device's own rate."""
-    claim, key = DOCUMENT.claim(name), _key(cells, operation)
-    if key is None:
-        return not_measured(claim.finding, f"'{operation}' on QUARRY")
-    rate, payload = cells.summary(key, "quarry", throughput), cells.summary(key, "quarry", payload_rate)
-    share = cells.summary(key, "quarry", lambda p: device_share(p, run))
-    assert rate and payload
-    made = rules.judge_absolute(claim, rate, cells.rounds_of([key], ["quarry"]), run["parameters"], "")
-    shown = f", {share.median:.0%} of the device's raw rate (rounds {share.low:.0%}-{share.high:.0%})" if share else ""
-    return replace(made, reason=f"{made.reason}; {PAYLOAD_BYTES} bytes each: {stats.human_bytes(payload.median)}/s{shown}")
+_MEASURES: dict[str, Callable[[dict], float | None]] = {
+    "rate": throughput, "read": lambda p: p["payload_read_bytes_per_second"] / 1e9, "written": lambda p: p["payload_written_bytes_per_second"] / 1e9}
+_TIMES: dict[str, Callable[[dict], float | None]] = {"mean": mean_latency_ms, "read": read_latency_ms, "write": write_latency_ms}
 
 
-def _time(cells: Cells, name: str, figure: Callable[[dict], float | None], parameters: dict, less_is_better: bool = True) -> Verdict:
-    key = _key(cells, "published")
-    measured = cells.summary(key, "quarry", figure) if key else None
-    points = cells.rounds_of([key], ["quarry"]) if key else []
-    return rules.judge_absolute(DOCUMENT.claim(name), measured, points, parameters, _LACKING, less_is_better)
+# --- what one engine measured ---
+@dataclass(frozen=True)
+class Side:
+    cells: Cells
+    run: dict
+    engine: Engine
+
+    @property
+    def parameters(self) -> dict:
+        return self.run["parameters"]
+
+    def keys(self, operations: tuple[str, ...], wanted: Callable[[str], bool]) -> Iterator[CellKey]:
+        """Cells of this engine; wanted: of the setting. The load first."""
+        for operation in operations:
+            for key in self.cells.keys():
+                if key.operation == operation and wanted(key.setting) and self.cells.rounds(key, self.engine.variant):
+                    yield key
+
+    def points(self, key: CellKey) -> list[dict]:
+        return self.cells.rounds_of([key], [self.engine.variant])
+
+    def summary(self, key: CellKey, figure: Callable[[dict], float | None]) -> Summary | None:
+        return self.cells.summary(key, self.engine.variant, figure)
+
+    def level(self, name: str, state: str, measured: Summary, points: list[dict], form: Callable[[float], str]) -> Level:
+        return level(name, state, measured, points, self.parameters, form)
 
 
-def _limits(cells: Cells, parameters: dict) -> list[Verdict]:
-    """Of a round: the median of the device's busy share, the highest of the processors'."""
-    limit, claim = DOCUMENT.finding("limit"), DOCUMENT.claim("processors")
-    key = _key(cells, "published")
-    points = cells.rounds_of([key], ["quarry"]) if key else []
-    samples = {p["round"]: found for p in points if (found := [s for s in samples_under_load(p) if "device_busy_share" in s])}
-    if not samples:
-        return [not_measured(each, f"{_LACKING}, on a block device") for each in (limit, claim.finding)]
-    busy, processors = ([stats.summarize([s[name] for s in found]) for found in samples.values()] for name in ("device_busy_share", "machine_busy_share"))
-    device, highest = stats.summarize([s.median for s in busy]), stats.summarize([s.high for s in processors])
-    middle = stats.summarize([s.median for s in processors])
-    state = REPRODUCED if device.high >= DEVICE_BUSY_MIN else WEAKER if device.median > middle.median else OPPOSITE
-    one = rules.level("device busy", state, device, points, parameters, "{:.0%}".format)
-    beside = f"; processors {middle.median:.0%} (highest second {highest.high:.0%}), client included"
-    found = rules.verdict(limit, [replace(one, text=one.text + beside)], "")
-    found = replace(found, figures={"device_busy": figures_of(device), "processors_busy": figures_of(middle)})
-    return [found, rules.judge_absolute(claim, highest, points, parameters, "", less_is_better=True)]
+def _own_device(setting: str) -> bool:
+    return setting == ONE_PATH
 
 
+def _local(setting: str) -> bool:
+    return setting != LIMITED_NETWORK
+
+
+def _name(key: CellKey) -> str:
+    return f"{_WORDS[key.operation]}, {key.setting} x{key.threads}"
+
+
+# --- levels of a claim ---
+def _rate(side: Side, claim: Claim) -> list[Level]:
+    made = []
+    for key in side.keys((claim.judging["operation"],), _own_device):
+        for measure in claim.judging["measures"]:
+            if found := side.summary(key, _MEASURES[measure]):
+                name = f"{measure} x{key.threads}" if len(claim.judging["measures"]) > 1 else f"x{key.threads}"
+                made.append(side.level(name, against(found, claim.figure.judged), found, side.points(key), claim.figure.number))
+    return made
+
+
+def _time(side: Side, claim: Claim) -> list[Level]:
+    return _of_mix(side, claim, _TIMES[claim.judging["measure"]], less_is_better=True)
+
+
+def _quotient(side: Side, claim: Claim) -> list[Level]:
+    return _of_mix(side, claim, _latency_ratio, less_is_better=False)
+
+
+def _of_mix(side: Side, claim: Claim, figure: Callable[[dict], float | None], less_is_better: bool) -> list[Level]:
+    found = {key: measured for key in side.keys(("published",), _own_device) if (measured := side.summary(key, figure))}
+    return [side.level(f"x{key.threads}", against(measured, claim.figure.judged, less_is_better=less_is_better), measured, side.points(key),
+                       claim.figure.number) for key, measured in found.items()]
+
+
+def most_used(rounds: list[dict[str, float]], what: str) -> str:
+    """A state, from what each round used of drives, processors and network."""
+    is_first = [max(shares, key=lambda name: shares[name]) == what for shares in rounds]
+    if not any(is_first):
+        return OPPOSITE
+    if not all(is_first):
+        return MIXED
+    return REPRODUCED if max(shares[what] for shares in rounds) >= LIMIT_MIN else WEAKER
+
+
+def _limited_by(side: Side, what: str, wanted: Callable[[str], bool]) -> list[Level]:
+    made = []
+    for key in side.keys(tuple(_WORDS), wanted):
+        points = side.points(key)
+        rounds = [shares for point in points if what in (shares := used(point, side.parameters))]
+        if not rounds:
+            continue
+        names = [name for name in (DRIVES, NETWORK, PROCESSORS) if name in rounds[0]]
+        medians = {name: stats.summarize([shares[name] for shares in rounds]) for name in names}
+        one = side.level(f"{_name(key)}, {what}", most_used(rounds, what), medians[what], points, "{:.0%}".format)
+        others = ", ".join(f"{name} {medians[name].median:.0%}" for name in names if name != what)
+        made.append(replace(one, text=f"{one.text}, {others}"))
+    return made
+
+
+def _limit(side: Side, _claim: Claim) -> list[Level]:
+    return _limited_by(side, DRIVES, _local)
+
+
+def _network(side: Side, _claim: Claim) -> list[Level]:
+    return _limited_by(side, NETWORK, lambda setting: setting == LIMITED_NETWORK)
+
+
+def _processors(side: Side, claim: Claim) -> list[Level]:
+    def highest(point: dict) -> float | None:
+        return used(point, side.parameters, max).get(PROCESSORS)
+
+    return [side.level(_name(key), against(found, claim.figure.judged, less_is_better=True), found, side.points(key), claim.figure.number)
+            for key in side.keys(tuple(_WORDS), _local) if (found := side.summary(key, highest))]
+
+
+def _drives(side: Side, _claim: Claim) -> list[Level]:
+    made = []
+    for key in side.keys(tuple(_WORDS), lambda setting: _local(setting) and Setting.of(setting).on_drives):
+        fewer = replace(key, setting=drive_setting(Setting.of(key.setting).paths // 2))
+        ratio = stats.paired_ratio(*(side.cells.values(each, side.engine.variant, throughput) for each in (key, fewer)))
+        if ratio and Setting.of(key.setting).paths % 2 == 0:
+            state = against(gain(ratio), (DOUBLED_MIN, float("inf")), 0.0)
+            points, name = side.points(key) + side.points(fewer), f"{_WORDS[key.operation]}, {key.setting} over {fewer.setting} x{key.threads}"
+            made.append(side.level(name, state, gain(ratio), points, "{:+.0%}".format))
+    return made
+
+
+def _checkpoints(side: Side, _claim: Claim) -> list[Level]:
+    made = []
+    for key in side.keys(tuple(_WORDS), lambda _setting: True):
+        if ratio := side.summary(key, lambda point: background_ratio(point, side.engine.work)):
+            state = REPRODUCED if ratio.low >= LEFT_ALONE_MIN else WEAKER if ratio.high < LEFT_ALONE_MIN else MIXED
+            made.append(side.level(_name(key), state, ratio, side.points(key), "{:.2f}x".format))
+    return made
+
+
+_KINDS: dict[str, Callable[[Side, Claim], list[Level]]] = {
+    "rate": _rate, "time": _time, "quotient": _quotient, "limit": _limit, "network": _network, "processors": _processors, "drives": _drives,
+    "checkpoints": _checkpoints}
+_LACKING = {
+    "rate": "the load or the published mix on the machine's own device", "time": "the published mix on the machine's own device",
+    "quotient": "the published mix on the machine's own device", "limit": "a block device under the load, or drives with quotas",
+    "network": "the limited network", "processors": "the load or the published mix", "drives": "two numbers of drives, one twice the other",
+    "checkpoints": "seconds with such work next to seconds without it"}
+
+
+# --- verdicts ---
 def verdicts(run: RunDirectory, labels: dict[str, str]) -> list[Verdict]:
-    cells, parameters = Cells(run.points, labels), run.run["parameters"]
-    return [
-        _rate(cells, "load", "load", run.run), _rate(cells, "mix", "published", run.run),
-        _time(cells, "mean-latency", mean_latency_ms, parameters),
-        _time(cells, "read-latency", read_latency_ms, parameters),
-        _time(cells, "write-latency", write_latency_ms, parameters),
-        _time(cells, "latency", _latency_ratio, parameters, less_is_better=False),
-        *_limits(cells, parameters),
-    ]
+    """Of each claim Quarry's, and of every other engine that has a level of it."""
+    cells = Cells(run.points, labels)
+    made = [_of_engine(Side(cells, run.run, engine), claim) for claim in DOCUMENT.claims.values() for engine in ENGINES]
+    return [each for each in made if each.id in DOCUMENT.claims or each.state != NOT_MEASURED]
+
+
+def _of_engine(side: Side, claim: Claim) -> Verdict:
+    kind, engine = claim.judging["kind"], side.engine
+    finding = Finding(claim.id + engine.suffix, f"{engine.name}: {claim.says}" if engine.name else claim.says, claim.rule)
+    levels = _KINDS[kind](side, claim)
+    made = verdict(finding, levels, f"this run lacks {_LACKING[kind]}")
+    if kind == "network" and any(each.state == REPRODUCED for each in levels):
+        made = replace(made, state=REPRODUCED)
+    if kind == "rate" and levels and claim.judging["measures"] == ["rate"]:
+        made = replace(made, reason=made.reason + _of_device(side, claim))
+    return made
+
+
+def _of_device(side: Side, claim: Claim) -> str:
+    """What carries over to other hardware: the share of the device's own rate."""
+    key = next(side.keys((claim.judging["operation"],), _own_device))
+    payload, share = side.summary(key, payload_rate), side.summary(key, lambda point: device_share(point, side.run))
+    assert payload
+    shown = f", {share.median:.0%} of the device's raw rate{share.range_text('{:.0%}'.format)}" if share else ""
+    return f"; {PAYLOAD_BYTES} bytes each: {stats.human_bytes(payload.median)}/s{shown}"

@@ -1,0 +1,76 @@
+"""What a point of E5 used of drives, network and processors, and what background work did to its throughput, second by second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...probes.timeline import GC_AT_WORK, INNODB_FLUSHES, NDB_CHECKPOINTS
+from ...report import stats
+
+DRIVES, NETWORK, PROCESSORS = "drives", "network", "processors"
+_WORK = {"gc": GC_AT_WORK, "innodb": INNODB_FLUSHES, "ndb": NDB_CHECKPOINTS}
+SECONDS_MIN = 3  # with background work, and without it, for a round to tell
+_APART_MAX = 0.75  # seconds between a sample and the status line of the same second
+
+
+def samples_under_load(point: dict) -> list[dict]:
+    """The timeline's samples of the measured interval."""
+    until = point["measured_until"] - point["timeline_started"]
+    return [s for s in point["timeline"] if until - point["result"]["interval_seconds"] <= s["second"] <= until]
+
+
+def _median(values: list[float]) -> float:
+    return stats.summarize(values).median
+
+
+def used(point: dict, parameters: dict, over: Callable[[list[float]], float] = _median) -> dict[str, float]:
+    """
+    The part of each that was used, by `over` of the measured seconds: of the busiest drive, of the processors, and of the network where it has a
+    rate of its own. What the timeline does not tell is left out.
+    """
+    samples = samples_under_load(point)
+    found = {}
+    if drives := [share for sample in samples if (share := _drives_share(sample, point.get("drive_bytes_per_second", {}))) is not None]:
+        found[DRIVES] = over(drives)
+    if "link_bytes_per_second" in point:
+        busier = max(point["payload_read_bytes_per_second"], point["payload_written_bytes_per_second"])
+        found[NETWORK] = busier / point["link_bytes_per_second"]
+    if samples:
+        found[PROCESSORS] = over([_processors_share(sample, point, parameters) for sample in samples])
+    return found
+
+
+def _drives_share(sample: dict, quotas: dict[str, int]) -> float | None:
+    """Reads and writes have a quota each; a drive without one, the logs', is not asked."""
+    shares = [max(sample["drives"][name]) / quota for name, quota in quotas.items() if quota and name in sample.get("drives", {})]
+    return max(shares) if shares else sample.get("device_busy_share")
+
+
+def _processors_share(sample: dict, point: dict, parameters: dict) -> float:
+    """Where the server has processors of its own (all but one), of these."""
+    if parameters.get("apart"):
+        return sample["server_cpus"] / (point["cpu"]["processors"] - 1)
+    return sample["machine_busy_share"]
+
+
+def background_ratio(point: dict, engine: str) -> float | None:
+    """
+    Throughput of the measured seconds with more background work than on average over that of the others. None where either are too few to tell: no
+    such work, or always as much of it.
+    """
+    seconds = [(sample["work"][_WORK[engine]], rate) for sample in samples_under_load(point)
+               if _WORK[engine] in sample.get("work", {}) and (rate := _rate_at(point, sample["second"])) is not None]
+    if not seconds:
+        return None
+    mean = sum(work for work, _rate in seconds) / len(seconds)
+    at_work, others = ([rate for work, rate in seconds if (work > mean) is more] for more in (True, False))
+    if min(len(at_work), len(others)) < SECONDS_MIN or not sum(others):
+        return None
+    return (sum(at_work) / len(at_work)) / (sum(others) / len(others))
+
+
+def _rate_at(point: dict, second: float) -> float | None:
+    """Operations a second of the client's status line next to that second of the timeline."""
+    lines = [(abs(when - point["timeline_started"] - second), rate) for when, rate in point["operations_timeline"]]
+    apart, rate = min(lines, default=(_APART_MAX, 0.0))
+    return rate if apart < _APART_MAX else None

@@ -1,0 +1,151 @@
+"""E5's runs: a target, the cluster of `make ndb` by a fake, drives, a limited network, and what a run that is broken off leaves."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pymysql
+import pytest
+from rich.console import Console
+
+from quarry_lab.design.request import Address, Settings
+from quarry_lab.experiments.e5 import bench as disk_bench, engines
+from quarry_lab.experiments.e5.engines import LIMITED_NETWORK
+from quarry_lab.experiments.e5.experiment import DiskData
+from quarry_lab.experiments.e5.usage import NETWORK, used
+from quarry_lab.load import java
+from quarry_lab.load.ycsb import PAYLOAD_BYTES
+from quarry_lab.run import session
+from quarry_lab.servers import drives, memory_cgroup, ndb_cluster, target
+from quarry_lab.servers.lab_server import LabServer
+from quarry_server.ports import free_ports
+
+
+# --- a target ---
+class FakeCluster(SimpleNamespace):
+    """The cluster of `make ndb`, as DiskBench uses it: what it was told, in order."""
+
+    told: list[str] = []
+    address, process_ids, login = Address(socket="ndb.sock"), set(), {"password": ""}
+
+    def __init__(self, _key):
+        super().__init__(last_statements=[])
+
+    def start(self):
+        self.told.append("start")
+        return self
+
+    def execute(self, statement):
+        if statement.startswith(f"CREATE TABLE {REFUSED}"):
+            raise pymysql.err.OperationalError(1528, "no room")
+        self.told.append(" ".join(statement.split()[:2]))
+
+    def describe(self):
+        return {}
+
+    def close(self):
+        self.told.append("close")
+
+
+REFUSED = "nothing"
+
+
+def fake_bench(monkeypatch):
+    FakeCluster.told = []
+    monkeypatch.setattr(disk_bench, "NdbCluster", FakeCluster)
+    monkeypatch.setattr(disk_bench, "over_tcp", lambda _address: Address(host="127.0.0.1", port=1))
+    run = SimpleNamespace(run={"sessions": [{"device_probes": [{"round": 1}]}]}, update_session=lambda *_any: None)
+    request = replace(DiskData().request("normal"), variants=["target-ndb"], target=ndb_cluster.address())
+    context = SimpleNamespace(run=run, request=request, progress=SimpleNamespace(step=lambda _text: None))
+    return disk_bench.DiskBench(context), DiskData().plan(request)[0]
+
+
+def test_the_cluster_of_make_ndb_runs_for_its_own_block_alone(monkeypatch):
+    bench, block = fake_bench(monkeypatch)
+    bench.begin(block)
+    assert FakeCluster.told == ["start", "CREATE DATABASE", "CREATE LOGFILE", "CREATE TABLESPACE", "CREATE TABLE"]
+    bench.end(block)
+    assert FakeCluster.told[-1] == "close"
+
+
+def test_a_cluster_without_room_for_the_table_is_ended_at_once(monkeypatch):
+    monkeypatch.setitem(globals(), "REFUSED", "quarry_lab_e5")
+    bench, block = fake_bench(monkeypatch)
+    with pytest.raises(pymysql.err.OperationalError):
+        bench.begin(block)
+    assert FakeCluster.told[-1] == "close"
+
+
+def test_ycsb_runs_on_a_target_and_leaves_it_as_it_was(tmp_path, monkeypatch):
+    if missing := java.missing_tools():
+        pytest.skip("; ".join(missing))
+    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
+    monkeypatch.setattr(disk_bench, "DATA", tmp_path / "data")
+    monkeypatch.setenv(target.PASSWORD_VARIABLE, "open&sesame")
+    (port,) = free_ports(1)
+    small = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M", "port": port, "bind_address": "127.0.0.1"}
+    other = LabServer("main", tmp_path / "target", None, False, small).start()
+    try:
+        other.execute("CREATE USER visitor IDENTIFIED BY 'open&sesame'")
+        other.execute("GRANT ALL ON *.* TO visitor")
+        schemas = other.rows("SHOW DATABASES")
+        settings = Settings(seconds=2, warmup_seconds=0, dataset_bytes=4000 * PAYLOAD_BYTES, disk_reserve_bytes=0, device_probe_seconds=0.1)
+        request = replace(DiskData().request("quick"), operations=["published"], variants=["target-innodb"], threads=[2], settings=settings,
+                          target=Address(socket=other.socket, user="visitor"), output=tmp_path / "e5")
+        run = session.execute(DiskData(), request, Console(file=io.StringIO()))
+        assert [(p["operation"], p["rows"]) for p in run.points] == [("load", 4000), ("published", 4000)]
+        assert run.points[1]["latencies"].keys() >= {"READ", "UPDATE"}
+        assert any(sample["server_cpus"] > 0 for sample in run.points[1]["timeline"])
+        assert other.rows("SHOW DATABASES") == schemas
+    finally:
+        other.close()
+
+
+# --- drives and a limited network ---
+def small_run(tmp_path, variant, **options):
+    """One round of the published load and mix, of 1,000 rows."""
+    settings = Settings(seconds=3, warmup_seconds=1, dataset_bytes=1000 * PAYLOAD_BYTES, disk_reserve_bytes=0, device_probe_seconds=0.1)
+    request = DiskData().request("quick")
+    options = {**request.options, **options, "mix_seconds": 3}
+    request = replace(request, variants=[variant], threads=[2], settings=settings, output=tmp_path / "e5", options=options)
+    return session.execute(DiskData(), request, Console(file=io.StringIO()))
+
+
+@pytest.fixture
+def own_place(tmp_path, monkeypatch):
+    if missing := [*java.missing_tools(), *filter(None, [drives.reason_against(), memory_cgroup.reason_against()])]:
+        pytest.skip("; ".join(missing))
+    for module in (session, disk_bench, engines):
+        monkeypatch.setattr(module, "DATA", tmp_path / "data")
+    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
+    return tmp_path
+
+
+def test_innodb_on_two_drives_has_a_partition_on_each_and_leaves_nothing(own_place):
+    run = small_run(own_place, "innodb", drives=[2], link_mbits=0)
+    points = [point for point in run.points if point["setting"] == "2 drives"]
+    quotas = {"data1": 12 << 20, "data2": 12 << 20, "log": 0}
+    assert [(p["operation"], p["drive_bytes_per_second"]) for p in points] == [("load", quotas), ("published", quotas)]
+    written = {name: sum(sample["drives"][name][1] for p in points for sample in p["timeline"]) for name in ("data1", "data2", "log")}
+    # Pages wait in the pool for a while; what a commit waits for does not.
+    assert written["data2"] > 0 and written["log"] > 1000 * PAYLOAD_BYTES, written
+    assert not [line for line in Path("/proc/mounts").read_text().splitlines() if str(own_place) in line]
+    assert not (own_place / "drives").exists() and not (own_place / "data").exists()
+
+
+def test_a_limited_network_is_measured_and_goes(own_place):
+    run = small_run(own_place, "innodb", drives=[], link_mbits=80)
+    points = [point for point in run.points if point["setting"] == LIMITED_NETWORK]
+    assert [point["link_bytes_per_second"] for point in points] == [10e6, 10e6]
+    assert all(used(point, run.run["parameters"])[NETWORK] <= 1.05 for point in points), "no more than the link lets through"
+    assert any(sample["network_bytes"] > 0 for sample in points[0]["timeline"])
+    assert run.run["sessions"][-1]["links"][0]["measured_bytes_per_second"] < 11e6
+
+
+def test_a_run_that_is_broken_off_leaves_no_drive(own_place, monkeypatch):
+    monkeypatch.setattr(disk_bench.DiskBench, "measure", lambda *_any: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        small_run(own_place, "innodb", drives=[1], link_mbits=0)
+    assert not [line for line in Path("/proc/mounts").read_text().splitlines() if str(own_place) in line]
+    assert not (own_place / "drives").exists() and not (own_place / "data").exists()
