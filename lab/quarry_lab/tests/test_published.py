@@ -126,6 +126,49 @@ def test_how_a_figure_reads(made, text):
     assert made.text == text
 
 
+ROWS = """[document]
+text = "x"
+setup = "x"
+[figure.plain]
+each = { a = 10, b = 20 }
+unit = "MB/s"
+place = "chart"
+says = "plain"
+[figure.other]
+each = { a = 15, b = 10 }
+unit = "MB/s"
+place = "chart"
+says = "other"
+[figure.alone]
+value = 5
+unit = "MB/s"
+place = "chart"
+says = "alone"
+[figure.gain]
+from = "other / plain"
+[figure.over-one]
+from = "plain / alone"
+[claim.of-a-row]
+item = 1
+says = "{plain_a}"
+rule = "{} and {}"
+figures = ["gain"]
+"""
+
+
+def test_rows_of_figures_and_their_quotients(tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "_DIRECTORY", tmp_path)
+    published.document.cache_clear()
+    (tmp_path / "e9.toml").write_text(ROWS)
+    found = published.document("e9")
+    assert {name: figure.value for name, figure in found.figures.items()} == {
+        "plain.a": 10, "plain.b": 20, "other.a": 15, "other.b": 10, "alone": 5, "gain.a": 0.5, "gain.b": -0.5, "over-one.a": 1, "over-one.b": 3}
+    assert (found.figure("gain.a").unit, found.figure("gain.a").says) == ("gain", "other, a, over plain, a")
+    assert [figure.id for figure in found.claim("of-a-row").figures] == ["gain.a", "gain.b"]
+    assert (found.finding("of-a-row").statement, found.finding("of-a-row").rule) == ("10 MB/s", "+50% and -50%")
+    published.document.cache_clear()
+
+
 def test_a_claim_without_its_figure_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(published, "_DIRECTORY", tmp_path)
     published.document.cache_clear()

@@ -7,7 +7,9 @@ A [figure.<id>] has
     bound    'more than', 'at least', 'at most', 'almost', 'about': as it was said; none: exactly so
     place    heading and paragraph of the text, or 'read off the author's chart'
     says     what the figure is of
-A figure with `from` is computed from others: 'a / b' is their quotient as a gain.
+A figure with `from` is computed from others: 'a / b' is their quotient as a gain. Its unit, place and words are made of theirs unless it has its own.
+A figure with `each` is a row of figures of one kind: each key of that table is one figure, <id>.<key>; a quotient of two rows is a row of quotients.
+In a claim the name of a row stands for all its figures.
 A [claim.<id>] has `item` (its number in the audit's list), `says`, `rule`, and the `figures` it is judged by; what else stands there belongs to the
 judging function. In `says` and `rule` each '{}' is the text of the next of the claim's figures, '{1}' of its second, '{id}' of the one so named.
 """
@@ -15,6 +17,7 @@ judging function. In `says` and `rule` each '{}' is the text of the next of the 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -125,9 +128,30 @@ def document(name: str) -> Document:
     data = tomllib.loads((_DIRECTORY / f"{name}.toml").read_text(encoding="utf-8"))
     figures: dict[str, Figure] = {}
     for key, entry in data["figure"].items():
-        figures[key] = _figure(key, entry, figures)
+        for part, one in _each(key, entry, figures):
+            figures[part] = _figure(part, one, figures)
     claims = {f"{name}-{key}": _claim(f"{name}-{key}", entry, figures) for key, entry in data["claim"].items()}
     return Document(name, data["document"]["text"], data["document"]["setup"], figures, claims)
+
+
+def _parts(quotient: str) -> tuple[str, str]:
+    over, under = (part.strip() for part in quotient.split("/"))
+    return over, under
+
+
+def _row(name: str, known: Iterable[str]) -> list[str]:
+    """The keys of a row of figures; none where `name` is no row."""
+    return [other.removeprefix(f"{name}.") for other in known if other.startswith(f"{name}.")]
+
+
+def _each(key: str, entry: dict, known: dict[str, Figure]) -> list[tuple[str, dict]]:
+    """An entry of the data file as single figures."""
+    if "each" in entry:
+        return [(f"{key}.{part}", {**entry, "value": value, "says": f"{entry['says']}, {part}"}) for part, value in entry["each"].items()]
+    if "from" in entry and (row := _row(_parts(entry["from"])[0], known)):
+        ends = [(part, [f"{name}.{part}" if f"{name}.{part}" in known else name for name in _parts(entry["from"])]) for part in row]
+        return [(f"{key}.{part}", {**entry, "from": " / ".join(names)}) for part, names in ends]
+    return [(key, entry)]
 
 
 def _figure(key: str, entry: dict, known: dict[str, Figure]) -> Figure:
@@ -135,8 +159,10 @@ def _figure(key: str, entry: dict, known: dict[str, Figure]) -> Figure:
     if bound not in BOUNDS:
         raise PublishedError(f"figure {key}: unknown bound '{bound}' (allowed: {', '.join(filter(None, BOUNDS))})")
     if "from" in entry:
-        over, under = (known[part.strip()].value for part in entry["from"].split("/"))
-        low = high = over / under - 1
+        over, under = (known[part] for part in _parts(entry["from"]))
+        low = high = over.value / under.value - 1
+        words = {"unit": "gain", "place": f"the quotient of two figures: {over.place}", "says": f"{over.says}, over {under.says}"}
+        entry = {**words, **entry}
     else:
         value = entry["value"]
         low, high = value if isinstance(value, list) else (value, value)
@@ -144,10 +170,11 @@ def _figure(key: str, entry: dict, known: dict[str, Figure]) -> Figure:
 
 
 def _claim(key: str, entry: dict, figures: dict[str, Figure]) -> Claim:
-    missing = [name for name in entry["figures"] if name not in figures]
+    names = [one for name in entry["figures"] for one in ([f"{name}.{part}" for part in _row(name, figures)] or [name])]
+    missing = [name for name in names if name not in figures]
     if missing:
         raise PublishedError(f"claim {key}: no figure '{missing[0]}' in this file")
-    used = tuple(figures[name] for name in entry["figures"])
+    used = tuple(figures[name] for name in names)
     says, rule = (_filled(entry[part], used, figures) for part in ("says", "rule"))
     judging = {name: value for name, value in entry.items() if name not in ("item", "says", "rule", "figures")}
     return Claim(key, entry["item"], says, rule, used, judging)
@@ -156,4 +183,5 @@ def _claim(key: str, entry: dict, figures: dict[str, Figure]) -> Claim:
 def _filled(text: str, used: tuple[Figure, ...], figures: dict[str, Figure]) -> str:
     for figure in used:
         text = text.replace("{}", figure.text, 1)
-    return text.format(*(figure.text for figure in used), **{name.replace("-", "_"): figure.text for name, figure in figures.items()})
+    named = {name.replace("-", "_").replace(".", "_"): figure.text for name, figure in figures.items()}
+    return text.format(*(figure.text for figure in used), **named)
