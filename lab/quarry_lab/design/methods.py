@@ -46,6 +46,7 @@ METHODS = {
         _application("zstd", "zstd 3"),
         _application("gzip", "gzip"),
         _application("deflate", "deflate"),
+        _application("mysql", "deflate with length"),  # the format of COMPRESS()
         _application("brotli-0", "brotli 0"),
         _application("brotli-6", "brotli 6"),
         _application("brotli-11", "brotli 11"),

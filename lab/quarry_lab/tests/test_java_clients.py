@@ -79,6 +79,26 @@ def test_every_way_stores_documents_that_the_server_can_or_cannot_read(server, f
     assert ratios["app-brotli-11"] > ratios["app-lz4-17"] >= ratios["app-lz4-fast"] > ratios["app-none"] == 1
 
 
+def test_mysqls_format_is_the_same_in_the_application_and_in_the_server(server, filled, client, tmp_path):
+    """Each reads what the other has compressed; every value is compared with its digest."""
+    application, inside = filled["app-mysql"][0].table, filled["uncompress"][0].table
+    same = f"SELECT SUM(SHA2(UNCOMPRESS(data), 256) = HEX(sha256)), SUM(HEX(LEFT(data, 4)) = '00080000') FROM {application} JOIN lab.payloads USING (id)"
+    assert VALUE_BYTES == 0x800 and server.rows(same) == [(ROWS, ROWS)]
+    fetched = java.fetch_blobs(java.LoadTarget(inside, "mysql", "data"), "lab.payloads", ROWS, 1, (1, 1), tmp_path / "jmh.json", client)
+    assert fetched.uncompressed_bytes_per_second == pytest.approx(fetched.operations_per_second * VALUE_BYTES, rel=0.01)
+
+
+def test_a_value_in_mysqls_format_that_is_cut_or_too_long_fails_the_run(server, filled, client, tmp_path):
+    table = filled["app-mysql"][0].table
+    for change, said in (("LEFT(data, LENGTH(data) - 8)", "2048 bytes were promised"), ("CONCAT(CHAR(255), SUBSTR(data, 2))", "bytes were promised"), ("'abc'", "too short")):
+        server.execute(f"CREATE TABLE lab.broken AS SELECT id, {change} data FROM {table}")
+        try:
+            with pytest.raises(java.JavaError, match=said):
+                java.fetch_blobs(java.LoadTarget("lab.broken", "mysql", "data"), "lab.payloads", ROWS, 1, (1, 1), tmp_path / "jmh.json", client)
+        finally:
+            server.execute("DROP TABLE lab.broken")
+
+
 def test_jmh_fetches_and_counts_bytes(filled, client, tmp_path):
     result = fetch("app-zstd", filled, client, tmp_path)
     assert result.uncompressed_bytes_per_second == pytest.approx(result.operations_per_second * VALUE_BYTES, rel=0.01)

@@ -7,10 +7,16 @@ import com.github.luben.zstd.Zstd;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.Locale;
+import java.util.zip.DataFormatException;
+import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 import java.util.zip.GZIPInputStream;
 import java.util.zip.GZIPOutputStream;
+import java.util.zip.Inflater;
 import java.util.zip.InflaterInputStream;
 import net.jpountz.lz4.LZ4Compressor;
 import net.jpountz.lz4.LZ4CompressorWithLength;
@@ -23,6 +29,7 @@ enum Codec {
   NONE(data -> data, data -> data),
   GZIP(Codec::gzip, data -> new GZIPInputStream(new ByteArrayInputStream(data)).readAllBytes()),
   DEFLATE(Codec::deflate, data -> new InflaterInputStream(new ByteArrayInputStream(data)).readAllBytes()),
+  MYSQL(Codec::mysql, Codec::unmysql),
   SNAPPY(Snappy::compress, Snappy::uncompress),
   ZSTD(data -> Zstd.compress(data, Zstd.defaultCompressionLevel()), data -> Zstd.decompress(data, (int) Zstd.getFrameContentSize(data))),
   BROTLI_0(data -> brotli(data, 0), Codec::unbrotli),
@@ -31,6 +38,9 @@ enum Codec {
   LZ4_FAST(data -> lz4(LZ4Factory.fastestInstance().fastCompressor(), data), Codec::unlz4),
   LZ4_9(data -> lz4(LZ4Factory.fastestInstance().highCompressor(9), data), Codec::unlz4),
   LZ4_17(data -> lz4(LZ4Factory.fastestInstance().highCompressor(17), data), Codec::unlz4);
+
+  private static final int MYSQL_HEADER_BYTES = 4;
+  private static final int MYSQL_LENGTH_MASK = 0x3FFFFFFF; // as UNCOMPRESS() reads it
 
   interface Transformation {
     byte[] apply(byte[] data) throws IOException;
@@ -75,6 +85,55 @@ enum Codec {
       stream.write(data);
     }
     return stored.toByteArray();
+  }
+
+  /** As the server's COMPRESS() makes it: the length in 4 bytes, the lowest first, then deflate in zlib's frame. */
+  private static byte[] mysql(byte[] data) {
+    if (data.length == 0) {
+      return data;
+    }
+    Deflater deflater = new Deflater();
+    try {
+      deflater.setInput(data);
+      deflater.finish();
+      // Deflate stores what it cannot compress: 5 bytes for each block of 16 KB at least, and zlib's frame.
+      ByteBuffer stored = ByteBuffer.allocate(MYSQL_HEADER_BYTES + data.length + data.length / 1000 + 64).order(ByteOrder.LITTLE_ENDIAN);
+      stored.putInt(data.length);
+      while (!deflater.finished()) {
+        deflater.deflate(stored);
+      }
+      // COMPRESS() adds a point where the last byte is a space, which a CHAR column would lose.
+      if (stored.get(stored.position() - 1) == ' ') {
+        stored.put((byte) '.');
+      }
+      return Arrays.copyOf(stored.array(), stored.position());
+    } finally {
+      deflater.end();
+    }
+  }
+
+  private static byte[] unmysql(byte[] stored) throws IOException {
+    if (stored.length == 0) {
+      return stored;
+    }
+    if (stored.length <= MYSQL_HEADER_BYTES) {
+      throw new IOException("a value of " + stored.length + " bytes is too short for MySQL's compressed format");
+    }
+    byte[] data = new byte[ByteBuffer.wrap(stored).order(ByteOrder.LITTLE_ENDIAN).getInt() & MYSQL_LENGTH_MASK];
+    Inflater inflater = new Inflater();
+    try {
+      inflater.setInput(stored, MYSQL_HEADER_BYTES, stored.length - MYSQL_HEADER_BYTES);
+      int filled = inflater.inflate(data);
+      int more = inflater.finished() ? 0 : inflater.inflate(new byte[1]); // the checksum at the end is read by this call
+      if (filled != data.length || more != 0 || !inflater.finished()) {
+        throw new IOException("MySQL's compressed format: " + data.length + " bytes were promised, " + (filled + more) + " came");
+      }
+      return data;
+    } catch (DataFormatException error) {
+      throw new IOException(error);
+    } finally {
+      inflater.end();
+    }
   }
 
   private static byte[] brotli(byte[] data, int quality) throws IOException {
