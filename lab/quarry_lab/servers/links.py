@@ -4,6 +4,9 @@ The networks of E3: the loopback interface, and links with a rate and a round tr
 A shaped link is made by the kernel where it can (namespaces.py), else by toxiproxy, a proxy on the loopback interface that delays and
 throttles (scripts/build-toxiproxy). What the proxy costs itself is measured on the link `proxy`, which does neither. Every link is probed:
 what was asked for stands beside what it gives.
+
+Rates and delays are those that the author's charts show (design/published/e3.toml): what uncompressed values of the largest size came at, and the
+time of a fetch of the smallest one in the chart less the time that its bytes take at that rate.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pathlib import Path
 from quarry_server.run import run_or_raise
 from quarry_server.server import BUILD, REPOSITORY
 
+from ..design import published
 from ..probes.link_probe import ProbeServer
 from .namespaces import ClientNamespace, NamespaceError, usable_queue
 from quarry_server.ports import free_ports
@@ -40,6 +44,7 @@ class Link:
     """
     megabits_per_second 0: not throttled. Rate and delay fall on what the server sends, the direction of the values; both_ways: on what the client
     sends, too.
+    routed: clients meet a proxy that routes, in front of a primary and a replica. weak_server: the server has but a part of its processor time.
     """
 
     key: str
@@ -49,9 +54,12 @@ class Link:
     jitter_ms: int = 0
     shaped: bool = True
     both_ways: bool = False
+    source: str = ""
+    routed: bool = False
+    weak_server: bool = False
 
-    def toxics(self) -> list[dict]:
-        """As toxiproxy's API wants them: latency in ms, rate in KB/s."""
+    def toxics(self, connections: int = 1) -> list[dict]:
+        """As toxiproxy's API wants them: latency in ms, rate in KB/s. It throttles each connection by itself, so each has its share of the rate."""
         found = []
         for stream in ("downstream", "upstream") if self.both_ways else ("downstream",):
             if self.delay_ms:
@@ -59,7 +67,7 @@ class Link:
                               "attributes": {"latency": self.delay_ms, "jitter": self.jitter_ms}})
             if self.megabits_per_second:
                 found.append({"name": f"bandwidth_{stream}", "type": "bandwidth", "stream": stream,
-                              "attributes": {"rate": self.megabits_per_second * 1000 // 8}})
+                              "attributes": {"rate": self.megabits_per_second * 1000 // 8 // connections}})
         return found
 
     def queue(self) -> tuple[str, ...] | None:
@@ -67,14 +75,38 @@ class Link:
         return usable_queue(self.megabits_per_second, self.delay_ms, self.jitter_ms) if self.shaped else None
 
 
+_E3 = published.document("e3")
+
+
+def _megabits(rate: str) -> int:
+    """Of a published rate in MB/s."""
+    return round(_E3.value(rate) * 8)
+
+
+def _delay_ms(rate: str, smallest: str) -> int:
+    """Of the fetch of each of the author's threads: its time at the smallest value less the time of its bytes. rate, smallest: figures in MB/s."""
+    megabytes = _E3.value("client-threads") * _E3.value("smallest-charted") / 1e6
+    return round(1000 * (megabytes / _E3.value(smallest) - megabytes / _E3.value(rate)))
+
+
+def _from_chart(key: str, label: str, rate: str, smallest: str = "", jitter_ms: int = 0, **more) -> Link:
+    """A link of the rate, and where `smallest` is named of the delay, that the author's charts show."""
+    megabits, delay = _megabits(rate), _delay_ms(rate, smallest) if smallest else 0
+    source = " and ".join(f"{_E3.figure(name).text} ({_E3.figure(name).says})" for name in filter(None, (rate, smallest)))
+    text = f"{label}: {megabits:,} Mbit/s" + (f", {delay} ms" if delay else "")
+    return Link(key, text, megabits, delay, jitter_ms, source=source, **more)
+
+
 LINKS = {
     link.key: link
     for link in (
         Link("localhost", "localhost", shaped=False),
         Link("proxy", "localhost through the proxy"),
-        Link("cloud", "same-region cloud: 2.5 Gbit/s, 1 ms", 2500, 1),
-        Link("gigabit", "1 Gbit Ethernet", 1000),
-        Link("wifi", "Wi-Fi: 200 Mbit/s, 4 ms", 200, 4, 2),
+        _from_chart("cloud", "same-region cloud", "cloud-none", "cloud-none-smallest"),
+        _from_chart("routed", "cloud, a routing proxy before a primary and a replica", "cloud-none", "cloud-none-smallest", routed=True),
+        Link("gigabit", "1 Gbit Ethernet", 1000 * int(_E3.value("ethernet")), source=_E3.figure("ethernet").says),
+        _from_chart("wifi", "Wi-Fi", "ethernet-none", "wifi-none-smallest"),
+        _from_chart("weak", "Ethernet, weak server", "ethernet-none", weak_server=True),
     )
 }
 
@@ -93,11 +125,11 @@ class Endpoint:
 class Network:
     """
     All links of a run to one port of a server, which listens on `addresses` once this has been entered. Use as a context manager.
-    Externally synchronised.
+    Externally synchronised. connections: how many share a link, once clients use it.
     """
 
-    def __init__(self, links: list[Link], port: int):
-        self.links, self.port = links, port
+    def __init__(self, links: list[Link], port: int, connections: int = 1):
+        self.links, self.port, self._connections = links, port, connections
         self.addresses = [LOOPBACK]
         self._stack = ExitStack()
         self._endpoints: dict[str, Endpoint] = {}
@@ -125,7 +157,7 @@ class Network:
             return Endpoint(namespace.address, self.port, tuple(namespace.prefix), "tc " + " ".join(queue), namespace.interface)
         if self._proxy is None:
             self._proxy = stack.enter_context(Toxiproxy())
-        return Endpoint(LOOPBACK, self._proxy.add(link, self.port), by=self._proxy.version())
+        return Endpoint(LOOPBACK, self._proxy.add(link, self.port, self._connections), by=self._proxy.version())
 
     def endpoint(self, link: str) -> Endpoint:
         return self._endpoints[link]
@@ -179,11 +211,11 @@ class Toxiproxy:
     def version(self) -> str:
         return f"toxiproxy {json.loads(self._call('GET', '/version'))['version']}"
 
-    def add(self, link: Link, upstream_port: int) -> int:
+    def add(self, link: Link, upstream_port: int, connections: int = 1) -> int:
         """The port on which the link can be reached."""
         wanted = {"name": link.key, "listen": f"{LOOPBACK}:0", "upstream": f"{LOOPBACK}:{upstream_port}", "enabled": True}
         made = json.loads(self._call("POST", "/proxies", wanted))
-        for toxic in link.toxics():
+        for toxic in link.toxics(connections):
             self._call("POST", f"/proxies/{link.key}/toxics", toxic)
         return int(made["listen"].rsplit(":", 1)[1])
 

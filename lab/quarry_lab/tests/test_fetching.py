@@ -3,6 +3,7 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,9 +13,13 @@ from quarry_lab.design.plan import interleave
 from quarry_lab.experiments.e3 import figures as e3_figures
 from quarry_lab.experiments.e3.bench import FetchBench, rows_of
 from quarry_lab.experiments.e3.experiment import FetchCompressed
-from quarry_lab.experiments.e3.findings import CLOUD, DOCUMENT_BYTES, LOCAL, REAL, verdicts
+from quarry_lab.experiments.e3.findings import CLOUD, DOCUMENT_BYTES, LOCAL, RANDOM, REAL, THREADS, as_published, verdicts
+from quarry_lab.experiments.e3.grid import APPLICATION, SIZES
 from quarry_lab.load import java
-from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED
+from quarry_lab.design.published import Figure
+from quarry_lab.report.stats import Summary
+from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
+from quarry_lab.servers import processor_cgroup, routed
 from quarry_lab.servers.links import LINKS, Link
 from quarry_lab.servers.namespaces import queues
 
@@ -24,9 +29,9 @@ PARAMETERS = {"name": "e3", "rounds": 3}
 def point(variant, megabytes, round_number, kind=REAL, size=DOCUMENT_BYTES, link=LOCAL):
     rate = megabytes * 1e6
     return {
-        "round": round_number, "operation": kind, "size_bytes": size, "threads": 1, "variant": variant, "setting": link,
+        "round": round_number, "operation": kind, "size_bytes": size, "threads": THREADS, "variant": variant, "setting": link,
         "result": {"events_per_second": rate / size, "interval_seconds": 10, "uncompressed_bytes_per_second": rate, "received_bytes_per_second": rate / 4},
-        "cpu": {"noisy": False, "server_cpus": 0.5, "client_cpus": 0.5},
+        "cpu": {"noisy": False, "server_cpus": 0.5, "client_cpus": 0.5}, "loaded": {"uncompressed_bytes": 4, "sent_bytes": 1},
     }
 
 
@@ -82,7 +87,10 @@ def test_the_normal_plan_has_every_way_on_localhost_and_every_link():
     experiment = FetchCompressed()
     cells = experiment.cells(experiment.request("normal"))
     assert {c.variant for c in cells if (c.operation, c.size_bytes, c.setting) == (REAL, DOCUMENT_BYTES, LOCAL)} == set(METHODS)
+    assert {c.variant for c in cells if (c.operation, c.size_bytes, c.setting) == (REAL, DOCUMENT_BYTES, CLOUD)} >= {*APPLICATION, "uncompress"}
     assert {c.setting for c in cells} == set(LINKS)
+    assert {c.threads for c in cells} == {2}
+    assert {c.size_bytes for c in cells if c.operation == REAL} == set(SIZES[1:])
     assert len(cells) == len(set(cells))
     request = experiment.request("full")
     full = experiment.cells(request)
@@ -90,6 +98,60 @@ def test_the_normal_plan_has_every_way_on_localhost_and_every_link():
     assert sum(c.setting == LOCAL for c in full) == len(request.operations) * len(request.sizes_bytes) * len(METHODS)
     asked = experiment.cells(replace(experiment.request("normal"), operations=["stub-2"], sizes_bytes=[1024], variants=["quarry"]))
     assert [(c.operation, c.setting) for c in asked] == [("stub-2", link) for link in LINKS]
+
+
+def test_none_and_an_lz4_are_measured_on_every_link_with_every_alphabet():
+    experiment = FetchCompressed()
+    found = {(c.operation, c.setting, c.variant) for c in experiment.cells(experiment.request("normal"))}
+    for link in ("localhost", "cloud", "gigabit", "wifi"):
+        assert all((kind, link, way) in found for kind in RANDOM for way in ("app-none", "app-lz4-9"))
+    assert all((REAL, link, way) in found for link in LINKS if link != "proxy" for way in ("app-none", "app-lz4-17"))
+
+
+def test_the_normal_plan_takes_two_hours_at_most_and_says_how_long_each_link_takes():
+    experiment = FetchCompressed()
+    request = experiment.request("normal")
+    points = [point for block in experiment.plan(request) for point in block.points]
+    assert 130 <= len(points) / request.rounds <= 160
+    assert experiment.planned_seconds(request, points) <= 2 * 3600
+    rows = experiment.plan_rows(request, points)
+    assert [row.what for row in rows][:-1] == [link.label for link in LINKS.values()]
+    assert sum(row.points for row in rows) == len(points)
+    assert sum(row.seconds for row in rows) == pytest.approx(experiment.planned_seconds(request, points))
+    assert sum(row.seconds for row in experiment.plan_rows(request, [])) == 0
+
+
+def test_the_quick_plan_is_a_part_of_the_normal_one():
+    experiment = FetchCompressed()
+    quick = experiment.cells(experiment.request("quick"))
+    assert set(quick) < set(experiment.cells(experiment.request("normal"))) and {c.setting for c in quick} == set(LINKS)
+
+
+def test_links_whose_tools_are_missing_are_named_before(monkeypatch):
+    experiment = FetchCompressed()
+    request = experiment.request("normal")
+    monkeypatch.setattr(processor_cgroup, "_HIERARCHIES", ())
+    monkeypatch.setattr(routed, "HAPROXY", Path("/nonexistent/haproxy"))
+    missing = "; ".join(experiment.needs(request))
+    assert "a processor cgroup for a weak server: no processor cgroup can be made here (--option links=localhost,proxy,cloud,routed,gigabit,wifi" in missing
+    assert "HAProxy at /nonexistent/haproxy (scripts/fetch-mariadb gets it) for a proxy that routes" in missing
+    without = replace(request, options={"links": [key for key in LINKS if key not in ("weak", "routed")]})
+    assert not [what for what in experiment.needs(without) if "cgroup" in what or "HAProxy" in what]
+
+
+def test_routed_values_are_loaded_where_the_proxy_finds_them():
+    experiment = FetchCompressed()
+    request = experiment.request("normal")
+    behind, direct = experiment.methods_of(request, is_routed=True), experiment.methods_of(request)
+    assert behind == {(REAL, DOCUMENT_BYTES): {"app-none", "app-lz4-17", "app-zstd", "uncompress"}}
+    assert set(direct) == {(c.operation, c.size_bytes) for c in experiment.cells(request)}
+
+
+def test_a_routing_proxy_listens_on_every_address_and_takes_the_servers_in_turn():
+    text = routed.configuration([("127.0.0.1", 1), ("10.203.0.1", 1)], {"primary": 2, "replica": 3})
+    assert [line.strip() for line in text.splitlines() if line.startswith("    bind")] == ["bind 127.0.0.1:1", "bind 10.203.0.1:1"]
+    assert "balance roundrobin" in text
+    assert [line.strip() for line in text.splitlines() if line.startswith("    server")] == ["server primary 127.0.0.1:2", "server replica 127.0.0.1:3"]
 
 
 def test_the_chart_and_the_tables_show_every_measured_way():
@@ -101,11 +163,27 @@ def test_the_chart_and_the_tables_show_every_measured_way():
     assert table.row_count == len(PUBLISHED)
 
 
+def test_a_chart_shows_lz4_over_none_by_alphabet_and_link():
+    rates = {"app-none": (100, 100, 100), "app-lz4-9": (200, 190, 210)}
+    points = [p for kind in RANDOM[:2] for link in (LOCAL, CLOUD) for p in rounds(rates, kind=kind, link=link)]
+    axes = e3_figures.figures(Run(points))["lz4-none"].axes[0]
+    assert sorted(label.get_text() for label in axes.get_yticklabels()) == sorted(RANDOM[:2])
+    assert set(axes.get_legend_handles_labels()[1]) == {LINKS[LOCAL].label, LINKS[CLOUD].label}
+    assert "lz4-none" not in e3_figures.figures(Run(rounds(PUBLISHED, link=CLOUD)))
+
+
 def test_published_rates_stand_beside_ours_in_their_unit():
     experiment, run = FetchCompressed(), Run(rounds(PUBLISHED, link=CLOUD))
     beside = {figure.what: experiment.beside(run, figure) for figure in experiment.published}
     assert beside["4.29 MB in the cloud, lz4 17"].startswith("1,060 MB/s")
     assert beside["4.29 MB on localhost, ROW_FORMAT=COMPRESSED"] == "not measured"
+
+
+def test_the_tables_are_the_authors():
+    plain = "(id INT NOT NULL PRIMARY KEY, data MEDIUMBLOB NOT NULL) ENGINE=InnoDB ROW_FORMAT"
+    assert METHODS["app-none"].create_table("x") == f"CREATE TABLE `x`.uncompressed_blobs {plain}=DYNAMIC"
+    assert METHODS["row-compressed"].create_table("x") == f"CREATE TABLE `x`.compressed_blobs {plain}=COMPRESSED"
+    assert {METHODS[key].create_table("x") for key in APPLICATION} == {METHODS["app-none"].create_table("x")}
 
 
 def test_a_jmh_report_gives_bytes_per_second():
@@ -139,10 +217,10 @@ def test_a_resumed_run_loads_what_its_later_rounds_need(monkeypatch):
     context = SimpleNamespace(run=None, request=request, progress=SimpleNamespace(step=lambda _text: nullcontext()))
     loaded = []
     monkeypatch.setattr(java, "load_blobs", lambda _dataset, _payloads, targets, _client: loaded.extend(targets) or [{} for _ in targets])
-    network = SimpleNamespace(port=1, endpoint=lambda _key: None)
+    network = SimpleNamespace(port=1, links=[], endpoint=lambda _key: None)
     bench = FetchBench(context, server, network, experiment.methods_of(request))
     bench.begin(replace(block, points=block.points[-1:]))
-    assert len(loaded) == len({cell.variant for cell in cells}) > 1
+    assert len(loaded) == len({cell.variant for cell in cells if cell.setting != "routed"}) > 1
 
 
 def test_links_ask_the_proxy_for_their_rate_and_delay():
@@ -150,8 +228,23 @@ def test_links_ask_the_proxy_for_their_rate_and_delay():
     (bandwidth,) = LINKS["gigabit"].toxics()
     assert bandwidth["attributes"] == {"rate": 125_000}  # KB/s
     assert [t["type"] for t in LINKS["wifi"].toxics()] == ["latency", "bandwidth"]
+    (shared,) = LINKS["gigabit"].toxics(connections=2)
+    assert shared["attributes"] == {"rate": 62_500}, "the proxy throttles each connection by itself"
     both = Link("x", "both ways", 8, both_ways=True).toxics()
     assert [(t["type"], t["stream"]) for t in both] == [("bandwidth", "downstream"), ("bandwidth", "upstream")] and both[0]["name"] != both[1]["name"]
+
+
+def test_rates_and_delays_are_those_of_the_authors_charts():
+    assert (LINKS["cloud"].megabits_per_second, LINKS["cloud"].delay_ms) == (253 * 8, 4)
+    assert (LINKS["wifi"].megabits_per_second, LINKS["wifi"].delay_ms) == (240, 9)
+    assert (LINKS["weak"].megabits_per_second, LINKS["weak"].weak_server) == (240, True)
+    assert all(link.source for link in LINKS.values() if link.megabits_per_second)
+
+
+def test_a_gain_next_to_nothing_has_no_direction():
+    figure = Figure("x", "x", "gain", "x", -0.01, -0.01)
+    for measured, state in ((-0.02, REPRODUCED), (0.005, REPRODUCED), (0.1, STRONGER), (-0.2, WEAKER)):
+        assert as_published(Summary(measured, measured, measured, 3), figure) == state
 
 
 def test_a_delay_takes_netem_and_a_rate_alone_can_be_had_from_tbf():

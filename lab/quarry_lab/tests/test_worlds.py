@@ -6,7 +6,7 @@ The first fourteen are those of an audit that found the rules looking one way; t
 
 import pytest
 from quarry_lab.catalogue import EXPERIMENTS
-from worlds import Run, fetch, mix, points, ycsb
+from worlds import DOCUMENT_BYTES, MEDIUM_BYTES, Run, fetch, fetched, mix, points, ycsb
 
 USERS = (32, 64, 128, 256, 512)
 
@@ -29,10 +29,21 @@ def small_rows(plain, compressed, size=100):
     return points("fetch", size, 8, "text", plain) + points("fetch", size, 8, "text-compressed", compressed)
 
 
-def stub(none, lz4):
-    return points("stub-62", 65536, 1, "app-none", none, setting="localhost") + points("stub-62", 65536, 1, "app-lz4-17", lz4, setting="localhost")
+def stub(none, lz4, kind="stub-62", link="localhost"):
+    return fetched(kind, DOCUMENT_BYTES, link, app_none=none, app_lz4_9=lz4)
 
 
+def alphabets(link, variant, over, gains):
+    """E3: of each alphabet, from 62 symbols to 2, a rate of `variant` that is so much above that of `over`."""
+    return [p for kind, gain in zip(ALPHABETS, gains, strict=True) for p in fetched(kind, DOCUMENT_BYTES, link, **{over: 100, variant: 100 * (1 + gain)})]
+
+
+def worked(link, server, client):
+    """E3: processors of server and client with UNCOMPRESS() and with inflating in Java, at the same rate."""
+    return fetched("stub-2", DOCUMENT_BYTES, link, server, client, uncompress=100, app_mysql=100)
+
+
+ALPHABETS = ("stub-62", "stub-10", "stub-4", "stub-2")
 OUR_CLOUD = fetch("cloud", app_none=(221, 220, 222), app_lz4_17=(666, 660, 670), app_zstd=(664, 650, 675))
 BEHIND = fetch("cloud", app_none=10, app_lz4_17=300, app_zstd=290, app_snappy=280)
 
@@ -49,9 +60,10 @@ AUDITED = {
     "E2: a prefetch of 256 gains as published, 1,024 halves":
         ("e2", prefetched({1: 1000, 256: 2900, 1024: 500}), {"e2-prefetch": "reproduced", "e2-prefetch-1024": "opposite"}),
     "E3: our own cloud, lz4 level with zstd, none far behind":
-        ("e3", OUR_CLOUD, {"e3-cloud-lz4-ahead-of-none": "reproduced", "e3-cloud-lz4-first": "mixed", "e3-cloud-none-next": "opposite"}),
+        ("e3", OUR_CLOUD, {"e3-cloud-lz4-ahead-of-none": "reproduced", "e3-cloud-lz4-first": "mixed", "e3-cloud-none-next": "opposite",
+                           "e3-cloud-winners": "opposite"}),
     "E3: none thirty times behind everything":
-        ("e3", BEHIND, {"e3-cloud-none-next": "opposite"}),
+        ("e3", BEHIND, {"e3-cloud-none-next": "opposite", "e3-cloud-winners": "opposite", "e3-cloud-lz4-first": "reproduced"}),
     "E4: seven times as fast without compression":
         ("e4", small_rows(700, 100), {"e4-compress": "stronger"}),
     "E5: reads of 100 ms and writes of 450":
@@ -166,12 +178,63 @@ SIBLINGS = {
     "E2: VARBINARY a hundred times": ("e2", two_columns(100, 10_000), {"e2-varbinary": "stronger"}),
     "E3: as the author's chart": ("e3", fetch("cloud", app_none=253, app_lz4_17=1060, app_zstd=523, uncompress=142),
                                   {"e3-cloud-lz4": "reproduced", "e3-cloud-zstd": "reproduced", "e3-cloud-uncompress": "reproduced", "e3-cloud-lz4-first": "reproduced",
-                                   "e3-cloud-none-next": "opposite"}),
+                                   "e3-cloud-none-next": "opposite", "e3-cloud-winners": "opposite"}),
     "E3: zstd beats lz4": ("e3", fetch("cloud", app_none=250, app_lz4_17=1000, app_zstd=1500), {"e3-cloud-lz4-first": "opposite", "e3-cloud-zstd": "mixed"}),
+    "E3: zstd beats one lz4 of two": ("e3", fetch("cloud", app_none=250, app_lz4_fast=500, app_lz4_17=1000, app_zstd=700),
+                                      {"e3-cloud-lz4-first": "mixed", "e3-cloud-lz4-ahead-of-none": "reproduced"}),
     "E3: none wins": ("e3", fetch("cloud", app_none=2000, app_lz4_17=1000, app_zstd=500),
-                      {"e3-cloud-lz4-ahead-of-none": "opposite", "e3-cloud-none-next": "reproduced"}),
+                      {"e3-cloud-lz4-ahead-of-none": "opposite", "e3-cloud-none-next": "reproduced", "e3-cloud-winners": "reproduced"}),
+    "E3: lz4 and none ahead of all others": ("e3", fetch("localhost", app_none=520, app_lz4_17=1093, app_lz4_9=1060, app_zstd=512, app_gzip=167),
+                                             {"e3-local-winners": "reproduced", "e3-local-lz4-first": "reproduced", "e3-local-none-next": "reproduced"}),
+    "E3: lz4 and none ahead in two rounds of three": ("e3", fetch("localhost", app_none=(520, 530, 500), app_lz4_17=1093, app_zstd=512), {"e3-local-winners": "mixed"}),
+    "E3: winners at one size, not at another":
+        ("e3", fetch("localhost", app_none=520, app_lz4_17=1093, app_zstd=512) + fetched("real", MEDIUM_BYTES, "localhost", app_none=100, app_lz4_17=300, app_zstd=200),
+         {"e3-local-winners": "mixed"}),
+    "E3: one thread is not what was published": ("e3", [p | {"threads": 1} for p in fetch("cloud", app_none=253, app_lz4_17=1060)], {"e3-cloud-lz4": "not measured"}),
     "E3: lz4 loses half where it should lose slightly": ("e3", stub(100, 50), {"e3-poor-ratio": "stronger"}),
     "E3: lz4 loses slightly in every round": ("e3", stub(100, (95, 96, 97)), {"e3-poor-ratio": "reproduced"}),
+    "E3: lz4 loses slightly on localhost and gains in the cloud": ("e3", stub(100, 95) + stub(100, 110, link="cloud"), {"e3-poor-ratio": "mixed"}),
+    "E3: 94 KB as charted": ("e3", fetched("real", MEDIUM_BYTES, "localhost", app_none=329, app_lz4_17=321) + fetched("real", MEDIUM_BYTES, "cloud", app_none=88, app_lz4_17=47),
+                             {"e3-medium": "reproduced"}),
+    "E3: 94 KB, lz4 gains": ("e3", fetched("real", MEDIUM_BYTES, "localhost", app_none=100, app_lz4_17=120), {"e3-medium": "opposite"}),
+    "E3: lz4 gains more with each alphabet": ("e3", alphabets("cloud", "app_lz4_9", "app_none", (-0.03, 0.33, 1.06, 1.92)),
+                                              {"e3-growing-gain": "reproduced", "e3-cloud-random": "reproduced"}),
+    "E3: lz4 gains less with each alphabet": ("e3", alphabets("cloud", "app_lz4_9", "app_none", (1.92, 1.06, 0.33, -0.03)),
+                                              {"e3-growing-gain": "opposite", "e3-cloud-random": "mixed"}),
+    "E3: lz4 gains the same with each alphabet": ("e3", alphabets("cloud", "app_lz4_9", "app_none", (0.5,) * 4), {"e3-growing-gain": "weaker"}),
+    "E3: UNCOMPRESS() slightly ahead of the compressed table": ("e3", alphabets("localhost", "uncompress", "row_compressed", (0.04, 0.05, 0.06, 0.10)),
+                                                                {"e3-local-inside": "reproduced"}),
+    "E3: UNCOMPRESS() behind the compressed table": ("e3", alphabets("localhost", "uncompress", "row_compressed", (-0.1,) * 4), {"e3-local-inside": "opposite"}),
+    "E3: UNCOMPRESS() twice the compressed table": ("e3", alphabets("localhost", "uncompress", "row_compressed", (1.0,) * 4), {"e3-local-inside": "stronger"}),
+    "E3: Java ahead in the cloud, at the best ratio only on localhost":
+        ("e3", alphabets("cloud", "app_mysql", "uncompress", (0.37, 0.36, 0.55, 1.26)) + alphabets("localhost", "app_mysql", "uncompress", (-0.01, -0.12, -0.02, 0.17)),
+         {"e3-cloud-java": "reproduced", "e3-local-java": "reproduced"}),
+    "E3: Java behind in the cloud, ahead on localhost":
+        ("e3", alphabets("cloud", "app_mysql", "uncompress", (-0.3,) * 4) + alphabets("localhost", "app_mysql", "uncompress", (0.6,) * 4),
+         {"e3-cloud-java": "opposite", "e3-local-java": "mixed"}),
+    "E3: random data over slow links":
+        ("e3", alphabets("gigabit", "app_lz4_9", "app_none", (0, 0.79, 1.41, 2.33)) + alphabets("wifi", "app_lz4_9", "app_none", (0.04, 0.1, 0.2, 0.3)),
+         {"e3-ethernet-random": "reproduced", "e3-wifi-random": "mixed", "e3-local-random": "not measured"}),
+    "E3: a weak server as charted": ("e3", fetch("weak", app_none=33, app_lz4_17=109, app_zstd=106, app_brotli_11=139, uncompress=25.7, row_compressed=25.6),
+                                     {"e3-weak-lz4": "reproduced", "e3-weak-brotli": "reproduced", "e3-weak-server": "reproduced"}),
+    "E3: a weak server decompresses faster than it sends": ("e3", fetch("weak", app_none=30, uncompress=40, row_compressed=40), {"e3-weak-server": "opposite"}),
+    "E3: behind a proxy as in the cloud": ("e3", fetch("routed", app_none=253, app_lz4_17=1060, app_zstd=523), {"e3-routed": "reproduced", "e3-cloud-lz4": "not measured"}),
+    "E3: behind a proxy nothing is gained": ("e3", fetch("routed", app_none=100, app_lz4_17=101, app_zstd=101), {"e3-routed": "weaker"}),
+    "E3: the alphabets' ratios": ("e3", [p for kind, ratio in zip(ALPHABETS, (1.33, 2.1, 3.5, 6.4), strict=True)
+                                         for p in fetched(kind, DOCUMENT_BYTES, "localhost", stored=ratio, app_mysql=100)], {"e3-ratios": "reproduced"}),
+    "E3: nothing can be compressed": ("e3", [p for kind in ALPHABETS for p in fetched(kind, DOCUMENT_BYTES, "localhost", stored=0.9, app_mysql=100)],
+                                      {"e3-ratios": "weaker"}),
+    "E3: the work moves to the client": ("e3", worked("localhost", {"uncompress": 1.4, "app_mysql": 0.3}, {"uncompress": 0.4, "app_mysql": 1.5}),
+                                         {"e3-moves-work": "reproduced"}),
+    "E3: the work stays where it was": ("e3", worked("localhost", 1.0, 1.0), {"e3-moves-work": "weaker"}),
+    "E3: the work moves to the server": ("e3", worked("localhost", {"uncompress": 0.3, "app_mysql": 1.4}, {"uncompress": 1.5, "app_mysql": 0.4}),
+                                         {"e3-moves-work": "opposite"}),
+    "E3: the server is spared, and the client, too": ("e3", worked("localhost", {"uncompress": 1.4, "app_mysql": 0.3}, {"uncompress": 1.5, "app_mysql": 0.4}),
+                                                      {"e3-moves-work": "mixed"}),
+    "E3: codecs cost the client": ("e3", fetched("real", DOCUMENT_BYTES, "localhost", 1.0, {"app_none": 0.4, "app_zstd": 0.9, "app_gzip": 1.5},
+                                                 app_none=100, app_zstd=100, app_gzip=100), {"e3-more-effort": "reproduced"}),
+    "E3: a codec spares the client work": ("e3", fetched("real", DOCUMENT_BYTES, "localhost", 1.0, {"app_none": 0.9, "app_lz4_17": 0.4}, app_none=100, app_lz4_17=100),
+                                           {"e3-more-effort": "opposite"}),
     "E4: as published": ("e4", small_rows(46_000, 35_000), {"e4-compress": "reproduced"}),
     "E4: nothing gained": ("e4", small_rows(100, 100), {"e4-compress": "weaker"}),
     "E5: as published": ("e5", ycsb("load", 44_500) + ycsb("published", 69_000, 1.1, 4.5),

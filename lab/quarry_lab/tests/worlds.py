@@ -5,7 +5,8 @@ from __future__ import annotations
 from quarry_lab.design.variants import KIB
 from quarry_lab.load.ycsb import PAYLOAD_BYTES
 
-DOCUMENT_BYTES = 4_287_156
+DOCUMENT_BYTES, MEDIUM_BYTES = 4_287_156, 94_417
+FETCH_THREADS = 2
 ROUNDS = (1, 2, 3)
 
 
@@ -43,7 +44,22 @@ def mix(size_kib: int, threads: int, p95=2.0, **rates) -> list[dict]:
 
 def fetch(link: str, **rates) -> list[dict]:
     """E3: megabytes a second of the largest document, by application codec."""
-    return [p for name, rate in rates.items() for p in points("real", DOCUMENT_BYTES, 1, name.replace("_", "-"), rate, setting=link)]
+    return fetched("real", DOCUMENT_BYTES, link, **rates)
+
+
+def fetched(kind: str, size_bytes: int, link: str, server=1.2, client=0.7, stored: float = 1.0, **rates) -> list[dict]:
+    """
+    E3: megabytes a second of any values. server, client: processors, of all or a dictionary by variant; stored: bytes of the values for each byte sent
+    to store them.
+    """
+    made = []
+    for name, rate in rates.items():
+        of = points(kind, size_bytes, FETCH_THREADS, name.replace("_", "-"), rate, setting=link)
+        for p in of:
+            p["cpu"] |= {"server_cpus": server[name] if isinstance(server, dict) else server, "client_cpus": client[name] if isinstance(client, dict) else client}
+            p["loaded"] = {"uncompressed_bytes": 1_000_000, "sent_bytes": 1_000_000 / stored}
+        made += of
+    return made
 
 
 def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy: float = 0.95, processors: float = 0.15, variant: str = "quarry",

@@ -2,7 +2,7 @@
 E3: fetching compressed BLOBs. Where to compress a value (in the application, in the server, nowhere) when it is fetched over a network.
 
 Published by Wix Engineering, in Java with JMH: throughput in uncompressed bytes per second, on localhost, in a cloud and over slower links.
-An operation is a kind of data, a setting is a link (links.py), a variant is a way to compress (methods.py).
+An operation is a kind of data, a setting is a link (links.py), a variant is a way to compress (methods.py). grid.py names the cells.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from matplotlib.figure import Figure
 from rich.table import Table
@@ -19,39 +20,27 @@ from ...design.methods import LABELS, METHODS, ROCKSDB_OPTIONS
 from ...design.plan import Cell, Point
 from ...design.request import DATA, LabError, Request, Settings
 from ...design.results import RunDirectory
-from ...design.variants import KIB
 from ...load import java
 from ...report import stats
 from ...report.verdicts import Verdict
-from ...run.experiment import Context, PublishedFigure, Source, noise_note
+from ...run.experiment import Context, PlanRow, PublishedFigure, Source, noise_note
+from ...servers import processor_cgroup, routed
 from ...servers.lab_server import LabServer
-from ...servers.links import LINKS, Network
+from ...servers.links import LINKS, Link, Network
+from ...servers.processor_cgroup import ProcessorCgroup
+from ...servers.routed import RoutedPair
 from quarry_server.ports import free_ports
 from ..java_experiment import JavaExperiment
 from ..table_experiment import value_cache
 from . import figures as e3_figures, findings as e3_findings
-from .bench import FetchBench, rows_of
-from .findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, LOCAL, REAL, STUB_BYTES, bytes_rate
+from .bench import FetchBench, Methods, rows_of
+from .findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, LOCAL, LZ4_9, LZ4_17, MYSQL, NONE, RANDOM, REAL, THREADS, bytes_rate
+from .grid import INSIDE, KINDS, SIZES, TABLE, ZSTD, chosen, is_in_full
 
-KINDS = (REAL, "stub-62", "stub-10", "stub-4", "stub-2")
-SIZES = (int(DOCUMENT.value("smallest-value")), 16 * KIB, STUB_BYTES, 1024 * KIB, DOCUMENT_BYTES, 5120 * KIB)
 _JVM_SECONDS = 4  # two starts and the verification; an estimate
-_LOAD_BYTES_PER_SECOND = 2 << 20  # brotli 11 is most of it
-
-
-def _chosen_cells() -> list[Cell]:
-    """The cells of the normal scale: what the findings speak of, and each link once with what wins there."""
-    return [
-        *(Cell(REAL, key, DOCUMENT_BYTES, 1, LOCAL) for key in METHODS),
-        *(Cell("stub-62", key, STUB_BYTES, 1, LOCAL) for key in ("app-none", "app-lz4-17")),
-        *(Cell(REAL, key, DOCUMENT_BYTES, 1, CLOUD) for key in ("app-none", "app-lz4-17", "app-zstd", "uncompress", "quarry-lz4")),
-        *(Cell(REAL, key, DOCUMENT_BYTES, 1, link) for link in ("gigabit", "wifi") for key in ("app-none", "app-lz4-17")),
-        Cell(REAL, "app-none", DOCUMENT_BYTES, 1, "proxy"),
-    ]
-
-
-def _in_full(cell: Cell) -> bool:
-    return cell.setting == LOCAL or (cell.operation, cell.size_bytes) == (REAL, DOCUMENT_BYTES)
+_LOAD_BYTES_PER_SECOND = 2 << 20  # of one way; brotli 11 is most of it
+_QUICK_KINDS = (REAL, RANDOM[0], RANDOM[-1])
+_QUICK_WAYS = (NONE, LZ4_9, LZ4_17, ZSTD, MYSQL, TABLE, INSIDE, "quarry-lz4")
 
 
 class FetchCompressed(JavaExperiment):
@@ -62,11 +51,13 @@ class FetchCompressed(JavaExperiment):
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
-        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy. "
-        "What is said to be published was read off the author's charts.")
-    published = tuple(PublishedFigure(DOCUMENT.figure(name), Cell(REAL, key, DOCUMENT_BYTES, 1, link)) for name, key, link in (
+        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy, as the author's charts show them. A weak server is "
+        "this one with a part of its processor time. What is said to be published was read off the author's charts.")
+    published = tuple(PublishedFigure(DOCUMENT.figure(name), Cell(REAL, key, DOCUMENT_BYTES, THREADS, link)) for name, key, link in (
         ("cloud-none", "app-none", CLOUD), ("cloud-lz4-17", "app-lz4-17", CLOUD), ("cloud-zstd", "app-zstd", CLOUD), ("cloud-uncompress", "uncompress", CLOUD),
-        ("local-none", "app-none", LOCAL), ("local-row-format", "row-compressed", LOCAL)))
+        ("local-none", "app-none", LOCAL), ("local-lz4-17", "app-lz4-17", LOCAL), ("local-row-format", "row-compressed", LOCAL),
+        ("local-uncompress", "uncompress", LOCAL), ("weak-none", "app-none", "weak"), ("weak.lz4-17", "app-lz4-17", "weak"),
+        ("weak.brotli-11", "app-brotli-11", "weak"), ("weak.uncompress", "uncompress", "weak")))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -74,13 +65,12 @@ class FetchCompressed(JavaExperiment):
 
     # --- what to run ---
     def default_request(self) -> Request:
-        return Request(self.name, list(KINDS), list(SIZES), [1], list(METHODS), settings=Settings(dataset_bytes=16 << 20),
+        return Request(self.name, list(KINDS), list(SIZES), [THREADS], list(METHODS), settings=Settings(dataset_bytes=8 << 20),
                        options={"links": list(LINKS)})
 
     def quick(self, request: Request) -> Request:
-        """Without the codecs whose compression takes minutes."""
-        made = super().quick(request)
-        return replace(made, variants=[key for key in made.variants if key != "app-brotli-11"])
+        """One way of each kind on every link, and of the alphabets the ends."""
+        return replace(super().quick(request), variants=list(_QUICK_WAYS), operations=list(_QUICK_KINDS))
 
     def full(self, request: Request) -> Request:
         """Three rounds of a grid that takes most of a day."""
@@ -88,15 +78,16 @@ class FetchCompressed(JavaExperiment):
 
     def cells(self, request: Request) -> list[Cell]:
         """
-        The whole grid when kinds or sizes were asked for. Else what the findings need; at full scale also every kind and size on
+        The whole grid when kinds or sizes were asked for. Else what the charts and the findings need; at full scale also every kind and size on
         localhost, and every way to compress on every link.
         """
         grid = [Cell(kind, key, size, threads, link) for kind in request.operations for size in request.sizes_bytes
                 for link in request.options["links"] for threads in request.threads for key in request.variants]
-        if request.operations != list(KINDS) or request.sizes_bytes != list(SIZES):
+        own_kinds = _QUICK_KINDS if request.scale == "quick" else KINDS
+        if request.operations != list(own_kinds) or request.sizes_bytes != list(SIZES):
             return grid
-        wanted = {replace(cell, threads=threads) for cell in _chosen_cells() for threads in request.threads}
-        return [cell for cell in grid if cell in wanted or (request.scale == "full" and _in_full(cell))]
+        wanted = {replace(cell, threads=threads) for cell in chosen() for threads in request.threads}
+        return [cell for cell in grid if cell in wanted or (request.scale == "full" and is_in_full(cell))]
 
     def group(self, cell: Cell) -> Hashable:
         return (cell.operation, cell.size_bytes)
@@ -110,26 +101,54 @@ class FetchCompressed(JavaExperiment):
         for key in request.options["links"]:
             if key not in LINKS:
                 raise LabError(f"unknown link '{key}' (allowed: {', '.join(LINKS)})")
+        measured = self._links(request)
+        if any(link.weak_server for link in measured) and (reason := processor_cgroup.reason_against()):
+            missing.append(f"a processor cgroup for a weak server: {reason} (--option links={self._links_but(request, 'weak')} leaves it out)")
+        if any(link.routed for link in measured) and (reason := routed.reason_against()):
+            missing.append(f"{reason} for a proxy that routes (--option links={self._links_but(request, 'routed')} leaves it out)")
         return missing
 
-    def disk_bytes(self, request: Request) -> int:
-        return 2 * self._dataset_bytes(request) * len(request.variants) + (2 << 30) + request.settings.disk_reserve_bytes
+    def _links(self, request: Request) -> list[Link]:
+        """Those that a cell is measured on."""
+        found = {cell.setting for cell in self.cells(request)}
+        return [LINKS[key] for key in request.options["links"] if key in found]
 
-    def methods_of(self, request: Request) -> dict[tuple[str, int], set[str]]:
-        """(kind, bytes of a value) -> the methods measured with such values."""
-        cells = self.cells(request)
-        return {key: {cell.variant for cell in cells if self.group(cell) == key} for key in {(cell.operation, cell.size_bytes) for cell in cells}}
+    @staticmethod
+    def _links_but(request: Request, which: str) -> str:
+        return ",".join(key for key in request.options["links"] if key != which)
+
+    def disk_bytes(self, request: Request) -> int:
+        return 2 * self._dataset_bytes(request) + (4 << 30) + request.settings.disk_reserve_bytes
+
+    def methods_of(self, request: Request, is_routed: bool = False) -> Methods:
+        """(kind, bytes of a value) -> the methods measured with such values: on the routed links, or on all others."""
+        found: Methods = {}
+        for cell in self.cells(request):
+            if LINKS[cell.setting].routed == is_routed:
+                found.setdefault(self.group(cell), set()).add(cell.variant)
+        return found
 
     def _dataset_bytes(self, request: Request) -> int:
-        """Of all kinds and sizes, in one method's tables."""
-        sizes = {(cell.operation, cell.size_bytes) for cell in self.cells(request)}
-        return sum(size * rows_of(size, request.settings.dataset_bytes) for _kind, size in sizes)
+        """Of all kinds, sizes and methods."""
+        return sum(size * rows_of(size, request.settings.dataset_bytes) * len(methods)
+                   for is_routed in (False, True) for (_kind, size), methods in self.methods_of(request, is_routed).items())
 
     def seconds_of(self, request: Request, point: Point) -> float:
         return request.settings.seconds + request.settings.warmup_seconds + _JVM_SECONDS
 
     def seconds_around(self, request: Request) -> float:
-        return 60 + self._dataset_bytes(request) * len(request.variants) / _LOAD_BYTES_PER_SECOND / len(METHODS)
+        return 60 + self._dataset_bytes(request) / _LOAD_BYTES_PER_SECOND / len(KINDS)
+
+    def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
+        """By link, and what is done once."""
+        made = []
+        for link in self._links(request):
+            points = [point for point in left if point.setting == link.key]
+            groups = {(point.operation, point.size_bytes) for point in points}
+            ways = len({point.variant for point in points})
+            cells = f"{stats.counted(ways, 'way')} to compress, {len(groups)} of kinds and sizes" if points else ""
+            made.append(PlanRow(link.label, cells, len(points), sum(self.seconds_of(request, point) for point in points)))
+        return [*made, PlanRow("servers and datasets", "", 0, self.seconds_around(request) if left else 0)]
 
     # --- running it ---
     @contextmanager
@@ -137,17 +156,36 @@ class FetchCompressed(JavaExperiment):
         request = context.request
         context.progress.step("building the Java clients")
         java.build()
-        with_rocksdb = "rocksdb" in request.variants
-        plugin = request.plugin if self.needs_plugin(request) else None
+        measured, connections = self._links(request), max(request.threads)
         (port,) = free_ports(1)
         with ExitStack() as stack:
-            network = stack.enter_context(Network([LINKS[key] for key in request.options["links"]], port))
-            caches = {**(ROCKSDB_OPTIONS if with_rocksdb else {}), **(value_cache(request) if plugin else {})}
-            extra = {**java.network_options(port, network.addresses), **caches, **request.mycnf}
-            server = LabServer("main", DATA / "main", plugin, with_rocksdb, extra)
+            network = stack.enter_context(Network([link for link in measured if not link.routed], port, connections))
+            weak = stack.enter_context(ProcessorCgroup()) if any(link.weak_server for link in measured) else None
+            server = self._server(request, network, weak)
             stack.callback(server.close)
             server.start()
-            yield FetchBench(context, server, network, self.methods_of(request))
+            bench = FetchBench(context, server, network, self.methods_of(request), weak)
+            if behind := [link for link in measured if link.routed]:
+                self._route(stack, request, bench, behind)
+            yield bench
+
+    def _server(self, request: Request, network: Network, weak: ProcessorCgroup | None) -> LabServer:
+        with_rocksdb = "rocksdb" in request.variants
+        plugin = self._plugin(request)
+        caches = {**(ROCKSDB_OPTIONS if with_rocksdb else {}), **(value_cache(request) if plugin else {})}
+        extra = {**java.network_options(network.port, network.addresses), **caches, **request.mycnf}
+        return LabServer("main", DATA / "main", plugin, with_rocksdb, extra, cgroup=weak.path if weak else None)
+
+    def _plugin(self, request: Request) -> Path | None:
+        return request.plugin if self.needs_plugin(request) else None
+
+    def _route(self, stack: ExitStack, request: Request, bench: FetchBench, links: list[Link]) -> None:
+        """A primary, its replica and a proxy for these links."""
+        (port,) = free_ports(1)
+        network = stack.enter_context(Network(links, port, max(request.threads)))
+        listen = [(address, port) for address in network.addresses]
+        pair = stack.enter_context(RoutedPair(DATA, listen, self._plugin(request), request.mycnf))
+        bench.route(pair, network, self.methods_of(request, is_routed=True))
 
     def line(self, record: dict) -> str:
         rate = stats.human_bytes(record["result"]["uncompressed_bytes_per_second"])

@@ -16,7 +16,7 @@ from ...report import charts, stats
 from ...report.stats import Summary
 from ...run.tables import add_sections
 from ...servers.links import LINKS
-from .findings import bytes_rate
+from .findings import DOCUMENT_BYTES, LZ4_9, NONE, RANDOM, THREADS, bytes_rate, size_text, stored_ratio
 
 # Where the value is decompressed: (start of the variant's key, what the legend says, colour); the last one fits every variant.
 _PLACES = (("app", "in the application", "#E69F00"), ("quarry", "by QUARRY", "#0072B2"), ("rocksdb", "by MyRocks", "#009E73"),
@@ -25,7 +25,7 @@ _MIB = 1 << 20
 CHART_CELLS_MAX = 6
 
 
-def stored_ratio(point: dict) -> float:
+def wire_ratio(point: dict) -> float:
     """Uncompressed bytes per byte on the wire."""
     return point["result"]["uncompressed_bytes_per_second"] / point["result"]["received_bytes_per_second"]
 
@@ -39,7 +39,7 @@ def tables(run: RunDirectory) -> list[Table]:
     table = Table(title="E3: uncompressed bytes per second", header_style="bold", box=box.SIMPLE_HEAD)
     for heading in ("data, link", "way"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("MB/s", "range", "/ none", "wire ratio", "server CPU", "client CPU"):
+    for heading in ("MB/s", "range", "/ none", "stored", "wire ratio", "server CPU", "client CPU"):
         table.add_column(heading, justify="right", no_wrap=True)
     add_sections(table, cells, [(_title(key), [key]) for key in cells.keys()], partial(_row, cells))
     return [table, *_links_table(run)]
@@ -47,11 +47,12 @@ def tables(run: RunDirectory) -> list[Table]:
 
 def _row(cells: Cells, key: CellKey, variant: str) -> list[str]:
     rate, ratio = cells.summary(key, variant, bytes_rate), cells.ratio(key, variant, "app-none", bytes_rate)
-    wire = cells.summary(key, variant, stored_ratio)
+    wire = cells.summary(key, variant, wire_ratio)
+    stored = cells.summary(key, variant, stored_ratio)
     server, client = cells.summary(key, variant, server_cpus), cells.summary(key, variant, client_cpus)
     assert rate and wire and server and client  # the cell has rounds
     return [LABELS[variant], f"[bold]{rate.median / 1e6:,.1f}[/bold]", f"[dim]{rate.low / 1e6:,.1f}-{rate.high / 1e6:,.1f}[/dim]",
-            f"{ratio.median:.2f}x" if ratio else "", f"{wire.median:.2f}", f"{server.median:.2f}", f"{client.median:.2f}"]
+            f"{ratio.median:.2f}x" if ratio else "", f"{stored.median:.2f}" if stored else "", f"{wire.median:.2f}", f"{server.median:.2f}", f"{client.median:.2f}"]
 
 
 def _links_table(run: RunDirectory) -> list[Table]:
@@ -76,10 +77,21 @@ def _place(variant: str) -> tuple[str, str, str]:
 
 
 def figures(run: RunDirectory) -> dict[str, Figure]:
-    """One chart of horizontal bars for each of the cells with the most ways in it."""
+    """One chart of horizontal bars for each of the cells with the most ways in it; lz4 against none of random data, on every link."""
     cells = Cells(run.points, LABELS)
     keys = sorted(cells.keys(), key=lambda k: (-len(_summaries(cells, k)), k))[:CHART_CELLS_MAX]
-    return {f"{key.operation}-{key.size_bytes}-{key.setting}": _bars(cells, key) for key in keys}
+    lz4 = _lz4_by_alphabet(cells)
+    return {f"{key.operation}-{key.size_bytes}-{key.setting}": _bars(cells, key) for key in keys} | ({"lz4-none": lz4} if lz4 else {})
+
+
+def _lz4_by_alphabet(cells: Cells) -> Figure | None:
+    """None where no random data of the largest size were fetched both ways."""
+    keys = {(kind, link): CellKey(kind, DOCUMENT_BYTES, THREADS, link) for kind in RANDOM for link in LINKS}
+    found = {where: ratio for where, key in keys.items() if (ratio := cells.ratio(key, LZ4_9, NONE, bytes_rate))}
+    links = [link for link in LINKS if any(link == other for _kind, other in found)]
+    kinds = [kind for kind in RANDOM if any(kind == other for other, _link in found)]
+    series = [charts.Series(link, LINKS[link].label, [found.get((kind, link)) for kind in kinds]) for link in links]
+    return charts.bars(f"{LABELS[LZ4_9]} over none, random data, {size_text(DOCUMENT_BYTES)}", "times the throughput of none", "alphabet", kinds, series) if series else None
 
 
 def _summaries(cells: Cells, key: CellKey) -> dict[str, Summary]:

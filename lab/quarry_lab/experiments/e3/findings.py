@@ -1,24 +1,33 @@
-"""What was published for E3 (published/e3.toml), judged from the raw rounds."""
+"""What was published for E3 (published/e3.toml), judged from the raw rounds. Each claim names its kind; each kind has a function here."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from ...design import published, rules
-from ...design.cells import CellKey, Cells
+from ...design.cells import CellKey, Cells, client_cpus, server_cpus
 from ...design.methods import LABELS
+from ...design.published import Claim, Figure
 from ...design.results import RunDirectory
 from ...design.rules import Level, against, direction, gain, level
-from ...design.variants import KIB
+from ...report import stats
+from ...report.stats import Summary
 from ...report.verdicts import MIXED, OPPOSITE, REPRODUCED, Verdict, not_measured, stated
+from ...servers.links import LINKS
 
 DOCUMENT = published.document("e3")
 REAL = "real"
+RANDOM = ("stub-62", "stub-10", "stub-4", "stub-2")
 DOCUMENT_BYTES = int(DOCUMENT.value("largest-document"))
-STUB_BYTES = 64 * KIB
+MEDIUM_BYTES = int(DOCUMENT.value("largest-medium"))
+THREADS = int(DOCUMENT.value("client-threads"))
 LOCAL, CLOUD = "localhost", "cloud"
+NONE, LZ4_9, LZ4_17, MYSQL = "app-none", "app-lz4-9", "app-lz4-17", "app-mysql"
 _SLIGHT_LOSS = (-0.25, -1e-9)  # what counts as losing slightly: our reading
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OWNER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}( \d+ ARRAY)?")
+Rates = dict[str, dict[int, float]]  # variant -> round -> rate
 
 
 def bytes_rate(point: dict) -> float:
@@ -26,77 +35,238 @@ def bytes_rate(point: dict) -> float:
     return point["result"]["uncompressed_bytes_per_second"]
 
 
-def _compared(cells: Cells, key: CellKey, variant: str, over: str, state, parameters: dict) -> list[Level]:
-    """One level, of a gain; none where a variant is missing."""
-    ratio = cells.ratio(key, variant, over, bytes_rate)
-    if not ratio:
+def stored_ratio(point: dict) -> float | None:
+    """Bytes of the values over bytes that the client sent to store them."""
+    loaded = point.get("loaded")
+    return loaded["uncompressed_bytes"] / loaded["sent_bytes"] if loaded else None
+
+
+def server_work(point: dict) -> float:
+    """Processors of the server for each uncompressed byte a second."""
+    return server_cpus(point) / bytes_rate(point)
+
+
+def client_work(point: dict) -> float:
+    return client_cpus(point) / bytes_rate(point)
+
+
+def size_text(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.2f} MB" if size_bytes >= 1_000_000 else f"{size_bytes // 1000} KB"
+
+
+def where(key: CellKey) -> str:
+    return f"{key.operation} {size_text(key.size_bytes)}, {key.setting}"
+
+
+def as_published(found: Summary, figure: Figure) -> str:
+    """A gain against a published one. One that was next to nothing has no direction."""
+    low, high = figure.judged
+    return against(found, figure.judged, None if low <= 0 <= high else 0.0)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The rounds of a run as the rules read them."""
+
+    cells: Cells
+    parameters: dict
+
+    def keys(self, link: str, kinds: Iterable[str] = (REAL,)) -> list[CellKey]:
+        return [key for key in self.cells.keys() if key.setting == link and key.operation in kinds and key.threads == THREADS]
+
+    def compared(self, key: CellKey, pair: Iterable[str], state: Callable[[Summary], str], name: str = "", figure=bytes_rate) -> list[Level]:
+        """One level, of a gain; none where a variant is missing."""
+        variant, over = pair
+        ratio = self.cells.ratio(key, variant, over, figure)
+        if not ratio:
+            return []
+        points = self.cells.rounds_of([key], (variant, over))
+        return [level(name or f"{LABELS[variant]} / {LABELS[over]}", state(gain(ratio)), gain(ratio), points, self.parameters)]
+
+    def applications(self, key: CellKey) -> list[str]:
+        """The ways to compress in the application that this cell has, and none."""
+        return [v for v in self.cells.variants() if v.startswith("app-") and self.cells.rounds(key, v)]
+
+    def rates(self, key: CellKey, variants: Iterable[str]) -> Rates:
+        return {v: self.cells.values(key, v, bytes_rate) for v in variants}
+
+
+# --- who is ahead of whom ---
+def _each_round(rates: Rates, pick: Callable[[Iterable[float]], float]) -> dict[int, float]:
+    """Of the rounds that all have."""
+    rounds = set.intersection(*(set(found) for found in rates.values())) if rates else set()
+    return {number: pick([found[number] for found in rates.values()]) for number in sorted(rounds)}
+
+
+def _ahead(seen: Seen, key: CellKey, these: list[str], of: list[str]) -> list[Level]:
+    """
+    One level: all of these ahead of the fastest of the others. Mixed where but some are. Shown is the slowest of these over that one.
+    """
+    if not these or not of:
         return []
-    points = cells.rounds_of([key], (variant, over))
-    return [level(f"{LABELS[variant]} / {LABELS[over]}", state(gain(ratio)), gain(ratio), points, parameters)]
+    fastest = _each_round(seen.rates(key, of), max)
+    slow, fast = (stats.paired_ratio(_each_round(seen.rates(key, these), pick), fastest) for pick in (min, max))
+    if not slow or not fast:
+        return []
+    states = direction(slow, 1.0), direction(fast, 1.0)
+    state = states[0] if states[0] == states[1] else OPPOSITE if states[1] == OPPOSITE else MIXED
+    points = seen.cells.rounds_of([key], [*these, *of])
+    slowest, best = (_by_median(seen, key, variants, pick) for variants, pick in ((these, min), (of, max)))
+    return [level(f"{size_text(key.size_bytes)}, {LABELS[slowest]} / {LABELS[best]}", state, gain(slow), points, seen.parameters)]
 
 
-def _winners(cells: Cells, link: str, parameters: dict) -> list[Verdict]:
-    """lz4 against none, lz4 against every other codec, none against every codec but lz4: each pair of what was measured."""
-    key = CellKey(REAL, DOCUMENT_BYTES, 1, link)
-    here = [v for v in cells.variants() if v.startswith("app-") and cells.rounds(key, v)]
+def _by_median(seen: Seen, key: CellKey, variants: list[str], pick: Callable) -> str:
+    found = {v: summary.median for v in variants if (summary := seen.cells.summary(key, v, bytes_rate))}
+    return pick(found, key=found.__getitem__)
+
+
+def _sides(seen: Seen, key: CellKey) -> tuple[list[str], list[str], list[str]]:
+    """Of a cell: every lz4, none, and the other codecs of the application."""
+    here = seen.applications(key)
     lz4 = [v for v in here if v.startswith("app-lz4")]
-    others = [v for v in here if v not in lz4 and v != "app-none"]
-    place = "localhost" if link == LOCAL else link
-    pairs = {"ahead-of-none": [(one, "app-none") for one in lz4], "first": [(one, other) for one in lz4 for other in others],
-             "next": [("app-none", other) for other in others]}
-    names = {"ahead-of-none": "lz4-ahead-of-none", "first": "lz4-first", "next": "none-next"}
-    made = []
-    for what, name in names.items():
-        levels = [one for variant, over in pairs[what] for one in _compared(cells, key, variant, over, direction, parameters)]
-        finding = DOCUMENT.finding(f"{'local' if link == LOCAL else 'cloud'}-{name}")
-        made.append(rules.verdict(finding, levels, f"takes no compression, an lz4 and another codec in the application, on {place}"))
-    return made
+    return lz4, [v for v in here if v == NONE], [v for v in here if v not in lz4 and v != NONE]
 
 
-def _charted(cells: Cells, parameters: dict) -> list[Verdict]:
-    """Ratios of rates that were read off the author's charts."""
+def _lz4_over_none(seen: Seen, claim: Claim) -> list[Level]:
+    return [one for key in seen.keys(claim.judging["link"]) for lz4, none, _others in [_sides(seen, key)] for one in _ahead(seen, key, lz4, none)]
+
+
+def _lz4_first(seen: Seen, claim: Claim) -> list[Level]:
+    return [one for key in seen.keys(claim.judging["link"]) for lz4, _none, others in [_sides(seen, key)] for one in _ahead(seen, key, lz4, others)]
+
+
+def _none_next(seen: Seen, claim: Claim) -> list[Level]:
+    return [one for key in seen.keys(claim.judging["link"]) for _lz4, none, others in [_sides(seen, key)] for one in _ahead(seen, key, none, others)]
+
+
+def _winners(seen: Seen, claim: Claim) -> list[Level]:
+    """None and the best lz4: the slower of the two decides."""
     made = []
-    for claim in DOCUMENT.claims.values():
-        if "ratios" not in claim.judging:
+    for key in seen.keys(claim.judging["link"]):
+        lz4, none, others = _sides(seen, key)
+        if not lz4 or not none or not others:
             continue
-        key = CellKey(REAL, DOCUMENT_BYTES, 1, claim.judging["link"])
-        levels = [_compared(cells, key, variant, over, lambda found, figure=claim.figures[which]: against(found, figure.judged, 0.0), parameters)
-                  for variant, over, which in claim.judging["ratios"]]
-        is_whole = all(levels)
-        variants = sorted({LABELS[v] for variant, over, _which in claim.judging["ratios"] for v in (variant, over)})
-        made.append(rules.verdict(claim.finding, sum(levels, []) if is_whole else [], f"takes {', '.join(variants)} on {claim.judging['link']}"))
+        best = _each_round(seen.rates(key, lz4), max)
+        both = _each_round({"lz4": best, NONE: seen.rates(key, none)[NONE]}, min)
+        if ratio := stats.paired_ratio(both, _each_round(seen.rates(key, others), max)):
+            points = seen.cells.rounds_of([key], [*lz4, *none, *others])
+            made.append(level(f"{size_text(key.size_bytes)}, both / the others", direction(gain(ratio)), gain(ratio), points, seen.parameters))
     return made
 
 
-def _poor_ratio(cells: Cells, parameters: dict) -> Verdict:
-    levels = _compared(cells, CellKey("stub-62", STUB_BYTES, 1, LOCAL), "app-lz4-17", "app-none", lambda found: against(found, _SLIGHT_LOSS, 0.0), parameters)
-    return rules.verdict(DOCUMENT.finding("poor-ratio"), levels, "takes lz4 17 and no compression of 62 symbols, 64 KB, on localhost")
+# --- against figures ---
+def _ratios(seen: Seen, claim: Claim) -> list[Level]:
+    """Of the largest document; all of them are needed."""
+    key = CellKey(REAL, DOCUMENT_BYTES, THREADS, claim.judging["link"])
+    levels = [seen.compared(key, (variant, over), lambda found, figure=claim.figures[which]: as_published(found, figure))
+              for variant, over, which in claim.judging["ratios"]]
+    return sum(levels, []) if all(levels) else []
 
 
-def _usable(run: RunDirectory, parameters: dict) -> Verdict:
-    """What JSON_VALUE gave, of the last session that asked."""
-    finding = DOCUMENT.finding("usable-inside")
-    asked = [found for session in run.run["sessions"] for found in session.get("json_value", {}).values() if "app-none" in found]
+def _of_row(figure: Figure) -> str:
+    """The key of a figure in its row."""
+    return figure.id.rpartition(".")[2]
+
+
+def _medium(seen: Seen, claim: Claim) -> list[Level]:
+    keys = {link: CellKey(REAL, MEDIUM_BYTES, THREADS, link) for link in map(_of_row, claim.figures)}
+    return [one for figure in claim.figures for one in seen.compared(
+        keys[_of_row(figure)], claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), _of_row(figure))]
+
+
+def _random(seen: Seen, claim: Claim) -> list[Level]:
+    keys = {kind: CellKey(kind, DOCUMENT_BYTES, THREADS, claim.judging["link"]) for kind in map(_of_row, claim.figures)}
+    return [one for figure in claim.figures for one in seen.compared(
+        keys[_of_row(figure)], claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), _of_row(figure))]
+
+
+def _stored(seen: Seen, claim: Claim) -> list[Level]:
+    """Once for each alphabet: what was stored is the same in every round and on every link."""
+    made = []
+    for figure in claim.figures:
+        key = CellKey(_of_row(figure), DOCUMENT_BYTES, THREADS, LOCAL)
+        if ratio := seen.cells.summary(key, MYSQL, stored_ratio):
+            points = seen.cells.rounds_of([key], [MYSQL])
+            made.append(level(key.operation, against(ratio, figure.judged), ratio, points, seen.parameters, "{:.2f} to 1".format))
+    return made
+
+
+# --- by direction ---
+def _poor_ratio(seen: Seen, _claim: Claim) -> list[Level]:
+    return [one for link in (LOCAL, CLOUD) for one in seen.compared(
+        CellKey("stub-62", DOCUMENT_BYTES, THREADS, link), (LZ4_9, NONE), lambda found: against(found, _SLIGHT_LOSS, 0.0), link)]
+
+
+def _growing_gain(seen: Seen, claim: Claim) -> list[Level]:
+    made = []
+    for few, many in zip(RANDOM, RANDOM[1:], strict=False):
+        gains = [_paired(seen, CellKey(kind, DOCUMENT_BYTES, THREADS, claim.judging["link"])) for kind in (few, many)]
+        if ratio := stats.paired_ratio(gains[1], gains[0]):
+            keys = [CellKey(kind, DOCUMENT_BYTES, THREADS, claim.judging["link"]) for kind in (few, many)]
+            points = seen.cells.rounds_of(keys, (LZ4_9, NONE))
+            made.append(level(f"{many} / {few}", direction(gain(ratio)), gain(ratio), points, seen.parameters))
+    return made
+
+
+def _paired(seen: Seen, key: CellKey) -> dict[int, float]:
+    """lz4 9 over none, round by round."""
+    rates = seen.rates(key, (LZ4_9, NONE))
+    return {number: rates[LZ4_9][number] / rates[NONE][number] for number in rates[LZ4_9].keys() & rates[NONE].keys()}
+
+
+def _moves_work(seen: Seen, claim: Claim) -> list[Level]:
+    turned = {REPRODUCED: OPPOSITE, OPPOSITE: REPRODUCED}
+    made: list[Level] = []
+    for key in seen.keys(claim.judging["link"], (REAL, *RANDOM)):
+        name, pair = f"{key.operation} {size_text(key.size_bytes)}", claim.judging["pair"]
+        made += seen.compared(key, pair, lambda found: turned.get(direction(found), direction(found)), f"server, {name}", server_work)
+        made += seen.compared(key, pair, direction, f"client, {name}", client_work)
+    return made
+
+
+def _more_effort(seen: Seen, claim: Claim) -> list[Level]:
+    key = CellKey(REAL, DOCUMENT_BYTES, THREADS, claim.judging["link"])
+    return [one for variant in seen.applications(key) if variant != NONE for one in seen.compared(key, (variant, NONE), direction, figure=client_work)]
+
+
+_KINDS: dict[str, Callable[[Seen, Claim], list[Level]]] = {
+    "lz4_over_none": _lz4_over_none, "lz4_first": _lz4_first, "none_next": _none_next, "winners": _winners, "ratios": _ratios, "medium": _medium,
+    "random": _random, "stored": _stored, "poor_ratio": _poor_ratio, "growing_gain": _growing_gain, "moves_work": _moves_work, "more_effort": _more_effort}
+
+
+def _lacking(claim: Claim) -> str:
+    """What this run would have needed."""
+    judging = claim.judging
+    pairs = judging.get("ratios") or [judging.get("pair", ["app-none", "app-lz4-9"])]
+    ways = ", ".join(dict.fromkeys(LABELS[v] for pair in pairs for v in pair[:2]))
+    if judging["kind"] in ("lz4_over_none", "lz4_first", "none_next", "winners"):
+        ways = "no compression, an lz4 and another codec in the application"
+    data = "random data" if judging["kind"] in ("random", "stored", "growing_gain", "poor_ratio") else "real data"
+    link = judging.get("link", LOCAL)
+    return f"takes {ways}, of {data}, on {LINKS[link].label}"
+
+
+# --- what the server can do with the stored values ---
+def _usable(run: RunDirectory, claim: Claim, parameters: dict) -> Verdict:
+    """What the JSON functions gave, of the last session that asked."""
+    asked = [found for session in run.run["sessions"] for found in session.get("json_value", {}).values() if NONE in found]
     if not asked:
-        return not_measured(finding, "no document was stored uncompressed in this run")
+        return not_measured(claim.finding, "no document was stored uncompressed in this run")
     found = asked[-1]
-    plain = found["app-none"]
-    codecs = {key: value for key, value in found.items() if key.startswith("app-") and key != "app-none"}
+    plain = found[NONE]
+    codecs = {key: value for key, value in found.items() if key.startswith("app-") and key != NONE}
     inside = {key: value for key, value in found.items() if key in ("quarry-lz4", "quarry-zstd")}
     if not codecs or not inside:
-        return not_measured(finding, "takes an application codec and a CODEC column")
+        return not_measured(claim.finding, "takes an application codec and a CODEC column")
     lost, kept = [v is None for v in codecs.values()], [v == plain for v in inside.values()]
-    holds = bool(plain and _UUID.fullmatch(plain)) and all(lost) and all(kept)
+    holds = bool(plain and _OWNER.fullmatch(plain)) and all(lost) and all(kept)
     state = REPRODUCED if holds else MIXED if any(lost) else OPPOSITE
     given = [LABELS[key] for key, value in found.items() if value == plain]
     text = f"'{plain}' from: {', '.join(given)}; nothing from: {', '.join(LABELS[k] for k, v in found.items() if v is None) or '-'}"
-    return stated(finding, state, text, {"json_value": found}, [p for p in run.points if p["operation"] == REAL], parameters)
+    return stated(claim.finding, state, text, {"json_value": found}, [p for p in run.points if p["operation"] == REAL], parameters)
 
 
 def verdicts(run: RunDirectory) -> list[Verdict]:
-    cells, parameters = Cells(run.points, LABELS), run.run["parameters"]
-    weak = DOCUMENT.claim("weak-server")
-    return [
-        *_winners(cells, LOCAL, parameters), *_winners(cells, CLOUD, parameters), _poor_ratio(cells, parameters), *_charted(cells, parameters),
-        _usable(run, parameters), not_measured(weak.finding, weak.judging["lacking"]),
-    ]
+    seen = Seen(Cells(run.points, LABELS), run.run["parameters"])
+    return [_usable(run, claim, seen.parameters) if claim.judging["kind"] == "usable"
+            else rules.verdict(claim.finding, _KINDS[claim.judging["kind"]](seen, claim), _lacking(claim)) for claim in DOCUMENT.claims.values()]
