@@ -43,7 +43,7 @@ class LinkError(ProgramError):
 class Link:
     """
     megabits_per_second 0: not throttled. Rate and delay fall on what the server sends, the direction of the values; both_ways: on what the client
-    sends, too.
+    sends, too. source: where the rate is from.
     routed: clients meet a proxy that routes, in front of a primary and a replica. weak_server: the server has but a part of its processor time.
     """
 
