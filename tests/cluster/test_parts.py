@@ -8,9 +8,10 @@ import pytest
 from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
 from quarry_cluster.in_doubt import Prepared, split
 from quarry_cluster.keeper import ShardState, StateFile
+from quarry_cluster.nodes import Member
 from quarry_lab.cluster.ledger import ABSENT, Event, Load, Worker, content, fingerprint, longest_gap
 from quarry_lab.cluster.outage import Kill, buckets, draw
-from quarry_cluster.plan import ClusterError, make_plan, read_plan, recorded_pid, write_plan
+from quarry_cluster.plan import FRONTS_MAX, ClusterError, make_plan, read_plan, recorded_pid, write_plan
 from quarry_server.ports import free_ports
 
 
@@ -89,6 +90,23 @@ def test_four_shards_have_eight_servers():
     assert len(make_plan("4").role("data")) == 8
     with pytest.raises(ClusterError, match="KIND=five"):
         make_plan("five")
+
+
+def test_sixteen_fronts_over_two_shards_give_ids_of_their_own(tmp_path):
+    """As many SQL servers as the published cluster had: no two nodes have one server id, no two fronts one offset."""
+    plan = make_plan("spider", fronts=16)
+    fronts = [Member(plan, node, tmp_path, plugin=None) for node in plan.role("front")]
+    assert len(fronts) == 16 and len(plan.role("data")) == 4
+    assert len({node.server_id for node in plan.nodes}) == len(plan.nodes)
+    offsets = [option for front in fronts for option in front.options if option.startswith("--auto-increment-offset=")]
+    assert len(set(offsets)) == 16
+    assert all(f"--auto-increment-increment={FRONTS_MAX}" in front.options for front in fronts)
+
+
+def test_more_fronts_than_ids_can_tell_apart_are_refused():
+    assert len(make_plan("spider", fronts=FRONTS_MAX).role("front")) == FRONTS_MAX
+    with pytest.raises(ClusterError, match=f"{FRONTS_MAX + 1} fronts: ids tell at most {FRONTS_MAX}"):
+        make_plan("spider", fronts=FRONTS_MAX + 1)
 
 
 def test_what_the_keeper_knows_survives_it(tmp_path):

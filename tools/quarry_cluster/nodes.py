@@ -15,7 +15,7 @@ from quarry_server import private
 from quarry_server.server import PLUGIN, PrivateServer
 
 from .galera import galera_options
-from .plan import Node, Plan
+from .plan import FRONTS_MAX, Node, Plan
 from .tls import Certificates
 
 SMALL = [
@@ -53,7 +53,6 @@ REPLICATION = [
     "--rpl-semi-sync-master-wait-no-slave=ON",
     f"--rpl-semi-sync-master-timeout={NEVER_MS}",
 ]
-FRONTS_MAX = 17  # prime: the ids of one front fall on all shards
 FRONT = [
     "--plugin-load-add=ha_spider.so",
     "--spider-conn-recycle-mode=2",  # a session keeps its connections; else each transaction makes new ones

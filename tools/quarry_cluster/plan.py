@@ -18,6 +18,8 @@ from quarry_server.private import new_secret
 
 KINDS = {"spider": 2, "4": 4, "galera": 0}  # what KIND= may be, and how many shards that is
 FRONTS = 2
+FRONTS_MAX = 17  # the step of AUTO_INCREMENT; prime, so that the ids of one front fall on all shards
+DATA_SERVER_ID = 21  # of the first data node; those of fronts are their offsets, 1 to FRONTS_MAX
 GALERA_NODES = 3
 
 
@@ -84,11 +86,13 @@ def make_plan(kind: str, shards: int | None = None, fronts: int = FRONTS, tls: b
             for i in range(GALERA_NODES)
         ]
         return Plan(kind, tuple(nodes), {}, **secret)
+    if fronts > FRONTS_MAX:
+        raise ClusterError(f"{fronts} fronts: ids tell at most {FRONTS_MAX} apart")
     names = [f"s{i + 1}" for i in range(shards or KINDS[kind])]
     ports = iter(free_ports(fronts + 3 * len(names)))
     nodes = [Node(f"f{i + 1}", "front", next(ports), i + 1) for i in range(fronts)]
     for i, shard in enumerate(names):
-        nodes += [Node(shard + copy, "data", next(ports), 11 + 10 * i + n, shard) for n, copy in enumerate("ab")]
+        nodes += [Node(shard + copy, "data", next(ports), DATA_SERVER_ID + 10 * i + n, shard) for n, copy in enumerate("ab")]
     routes = {shard: Route(f"127.0.0.{10 + i}", next(ports)) for i, shard in enumerate(names)}
     return Plan(kind, tuple(nodes), routes, **secret)
 

@@ -17,7 +17,8 @@ import pymysql
 from quarry_cluster.cluster import Cluster, passing_cluster
 from quarry_cluster.ddl import ShardedTables
 from quarry_cluster.keeper import run
-from quarry_cluster.nodes import FRONTS_MAX, READ_TIMEOUT_S, Member
+from quarry_cluster.nodes import READ_TIMEOUT_S, Member
+from quarry_cluster.plan import FRONTS_MAX
 from quarry_server.server import BUILD
 from rich.console import Console
 from rich.table import Table

@@ -24,8 +24,8 @@ from pymysql.cursors import Cursor
 from quarry_cluster.cluster import Cluster, passing_cluster
 from quarry_cluster.ddl import ShardedTables
 from quarry_cluster.haproxy import HAPROXY
-from quarry_cluster.nodes import FRONTS_MAX, Member
-from quarry_cluster.plan import ClusterError
+from quarry_cluster.nodes import Member
+from quarry_cluster.plan import FRONTS_MAX, ClusterError
 from quarry_server.server import MARIADB
 
 from ...cluster.ids import through_route
