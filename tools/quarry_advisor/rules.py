@@ -221,5 +221,5 @@ def notes(profile: Profile, columns: tuple[ColumnAdvice, ...]) -> list[str]:
     if table.engine.upper() == "INNODB" and table.row_format.upper() == "COMPRESSED":
         found.append("ROW_FORMAT=COMPRESSED goes on to compress the rows; with the values gone, DYNAMIC costs less processor time")
     if not profile.server.has_quarry:
-        found.append("this server has no engine QUARRY yet: load the plugin first (README.md, 'Quick start')")
+        found.append("this server has no engine QUARRY yet: load the plugin first (docs/start.md, 'Install')")
     return found
