@@ -37,7 +37,8 @@ PAGE_FILL = 15 / 16
 # The server: a row's VARBINARYs and other columns together (docs of MariaDB, 'Data types', row size limit).
 SERVER_ROW_BYTES_MAX = 65535
 
-# docs/performance.md, 'How fast' (rates: that file at commit 13d4928). Durable inserts: (value KB, clients) -> rows/s and bytes written per payload byte, InnoDB and Quarry.
+# docs/results/performance.json, which docs/performance.md, 'How fast', shows (rates: that page at commit 13d4928). Durable inserts:
+# (value KB, clients) -> rows/s and bytes written per payload byte, InnoDB and Quarry.
 # 4 KB: the value in the row, with both engines.
 CLIENTS = (1, 8, 32)
 INSERT = {

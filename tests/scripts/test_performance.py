@@ -1,0 +1,72 @@
+"""scripts/performance: what it takes from results of the lab, and how it shows figures."""
+
+import importlib.machinery
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+MACHINE = {"cpu": "a processor", "processors": 2, "file_system": "ext4"}
+
+
+@pytest.fixture
+def performance(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader = importlib.machinery.SourceFileLoader("performance", str(SCRIPTS / "performance"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("performance", loader))
+    monkeypatch.setitem(sys.modules, "performance", module)
+    loader.exec_module(module)
+    return module
+
+
+def points(variant, rates, kib=64, operation="insert", threads=8):
+    return [
+        {
+            "round": number,
+            "operation": operation,
+            "size_bytes": kib * 1024,
+            "threads": threads,
+            "variant": variant,
+            "setting": "",
+            "result": {"events_per_second": rate},
+            "written": {"server_bytes_per_payload_byte": 1 + number / 100},
+        }
+        for number, rate in enumerate(rates, 1)
+    ]
+
+
+def result(found, commit="abc1234"):
+    return {"commit": commit, "date": "2026-11-28", "sessions": [{"machine": MACHINE}], "points": found}
+
+
+def test_ratios_are_taken_round_by_round_and_what_was_not_measured_is_left_out(performance):
+    inserts = points("innodb", [100, 200, 100]) + points("quarry", [150, 400, 110])
+    cold = points("innodb", [10], 448, "cold-read", 1) + points("quarry-default", [42], 448, "cold-read", 1)
+    data = performance.taken([result(inserts), result(cold)])
+    assert {row["work"]: row["kib"] for row in data["rows"]} == {
+        "durable insert, 8 clients": {"64": [1.5, 1.1, 2.0]},
+        "cold read, data four times the memory, 1 client": {"448": [4.2, 4.2, 4.2]},
+        "bytes written per byte of payload, insert, 8 clients": {"64": [1.02]},
+        "bytes written by InnoDB, insert, 8 clients": {"64": [1.02]},
+    }
+    lines = list(performance.tables(data))
+    assert lines[0] == "Commit abc1234, 2026-11-28. a processor, 2 processors shared by server and clients, ext4."
+    assert "| durable insert, 8 clients |  | 1.50 (1.10-2.00) |  |" in lines
+    assert "| cold read, data four times the memory, 1 client |  |  | 4.2 (4.2-4.2) |" in lines
+
+
+def test_results_of_two_commits_make_no_table(performance):
+    with pytest.raises(performance.PerformanceError, match="results of 2 commits: abc1234, def5678"):
+        performance.taken([result(points("innodb", [1])), result(points("quarry", [1]), commit="def5678")])
+
+
+def test_a_page_without_the_place_for_tables_is_an_error(performance):
+    data = performance.taken([result(points("innodb", [1]) + points("quarry", [1]))])
+    page = f"head\n{performance.BEGIN}\nold\n{performance.END}\ntail\n"
+    made = performance.filled(page, data)
+    assert made.startswith("head\n") and made.endswith("\ntail\n") and "old" not in made and performance.filled(made, data) == made
+    with pytest.raises(performance.PerformanceError, match="lacks"):
+        performance.filled("nothing", data)
