@@ -88,7 +88,7 @@ bench: $(if $(EXP),build,setup) ## run one experiment: make bench EXP=e1 ARGS="-
 lab: build ## run the published experiments and write one report: make lab SCALE=quick|full ARGS="--only e1,e4" (ARGS=--dry-run: only the plan); SCALE=guard BASE=old.so: two builds, 15 minutes
 	@$(LAB) lab $(if $(SCALE),--scale $(SCALE)) $(if $(BASE),--baseline-plugin $(BASE)) $(ARGS)
 
-results: setup ## the tables of docs/internals/lab.md from lab/results: make results ARGS="--add build/bench/lab/e1" takes a run in, ARGS=--check changes nothing
+results: setup ## docs/results/lab.md from lab/results: make results ARGS="--add build/bench/lab/e1" takes a run in, ARGS=--check changes nothing
 	@$(LAB) results $(ARGS)
 
 ndb: setup ## build MySQL NDB Cluster privately (about an hour, once) and start it: the lab then measures it too; scripts/ndb stop ends it

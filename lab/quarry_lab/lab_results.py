@@ -1,8 +1,8 @@
 """
 Results as data: `python -m quarry_lab results`.
 
-    results                      writes the tables of docs/internals/lab.md anew from the newest file of each experiment in lab/results (`make results`)
-    results --check              says whether they are what those files give; exit 1 when not. Also says which result is older than the engine's code.
+    results                      writes docs/results/lab.md from the newest file of each experiment in lab/results (`make results`)
+    results --check              says whether it is what those files give; exit 1 when not. Also says which result is older than the engine's code.
     results --add DIRECTORY ...  first puts the runs in these directories (build/bench/lab/e1) there: one JSON per run
 
 A file has what the rules read and nothing that belongs to a machine's tree: command, commit, date, machine, configuration, the raw rounds; no absolute path.
@@ -16,6 +16,7 @@ import json
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,9 @@ from quarry_server.server import REPOSITORY
 from .report.verdicts import FAIR_ROUNDS, FAIR_SECONDS
 from .run.verb import exit_code_of
 
-DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "internals" / "lab.md"
+DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "results" / "lab.md"
+# Figures without their rounds: shown, and not judged, until an experiment has a result.
+EARLIER = "earlier.json"
 ENGINE_SOURCES = ("src", "include", "plugin")
 # Of a point what rules, tables and the figures beside the published ones read.
 _POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "repeat", "batch_rows", "result", "latencies", "payload_read_bytes_per_second",
@@ -42,8 +45,11 @@ _SAMPLE = ("second", "device_busy_share", "machine_busy_share", "server_cpus", "
 _SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "memory_limit", "payload_bytes")
 _SERVER = ("version", "pinned", "plugin_sha256", "data_nodes")
 _PATH = re.compile(r"(?<![\w.:])/(?:[\w.+@-]+/)*([\w.+@-]*)")
-_BLOCK = "<!-- results of {}: made by `make results` -->"
-_END = "<!-- end of results -->"
+_INTRODUCTION = """# The published experiments: results
+
+Made by `make results` from the files of `lab/results`; `make results ARGS=--check` compares. [lab.md](../internals/lab.md) says how a verdict is
+made, and [benchmarks.md](../internals/benchmarks.md) what each experiment does.
+"""
 
 
 @dataclass(frozen=True)
@@ -137,12 +143,10 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def block(experiment: Experiment, result: Result | None) -> str:
+def block(experiment: Experiment, result: Result | None, directory: Path = DIRECTORY) -> str:
     """The tables of one experiment: every finding, and every published figure with ours."""
     if result is None:
-        document = published.document(experiment.name)
-        lines = ["No result of this experiment is in `lab/results` yet.", "", "| finding | rule |", "|---|---|"]
-        return "\n".join([*lines, *(_row(claim.says, claim.rule) for claim in document.claims.values())])
+        return "\n".join(_without_result(experiment.name, directory))
     parameters, machine = result.run["parameters"], result.session["machine"]
     head = (f"{result.run['date']}, commit {result.commit or 'unknown'}; {machine['cpu']}, {machine['processors']} processors; "
             f"profile {TEXTS[parameters['profile']]}; {parameters['rounds']} rounds of "
@@ -151,6 +155,17 @@ def block(experiment: Experiment, result: Result | None) -> str:
     lines = [head, "", *_findings(experiment, result)]
     lines += ["", "| published | there | here (range of the rounds) |", "|---|---|---|"]
     return "\n".join([*lines, *(_row(f.what, f.value, experiment.beside(result, f)) for f in experiment.published)])
+
+
+def _without_result(name: str, directory: Path) -> Iterator[str]:
+    """What would be judged and how, and what an earlier run gave."""
+    yield from ("No result of this experiment is in `lab/results` yet.", "", "| finding | rule |", "|---|---|")
+    yield from (_row(claim.says, claim.rule) for claim in published.document(name).claims.values())
+    path = directory / EARLIER
+    earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"findings": []}
+    if rows := [_row(row["finding"], row["here"]) for row in earlier["findings"] if row["experiment"] == name]:
+        yield from ("", f"Figures of {earlier['date']}, without a verdict, of {earlier['about']}.", "")
+        yield from ("| finding | here (range of the rounds) |", "|---|---|", *rows)
 
 
 def _findings(experiment: Experiment, result: Result) -> list[str]:
@@ -166,16 +181,10 @@ def _cell(said: list[tuple[str, str]]) -> str:
     return "<br>".join(f"**{state}**: {text}" if state else text for state, text in said)
 
 
-def filled(page: str, directory: Path = DIRECTORY) -> str:
-    """The page with the tables that the files give. Raises LabError where a block is missing."""
-    for experiment in PUBLISHED:
-        begin = _BLOCK.format(experiment.name)
-        before, found, rest = page.partition(begin)
-        _former, closed, after = rest.partition(_END)
-        if not (found and closed):
-            raise LabError(f"the page lacks '{begin}' ... '{_END}'")
-        page = f"{before}{begin}\n{block(experiment, newest(experiment.name, directory))}\n{_END}{after}"
-    return page
+def page(directory: Path = DIRECTORY) -> str:
+    """docs/results/lab.md, as the files give it."""
+    parts = (f"## {experiment.title}\n\n{block(experiment, newest(experiment.name, directory), directory)}\n" for experiment in PUBLISHED)
+    return "\n".join([_INTRODUCTION, *parts])
 
 
 def _run(arguments: argparse.Namespace, console: Console) -> None:
@@ -184,24 +193,24 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
         if run is None or run.run["parameters"]["name"] not in EXPERIMENTS:
             raise LabError(f"{directory} holds no run of the lab")
         console.print(f"added {add(run).relative_to(REPOSITORY)}", highlight=False)
-    page = PAGE.read_text(encoding="utf-8")
-    made = filled(page)
+    found = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    made = page()
     for experiment in PUBLISHED:
         result = newest(experiment.name)
         if result and is_older_than_the_engine(result.commit) is not False:
             console.print(f"[yellow]{result.path.name}[/yellow] was measured at {result.commit or 'an unknown commit'}: the engine's code is another one now",
                           highlight=False)
-    if arguments.check and made != page:
+    if arguments.check and made != found:
         raise LabError(f"{PAGE.relative_to(REPOSITORY)} is not what lab/results gives: `make results`")
-    if made != page:
+    if made != found:
         PAGE.write_text(made, encoding="utf-8")
     console.print(f"{PAGE.relative_to(REPOSITORY)} is what lab/results gives", highlight=False)
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="quarry_lab results", description="Makes the tables of docs/internals/lab.md from lab/results.")
+    parser = argparse.ArgumentParser(prog="quarry_lab results", description="Makes docs/results/lab.md from lab/results.")
     parser.add_argument("--add", type=Path, nargs="+", default=[], metavar="DIRECTORY",
                         help="first put the finished runs in these directories into lab/results")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when the tables are not what the files give")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when the page is not what the files give")
     parsed = parser.parse_args(arguments)
     return exit_code_of(lambda console: _run(parsed, console))

@@ -1,4 +1,4 @@
-"""Results as data: a run becomes one file without a path of its machine, and the tables of docs/internals/lab.md are what the files give."""
+"""Results as data: a run becomes one file without a path of its machine, and docs/results/lab.md is what the files give."""
 
 import json
 import re
@@ -52,25 +52,30 @@ def test_what_bears_no_verdict_is_no_result(tmp_path, changes, said):
         lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100), **changes), tmp_path / "results")
 
 
-def page():
-    return "# head\n" + "\n".join(f"{lab_results._BLOCK.format(e.name)}\nold\n{lab_results._END}\n" for e in PUBLISHED) + "tail\n"
-
-
-def test_a_page_is_filled_and_stays_as_it_is(tmp_path):
+def test_the_page_has_each_experiment_with_its_newest_result(tmp_path):
     lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100, quarry_inline=116)), tmp_path / "results")
-    made = lab_results.filled(page(), tmp_path / "results")
+    made = lab_results.page(tmp_path / "results")
     assert ("| 4 KB: inline about +15% to +20% over the default head | about +15% to +20% | **not measured**: this run has no such level of it | "
             "**reproduced**: x8: +16% (+16% to +16%) |") in made
-    assert "commit abc1234" in made and made.startswith("# head\n") and made.endswith("tail\n") and "old" not in made.split()
+    assert "commit abc1234" in made and [e.title in made for e in PUBLISHED] == [True] * len(PUBLISHED)
     assert made.count("No result of this experiment") == len(PUBLISHED) - 1
-    assert lab_results.filled(made, tmp_path / "results") == made
-    with pytest.raises(LabError, match="the page lacks"):
-        lab_results.filled("nothing", tmp_path / "results")
 
 
-def test_the_tables_of_the_document_are_what_the_results_give():
-    text = lab_results.PAGE.read_text(encoding="utf-8")
-    assert lab_results.filled(text) == text, "`make results` writes them anew"
+def test_earlier_figures_stand_in_until_there_is_a_result(tmp_path):
+    results = tmp_path / "results"
+    results.mkdir()
+    rows = [{"experiment": name, "finding": f"what {name} found", "here": "+7%"} for name in ("e1", "e4")]
+    (results / lab_results.EARLIER).write_text(json.dumps({"date": "2026-11-23", "about": "an older build", "findings": rows}))
+    made = lab_results.page(results)
+    assert made.count("Figures of 2026-11-23, without a verdict, of an older build.") == 2
+    assert "| what e1 found | +7% |" in made and "| what e4 found | +7% |" in made
+    lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100, quarry_inline=116)), results)
+    made = lab_results.page(results)
+    assert "what e1 found" not in made and "| what e4 found | +7% |" in made
+
+
+def test_the_page_of_results_is_what_the_results_give():
+    assert lab_results.PAGE.read_text(encoding="utf-8") == lab_results.page(), "`make results` writes it"
 
 
 def test_an_unknown_commit_is_not_said_to_be_older():
