@@ -66,7 +66,15 @@ def test_results_of_two_commits_make_no_table(performance):
 def test_a_page_without_the_place_for_tables_is_an_error(performance):
     data = performance.taken([result(points("innodb", [1]) + points("quarry", [1]))])
     page = f"head\n{performance.BEGIN}\nold\n{performance.END}\ntail\n"
-    made = performance.filled(page, data)
-    assert made.startswith("head\n") and made.endswith("\ntail\n") and "old" not in made and performance.filled(made, data) == made
+    made = performance.filled(page, performance.tables(data))
+    assert made.startswith("head\n") and made.endswith("\ntail\n") and "old" not in made and performance.filled(made, performance.tables(data)) == made
     with pytest.raises(performance.PerformanceError, match="lacks"):
-        performance.filled("nothing", data)
+        performance.filled("nothing", [])
+
+
+def test_the_readme_has_medians_and_one_bold_figure(performance):
+    rates = points("innodb", [100, 100, 100]) + points("quarry", [150, 170, 160]) + points("innodb", [10], 4) + points("quarry", [9], 4)
+    lines = list(performance.readme_table(performance.taken([result(rates)])))
+    assert "| insert 4 KB (in the row) |  | 0.90 |  |" in lines
+    assert "| insert 64 KB |  | **1.60** |  |" in lines
+    assert sum(line.count("**") for line in lines) == 2
