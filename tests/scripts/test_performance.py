@@ -38,8 +38,9 @@ def points(variant, rates, kib=64, operation="insert", threads=8):
     ]
 
 
-def result(found, commit="abc1234"):
-    return {"commit": commit, "date": "2026-11-28", "sessions": [{"machine": MACHINE}], "points": found}
+def result(found, commit="abc1234", profile="bare"):
+    parameters, sessions = {"profile": profile}, [{"machine": MACHINE}]
+    return {"commit": commit, "date": "2026-11-28", "parameters": parameters, "sessions": sessions, "points": found}
 
 
 def test_ratios_are_taken_round_by_round_and_what_was_not_measured_is_left_out(performance):
@@ -53,12 +54,14 @@ def test_ratios_are_taken_round_by_round_and_what_was_not_measured_is_left_out(p
         "bytes written by InnoDB, insert, 8 clients": {"64": [1.02]},
     }
     lines = list(performance.tables(data))
-    assert lines[0] == "Commit abc1234, 2026-11-28. a processor, 2 processors shared by server and clients, ext4."
+    assert lines[0] == "Commit abc1234, 2026-11-28. a processor, 2 processors shared by server and clients, ext4, profile bare of the lab."
     assert "| durable insert, 8 clients |  | 1.50 (1.10-2.00) |  |" in lines
     assert "| cold read, data four times the memory, 1 client |  |  | 4.2 (4.2-4.2) |" in lines
 
 
-def test_results_of_two_commits_make_no_table(performance):
+def test_results_of_two_commits_or_profiles_make_no_table(performance):
+    with pytest.raises(performance.PerformanceError, match="profiles bare and production"):
+        performance.taken([result(points("innodb", [1])), result(points("quarry", [1]), profile="production")])
     with pytest.raises(performance.PerformanceError, match="results of 2 commits: abc1234, def5678"):
         performance.taken([result(points("innodb", [1])), result(points("quarry", [1]), commit="def5678")])
 
