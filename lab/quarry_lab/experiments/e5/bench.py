@@ -112,7 +112,7 @@ class DiskBench(LimitedBench):
     def _begin_private(self, engine: DiskEngine) -> None:
         (port,) = free_ports(1)
         link = limited_link(self.request.options) if self._setting.is_limited else _LOCAL
-        network = self._of_block.enter_context(Network([link], port))
+        network = self._of_block.enter_context(Network([link], port, max(self.request.threads)))
         self._link_pids = network.pids()
         layout = self._layout()
         self.progress.step(f"starting a server for {engine.label}, {self._setting.text}")
