@@ -263,6 +263,8 @@ def test_the_devices_share_adds_reads_and_writes():
     run = Run([point(1)])
     assert device_share(run.points[0], run.run) == pytest.approx(1e8 / 4e8 + 2e8 / 8e8)
     assert device_share(point(9), run.run) is None
+    run.run["sessions"][0]["device_probes"][0]["random_read_bytes_per_second"] = 0.0  # of a probe that came to read nothing
+    assert device_share(point(1), run.run) is None
 
 
 def test_ours_beside_the_published_rate_tells_the_devices_share():

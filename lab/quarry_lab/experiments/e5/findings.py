@@ -63,10 +63,10 @@ def device_share(point: dict, run: dict) -> float | None:
     read and written in it.
     """
     probe = device_probe(run, point["round"])
-    if probe is None:
+    reads, writes = (probe["random_read_bytes_per_second"], probe["sequential_write_bytes_per_second"]) if probe else (0, 0)
+    if not (reads and writes):  # not probed, or so short on a busy machine that nothing was read
         return None
-    return (point["payload_read_bytes_per_second"] / probe["random_read_bytes_per_second"]
-            + point["payload_written_bytes_per_second"] / probe["sequential_write_bytes_per_second"])
+    return point["payload_read_bytes_per_second"] / reads + point["payload_written_bytes_per_second"] / writes
 
 
 def write_latency_ms(point: dict) -> float | None:
