@@ -36,7 +36,8 @@ def test_a_page_is_what_its_file_gives_and_another_one_is_found(call, tmp_path, 
     assert call("--check") == 1 and not page.exists(), "a page that is missing differs"
     assert call() == 0 and call("--check") == 0
     text = page.read_text()
-    assert text.startswith("# Tried\n") and "\n\nBy hand.\n\n## Inserts\n\n8 clients.\n\n| batch | rows/s |\n|---|---|\n| 0 | 10 |\n| 1 | 20 |\n" in text
+    assert text.startswith("# Tried\n")
+    assert "\n\nBy hand.\n\n## Inserts\n\n8 clients.\n\n| batch | rows/s |\n|---|---|\n| 0 | 10 |\n| 1 | 20 |\n" in text
     page.write_text(text.replace("20", "30"))
     assert call("--check") == 1
     assert "tried.md" in capsys.readouterr().out and "| 1 | 30 |" in page.read_text(), "--check writes nothing"
