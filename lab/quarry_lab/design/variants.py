@@ -136,7 +136,7 @@ ALL = {
         *(_swept(kib) for kib in SWEEP_KIB),
         Variant("innodb-counter", "InnoDB, an INT beside the BLOB", "InnoDB", counter=True, session_sql=_MINIMAL_IMAGE),
         Variant("quarry-counter", "QUARRY, an INT beside the BLOB", "QUARRY", inline="targets", counter=True, session_sql=_MINIMAL_IMAGE),
-        Variant("blackhole", "BLACKHOLE", "BLACKHOLE"),  # the server's own way to a commit: protocol, SQL layer and binary log
+        Variant("discarded", "BLACKHOLE", "BLACKHOLE"),  # the server's own way to a commit: protocol, SQL layer and binary log
         Variant("floor", "client's own floor", "BLACKHOLE", constant_mix=True),
         Variant("quarry-lz4", "QUARRY lz4", "QUARRY", table_options="CODEC=lz4"),
     )

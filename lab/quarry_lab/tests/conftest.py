@@ -9,10 +9,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from quarry_lab import nightly_marker  # noqa: E402
 from quarry_lab.design.variants import KIB  # noqa: E402
+from quarry_lab.servers import ndb_cluster  # noqa: E402
 
 
 def pytest_configure(config):
     config.pluginmanager.register(nightly_marker)
+
+
+@pytest.fixture(autouse=True)
+def cluster_of_the_tree(monkeypatch, tmp_path):
+    """Tests plan and run as where `make ndb` never ran: no cluster of yours is stopped by one. Those of a cluster say that it is built."""
+    monkeypatch.setattr(ndb_cluster, "STAMP", tmp_path / "no-stamp")
+    monkeypatch.setattr(ndb_cluster, "NDB_RUN", tmp_path / "no-nodes")
 
 
 @pytest.fixture

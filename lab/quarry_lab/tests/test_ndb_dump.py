@@ -28,7 +28,7 @@ TABLES = {
     "words": """id INT PRIMARY KEY, value LONGTEXT, title VARCHAR(100), KEY (title)) ENGINE=NDBCLUSTER
              DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci""",
     "documents": "id INT PRIMARY KEY, value JSON) ENGINE=NDBCLUSTER",
-    "parts": "id INT, kind INT, value LONGBLOB, PRIMARY KEY (id, kind)) ENGINE=NDBCLUSTER PARTITION BY KEY (id) PARTITIONS 4",
+    "parts": "id INT, kind INT, value LONGBLOB, PRIMARY KEY (id, kind)) ENGINE=NDBCLUSTER PARTITION BY KEY () PARTITIONS 4",
     "on_disk": "id INT PRIMARY KEY, value LONGBLOB, payload VARBINARY(8000)) TABLESPACE quarry_lab_space STORAGE DISK ENGINE=NDBCLUSTER",
 }
 MORE = {"plain": ("tiny", "x"), "words": ("title", "Grüße aus Uppsala"), "parts": ("kind", 7), "on_disk": ("payload", b"\x00'\\\xff" * 1000)}
@@ -78,6 +78,11 @@ def _dumped(to: Path) -> dict[str, list]:
                 cluster.execute(statement)
     finally:
         cluster.close()
+
+
+@pytest.fixture
+def cluster_of_the_tree():
+    """The real one."""
 
 
 @pytest.mark.nightly

@@ -91,7 +91,7 @@ def test_who_cannot_says_so_before_any_work(monkeypatch, tmp_path: Path, capsys)
     command = ["bench", "--apart", "--scale", "quick", "--output", str(tmp_path / "out"), "--exp"]
     assert main([*command, "cold"]) != 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "cold takes no --apart" in said and "e1, e2, limits, targets" in said
+    assert "cold takes no --apart" in said and "e1, e2, e5, limits, targets" in said
     monkeypatch.setattr(processors, "SERVERS", frozenset())
     assert main([*command, "targets"]) != 0
     assert "at least 2 processors, to keep servers and clients apart" in " ".join(capsys.readouterr().out.split())

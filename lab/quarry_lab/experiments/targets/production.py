@@ -13,7 +13,7 @@ from ...report.verdicts import Finding, Verdict
 from ..target_rules import judge_ratio
 from .findings import COUNTER_VARIANTS
 
-BLACKHOLE = "blackhole"
+BLACKHOLE = "discarded"
 # client threads -> ratio to InnoDB, by size in KB
 INSERT_FLOORS = {24: {1: 1.0, 8: 1.0, 32: 1.2}, 64: {1: 1.0, 8: 1.0, 32: 1.25}, 448: {1: 1.1, 8: 1.2, 32: 1.3}}
 SHARE_KIB, SHARE_FLOORS = 64, {8: 0.85, 32: 0.9}  # of BLACKHOLE's inserts
