@@ -15,6 +15,7 @@ from .errors import AdvisorError
 from .shown import shown
 
 ENGINE = b"ENGINE=QUARRY DEFAULTS=NDB"
+PARTITION_ENGINE = b"ENGINE=QUARRY"
 ENDING = b"-- Dump completed"
 COLLATIONS = {b"ai_ci": b"utf8mb4_uca1400_nopad_ai_ci", b"as_ci": b"utf8mb4_uca1400_nopad_as_ci",
               b"as_cs": b"utf8mb4_uca1400_nopad_as_cs", b"bin": b"utf8mb4_nopad_bin"}
@@ -27,38 +28,63 @@ _PARTS = re.compile(
     rb"|(?P<collation>\butf8mb4_(?:\w+_)?0900_(?P<kind>\w+)\b)",
     re.IGNORECASE | re.DOTALL)
 _DROPPED = re.compile(rb"\s*(?:CREATE|ALTER)\s+(?:LOGFILE\s+GROUP|TABLESPACE)\b|\s*SET\s+@@GLOBAL\.GTID_PURGED\b", re.IGNORECASE)
-_DEFINITION = re.compile(rb"\s*(?:/\*!\d+\s+)?(?:CREATE|ALTER|USE|SET)\b|  `|\)|\s*/\*!")
+_DEFINITION = re.compile(rb"\s*(?:/\*!\d+\s+)?(?:CREATE|ALTER|USE|SET)\b|  `|\)|\s*/\*!|\s+(?:CONSTRAINT|KEY|UNIQUE|DECLARE)\b|[\s(]+(?:SUB)?PARTITION\b")
+_PARTITION = re.compile(rb"[\s(]+(?:SUB)?PARTITION\b")
+_DELIMITER = re.compile(rb"DELIMITER\s+(\S+)", re.IGNORECASE)
+_HEADER = re.compile(rb"-- \w+ dump ")
+# What has no semicolon of the statement in it: quoted text, and what follows `-- `.
+_NO_CODE = re.compile(rb"`(?:[^`]|``)*`|'(?:[^'\\]|''|\\.)*'|--\s.*", re.DOTALL)
 _FOREIGN = re.compile(rb"\bENGINE\s*=\s*(\w+)", re.IGNORECASE)
 
 
 def convert(dump: BinaryIO, out: BinaryIO, say: Callable[[str], None]) -> int:
     """Writes the dump to `out`; `say` gets one line for each change. Returns how many tables became QUARRY's. Error: AdvisorError."""
-    tables, last, dropping = 0, b"", False
+    tables, last, dropping, delimiter, begun = 0, b"", 0, b";", False
     for number, line in enumerate(dump, 1):
         last = line if line.strip() else last
-        if dropping or _DROPPED.match(line):
+        begun = _begun(line, number, begun)
+        if dropping or (delimiter == b";" and _DROPPED.match(line)):
             if not dropping:
                 say(f"line {number}: left out: {_text(line)}")
-            dropping = not line.rstrip().endswith(b";")
+            dropping = 0 if b";" in _NO_CODE.sub(b"", line) else dropping or number
             continue
+        if found := _DELIMITER.match(line):
+            delimiter = found[1]
         if not _DEFINITION.match(line):
             out.write(line)
             continue
-        changed = _PARTS.sub(lambda found: _replacement(found, number, say), line)
+        changed = _changed(line, number, say)
         tables += changed.count(ENGINE) - line.count(ENGINE)
         for engine in _FOREIGN.findall(_PARTS.sub(b"", line)) if line.startswith(b")") else ():
             say(f"line {number}: ENGINE={_text(engine)} stays as it is")
         out.write(changed)
+    if dropping:
+        raise AdvisorError(f"line {dropping}: the statement of a TABLESPACE, LOGFILE GROUP or GTID_PURGED does not end. What was written is not the whole of it")
     if not last.startswith(ENDING):
         raise AdvisorError(f"the dump breaks off: its last line is no '{ENDING.decode()}', but '{_text(last)}'. What was written is not the whole of it")
     return tables
 
 
-def _replacement(found: re.Match[bytes], number: int, say: Callable[[str], None]) -> bytes:
+def _begun(line: bytes, number: int, begun: bool) -> bool:
+    """Whether a dump is under way. Error: another one begins before it ended, as in files that were joined."""
+    if not _HEADER.match(line):
+        return begun and not line.startswith(ENDING)
+    if begun:
+        raise AdvisorError(f"a dump breaks off before line {number}, where another one begins. What was written is not the whole of it")
+    return True
+
+
+def _changed(line: bytes, number: int, say: Callable[[str], None]) -> bytes:
+    """The line as MariaDB reads it. The server refuses options of Quarry on a single partition."""
+    engine = PARTITION_ENGINE if _PARTITION.match(line) else ENGINE
+    return _PARTS.sub(lambda found: _replacement(found, engine, number, say), line)
+
+
+def _replacement(found: re.Match[bytes], engine: bytes, number: int, say: Callable[[str], None]) -> bytes:
     if found["quoted"] is not None:
         return found[0]
     if found["engine"] is not None:
-        after = ENGINE
+        after = engine
     elif found["collation"] is not None:
         kind = found["kind"].lower()
         after = COLLATIONS.get(kind)

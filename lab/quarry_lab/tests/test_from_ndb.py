@@ -81,3 +81,39 @@ def test_the_command_line_converts(tmp_path):
     (tmp_path / "dump.sql").write_bytes(DUMP)
     done = subprocess.run([REPOSITORY / "tools" / "quarry-advisor", "--from-ndb", tmp_path / "dump.sql"], capture_output=True, check=False)
     assert done.returncode == 0 and done.stdout == converted(DUMP)[0] and b"1 table for Quarry" in done.stderr
+
+
+END = b"-- Dump completed on 2026-11-27\n"
+
+
+def test_partitions_that_are_named_get_the_engine_and_no_option():
+    text, said, tables = converted(b"""CREATE TABLE `t` (
+  `id` int NOT NULL PRIMARY KEY,
+  CONSTRAINT `c` CHECK (`id` <> _utf8mb4'x' collate utf8mb4_0900_bin)
+) ENGINE=ndbcluster
+/*!50100 PARTITION BY KEY ()
+(PARTITION p0 ENGINE = ndbcluster,
+ PARTITION p1 ENGINE = ndbcluster) */;
+""" + END)
+    assert b") ENGINE=QUARRY DEFAULTS=NDB\n" in text and tables == 1 and len(said) == 4
+    assert b"(PARTITION p0 ENGINE=QUARRY,\n PARTITION p1 ENGINE=QUARRY) */;" in text and b"collate utf8mb4_nopad_bin)" in text
+
+
+def test_what_follows_a_tablespace_is_kept():
+    kept = b"CREATE TABLE `t` (\n  `id` int\n) ENGINE=InnoDB;\n" + END
+    text, _, _ = converted(b"CREATE TABLESPACE `ts` ADD DATAFILE 'a;b' ENGINE=ndb; -- disk data\n" + kept)
+    assert text == kept
+    with pytest.raises(AdvisorError, match="line 2.*TABLESPACE.*does not end"):
+        converted(b"\nCREATE TABLESPACE `ts` ADD DATAFILE 'a;'\n" + END)
+
+
+def test_a_comment_in_a_routine_drops_none_of_its_lines():
+    body = b"DELIMITER ;;\nCREATE PROCEDURE `p`()\nBEGIN\n/*\n  create tablespace elsewhere\n*/\n  SELECT 1;\nEND ;;\nDELIMITER ;\n" + END
+    assert converted(body)[0] == body
+
+
+def test_a_half_dump_before_a_whole_one_is_named():
+    half = b"-- MySQL dump 10.13\nCREATE TABLE `t` (\n"
+    assert converted((half + END) * 2)
+    with pytest.raises(AdvisorError, match="breaks off before line 3"):
+        converted(half + half + END)
