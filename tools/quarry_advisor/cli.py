@@ -136,9 +136,13 @@ def convert_dump(path: Path, messages: Console) -> None:
         changes += 1
         messages.print(plain(change), soft_wrap=True)
 
-    with path.open("rb") as dump:
-        tables = from_ndb.convert(dump, sys.stdout.buffer, say)
-    sys.stdout.buffer.flush()
+    try:
+        with path.open("rb") as dump:
+            tables = from_ndb.convert(dump, sys.stdout.buffer, say)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # what is left in the buffer is not tried once more at the exit
+        raise AdvisorError(f"the dump was not converted to its end: {error.strerror}") from error
     messages.print(plain(f"{tables} {'table' if tables == 1 else 'tables'} for Quarry, {changes} {'change' if changes == 1 else 'changes'}"))
 
 

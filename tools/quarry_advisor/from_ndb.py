@@ -2,13 +2,14 @@
 A dump of MySQL Cluster, made by mysqldump, as one that MariaDB with Quarry loads: `quarry-advisor --from-ndb dump.sql`.
 
 Looks at definitions only: lines of values pass as they are, byte by byte. Within a definition, names, strings and comments of columns
-pass, too. Each change is said with its line. Streams: a dump may be larger than memory, one line of it may not.
+pass, too. Each change is said with its line. Streams: a dump may be larger than memory, one line of it may not. Lines that a string or a comment
+of a routine joins are looked at together.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from .errors import AdvisorError
@@ -21,7 +22,7 @@ COLLATIONS = {b"ai_ci": b"utf8mb4_uca1400_nopad_ai_ci", b"as_ci": b"utf8mb4_uca1
               b"as_cs": b"utf8mb4_uca1400_nopad_as_cs", b"bin": b"utf8mb4_nopad_bin"}
 # Only what is outside of quotes is changed. A version comment is one of MySQL's: /*!50606 STORAGE DISK */.
 _PARTS = re.compile(
-    rb"(?P<quoted>`(?:[^`]|``)*`|'(?:[^'\\]|''|\\.)*')"
+    rb"(?P<quoted>`(?:[^`]|``)*`|'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"|--\s[^\n]*|/\*(?!!).*?\*/)"
     rb"|(?P<storage>/\*!\d+\s+(?:TABLESPACE\s+(?:`(?:[^`]|``)*`|\w+)\s*)?(?:STORAGE\s+\w+)?\s*\*/)"
     rb"|(?P<format>/\*!\d+\s+COLUMN_FORMAT\s+\w+\s*\*/)"
     rb"|(?P<engine>\bENGINE\s*=\s*(?:ndbcluster|ndb)\b)"
@@ -32,21 +33,25 @@ _DEFINITION = re.compile(rb"\s*(?:/\*!\d+\s+)?(?:CREATE|ALTER|USE|SET)\b|  `|\)|
 _PARTITION = re.compile(rb"[\s(]+(?:SUB)?PARTITION\b")
 _DELIMITER = re.compile(rb"DELIMITER\s+(\S+)", re.IGNORECASE)
 _HEADER = re.compile(rb"-- \w+ dump ")
-# What has no semicolon of the statement in it: quoted text, and what follows `-- `.
-_NO_CODE = re.compile(rb"`(?:[^`]|``)*`|'(?:[^'\\]|''|\\.)*'|--\s.*", re.DOTALL)
+# What has no code in it: quoted text and comments, but for MySQL's version comments. What of them is left over is open: it goes on on the next line.
+_NO_CODE = re.compile(rb"`(?:[^`]|``)*`|'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"|(?:--\s|#)[^\n]*|/\*(?!!).*?\*/", re.DOTALL)
+_OPEN = re.compile(rb"[`'\"]|/\*(?!!)")
+_VALUES = re.compile(rb"(?:INSERT|REPLACE)\b|\(", re.IGNORECASE)  # mysqldump writes no line break into a value
+JOINED_MAX_BYTES = 1 << 20
+GZIP = b"\x1f\x8b"
 _FOREIGN = re.compile(rb"\bENGINE\s*=\s*(\w+)", re.IGNORECASE)
 
 
 def convert(dump: BinaryIO, out: BinaryIO, say: Callable[[str], None]) -> int:
     """Writes the dump to `out`; `say` gets one line for each change. Returns how many tables became QUARRY's. Error: AdvisorError."""
     tables, last, dropping, delimiter, begun = 0, b"", 0, b";", False
-    for number, line in enumerate(dump, 1):
+    for number, line in _lines(dump):
         last = line if line.strip() else last
         begun = _begun(line, number, begun)
         if dropping or (delimiter == b";" and _DROPPED.match(line)):
             if not dropping:
                 say(f"line {number}: left out: {_text(line)}")
-            dropping = 0 if b";" in _NO_CODE.sub(b"", line) else dropping or number
+            dropping = 0 if _ends(line, number) else dropping or number
             continue
         if found := _DELIMITER.match(line):
             delimiter = found[1]
@@ -61,8 +66,35 @@ def convert(dump: BinaryIO, out: BinaryIO, say: Callable[[str], None]) -> int:
     if dropping:
         raise AdvisorError(f"line {dropping}: the statement of a TABLESPACE, LOGFILE GROUP or GTID_PURGED does not end. What was written is not the whole of it")
     if not last.startswith(ENDING):
-        raise AdvisorError(f"the dump breaks off: its last line is no '{ENDING.decode()}', but '{_text(last)}'. What was written is not the whole of it")
+        raise AdvisorError(f"the dump breaks off: its last line is no '{ENDING.decode()}', but '{_text(last)}'. What was written is not the whole of it "
+                           "(a dump made with --compact or --skip-comments has no such line, and nothing else tells its end: make it without them)")
     return tables
+
+
+def _lines(dump: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Each line with its number; lines that a string or comment joins are one. Error: one that is not closed, or a file that is no text."""
+    text, first = b"", 0
+    for number, line in enumerate(dump, 1):
+        if number == 1 and line.startswith(GZIP):
+            raise AdvisorError("the dump is compressed by gzip: 'gunzip --keep' it first")
+        if not text:
+            first = number
+        text += line
+        if (first == number and _VALUES.match(line)) or not _OPEN.search(_NO_CODE.sub(b"", text)):
+            yield first, text
+            text = b""
+        elif len(text) > JOINED_MAX_BYTES:
+            raise AdvisorError(f"line {first}: a string or comment begins there and does not end within {JOINED_MAX_BYTES >> 20} MiB")
+    if text:
+        raise AdvisorError(f"the dump breaks off: a string or comment begins in line {first} and does not end. What was written is not the whole of it")
+
+
+def _ends(line: bytes, number: int) -> bool:
+    """Whether the statement that is left out ends with this line. Error: another one begins behind it."""
+    _statement, semicolon, rest = _NO_CODE.sub(b"", line).partition(b";")
+    if rest.strip():
+        raise AdvisorError(f"line {number}: behind a statement that is left out stands '{_text(rest)}'. Give each a line of its own")
+    return bool(semicolon)
 
 
 def _begun(line: bytes, number: int, begun: bool) -> bool:

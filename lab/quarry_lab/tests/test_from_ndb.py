@@ -1,5 +1,6 @@
 """A dump of MySQL Cluster becomes one that Quarry loads: each rule, what must not be touched, and what breaks off."""
 
+import gzip
 import io
 import subprocess
 
@@ -117,3 +118,29 @@ def test_a_half_dump_before_a_whole_one_is_named():
     assert converted((half + END) * 2)
     with pytest.raises(AdvisorError, match="breaks off before line 3"):
         converted(half + half + END)
+
+
+@pytest.mark.parametrize("opens", [b"'it", b'"it', b"/* it", b"`it"])
+def test_text_over_several_lines_stays_as_it_is(opens):
+    closes = b"*/" if opens.startswith(b"/*") else opens[:1]
+    inside = b"CREATE TABLESPACE x;\n) ENGINE=ndbcluster\nutf8mb4_0900_bin "
+    routine = b"DELIMITER ;;\nCREATE PROCEDURE `p`()\nBEGIN\n  SET @x = 1 -- don't\n  " + opens + b"\n" + inside + closes + b";\nEND ;;\nDELIMITER ;\n" + END
+    assert converted(routine)[0] == routine
+    with pytest.raises(AdvisorError, match="begins in line 5 and does not end"):
+        converted(routine.replace(inside + closes, inside))
+
+
+def test_what_stands_behind_a_tablespace_on_its_line_is_named():
+    with pytest.raises(AdvisorError, match="line 1: behind a statement that is left out stands 'CREATE TABLE"):
+        converted(b"CREATE TABLESPACE `ts` ENGINE=ndb; CREATE TABLE t (id INT) ENGINE=ndb;\n" + END)
+
+
+def test_a_compressed_dump_and_a_full_disk_are_named(tmp_path):
+    (tmp_path / "dump.gz").write_bytes(gzip.compress(DUMP))
+    (tmp_path / "dump.sql").write_bytes(DUMP)
+    tool = REPOSITORY / "tools" / "quarry-advisor"
+    packed = subprocess.run([tool, "--from-ndb", tmp_path / "dump.gz"], capture_output=True, text=True, check=False)
+    assert packed.returncode == 2 and "compressed by gzip" in packed.stderr and not packed.stdout
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([tool, "--from-ndb", tmp_path / "dump.sql"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and "No space left" in done.stderr and "Traceback" not in done.stderr
