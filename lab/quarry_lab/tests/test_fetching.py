@@ -130,7 +130,7 @@ def test_the_quick_plan_is_a_part_of_the_normal_one():
 def test_links_whose_tools_are_missing_are_named_before(monkeypatch):
     experiment = FetchCompressed()
     request = experiment.request("normal")
-    monkeypatch.setattr(processor_cgroup, "_HIERARCHIES", ())
+    monkeypatch.setattr(processor_cgroup._HIERARCHIES, "places", ())
     monkeypatch.setattr(routed, "HAPROXY", Path("/nonexistent/haproxy"))
     missing = "; ".join(experiment.needs(request))
     assert "a processor cgroup for a weak server: no processor cgroup can be made here (--option links=localhost,proxy,cloud,routed,gigabit,wifi" in missing

@@ -53,7 +53,7 @@ def test_cgroups_of_killed_runs_go():
 
 
 def test_without_a_hierarchy_the_reason_is_said(monkeypatch):
-    monkeypatch.setattr(processor_cgroup, "_HIERARCHIES", ())
+    monkeypatch.setattr(processor_cgroup._HIERARCHIES, "places", ())
     assert processor_cgroup.reason_against() == "no processor cgroup can be made here"
     with pytest.raises(OSError, match="no processor cgroup"):
         processor_cgroup.ProcessorCgroup()
