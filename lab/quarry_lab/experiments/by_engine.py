@@ -8,28 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ..design.published import Claim, Document
 from ..report.verdicts import NOT_MEASURED, REPRODUCED, STRONGER, Finding, FindingRow, Verdict
 
+Who = TypeVar("Who", bound="Judged")
 HEADINGS = ("published", "NDB here", "Quarry here", "InnoDB here")
 ON_NDB, OWN, ON_INNODB = "-ndb", "-own", "-innodb"
 SHOWN = (REPRODUCED, STRONGER)
 
 
 @dataclass(frozen=True, eq=False)
-class Engine:
-    """suffix: of the findings' ids; roles: a claim's names of variants -> ours."""
+class Judged:
+    """Who gets a verdict. suffix: of the findings' ids; name: before their statements. Quarry has neither."""
 
     suffix: str
     name: str
-    roles: dict[str, str]
 
     def finding(self, of: Finding) -> Finding:
         return replace(of, id=of.id + self.suffix, statement=f"{self.name}: {of.statement}" if self.name else of.statement)
 
 
-def judged(engines: Iterable[Engine], judge: Callable[[Engine], Verdict],
+@dataclass(frozen=True, eq=False)
+class Engine(Judged):
+    """roles: a claim's names of variants -> ours."""
+
+    roles: dict[str, str]
+
+
+def judged(engines: Iterable[Who], judge: Callable[[Who], Verdict],
            why: Callable[[Verdict, Verdict], str] = lambda _here, _there: "") -> list[Verdict]:
     """Of one finding Quarry's verdict, and every other engine's that was measured. why: what Quarry's adds to its words, given it and NDB's."""
     made = {engine.suffix: judge(engine) for engine in engines}

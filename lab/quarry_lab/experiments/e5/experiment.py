@@ -28,6 +28,7 @@ from ...run.experiment import Context, PlanRow, PublishedFigure, Source, noise_n
 from ...run.limited_bench import REDO_BYTES
 from ...servers import drives, ndb_cluster, target
 from ..java_experiment import JavaExperiment
+from .. import by_engine
 from . import columns, figures as e5_figures, findings as e5_findings
 from .bench import PUBLISHED, DiskBench, measured_seconds
 from .engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, DiskEngine, Setting, drive_setting, path_setting
@@ -56,7 +57,7 @@ class DiskData(JavaExperiment):
     takes_target = True
     takes_apart = True
     reference = "innodb"
-    finding_columns = columns.HEADINGS
+    finding_columns = by_engine.HEADINGS
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "One server with a memory limit and a dataset four times that. Rates and latencies are of the machine's own device, and the share of its raw "
@@ -201,7 +202,7 @@ class DiskData(JavaExperiment):
         return e5_findings.verdicts(run, self.labels)
 
     def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        return columns.quarrys(found)
+        return by_engine.quarrys_own(found)
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
         return columns.rows(self.verdicts(run))

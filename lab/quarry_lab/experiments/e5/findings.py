@@ -18,7 +18,8 @@ from ...design.rules import Level, against, gain, level, verdict
 from ...load.ycsb import PAYLOAD_BYTES
 from ...report import stats
 from ...report.stats import Summary
-from ...report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, WEAKER, Finding, Verdict
+from ...report.verdicts import MIXED, OPPOSITE, REPRODUCED, WEAKER, Verdict
+from .. import by_engine
 from .engines import LIMITED_NETWORK, ONE_PATH, Setting, drive_setting
 from .usage import DRIVES, NETWORK, PROCESSORS, background_ratio, used
 
@@ -29,19 +30,17 @@ LEFT_ALONE_MIN = 0.9  # of throughput beside background work: our threshold
 _WORDS = {"load": "load", "published": "mix"}
 
 
-@dataclass(frozen=True)
-class Engine:
-    """suffix: of the findings' ids; work: its background work, as usage.py knows it."""
+@dataclass(frozen=True, eq=False)
+class Engine(by_engine.Judged):
+    """work: its background work, as usage.py knows it."""
 
-    suffix: str
-    name: str
     variant: str
     work: str
 
 
 QUARRY = Engine("", "", "quarry", "gc")
-NDB = Engine("-ndb", "NDB", "target-ndb", "ndb")
-INNODB = Engine("-innodb", "InnoDB", "innodb", "innodb")
+NDB = Engine(by_engine.ON_NDB, "NDB", "target-ndb", "ndb")
+INNODB = Engine(by_engine.ON_INNODB, "InnoDB", "innodb", "innodb")
 ENGINES = (QUARRY, NDB, INNODB)
 
 
@@ -239,15 +238,16 @@ _LACKING = {
 def verdicts(run: RunDirectory, labels: dict[str, str]) -> list[Verdict]:
     """Of each claim Quarry's, and of every other engine that has a level of it."""
     cells = Cells(run.points, labels)
-    made = [_of_engine(Side(cells, run.run, engine), claim) for claim in DOCUMENT.claims.values() for engine in ENGINES]
-    return [each for each in made if each.id in DOCUMENT.claims or each.state != NOT_MEASURED]
+    made = []
+    for claim in DOCUMENT.claims.values():
+        made += by_engine.judged(ENGINES, lambda engine, claim=claim: _of_engine(Side(cells, run.run, engine), claim))
+    return made
 
 
 def _of_engine(side: Side, claim: Claim) -> Verdict:
-    kind, engine = claim.judging["kind"], side.engine
-    finding = Finding(claim.id + engine.suffix, f"{engine.name}: {claim.says}" if engine.name else claim.says, claim.rule)
+    kind = claim.judging["kind"]
     levels = _KINDS[kind](side, claim)
-    made = verdict(finding, levels, f"this run lacks {_LACKING[kind]}")
+    made = verdict(side.engine.finding(claim.finding), levels, f"this run lacks {_LACKING[kind]}")
     if kind == "network" and any(each.state == REPRODUCED for each in levels):
         made = replace(made, state=REPRODUCED)
     if kind == "rate" and levels and claim.judging["measures"] == ["rate"]:
