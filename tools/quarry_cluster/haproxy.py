@@ -28,7 +28,8 @@ CONFIGURATION = """global{identity}
     stats socket unix@haproxy.sock mode 600 level admin
     nbthread 1
     maxconn 4096
-
+"""
+DEFAULTS = """
 defaults
     mode tcp
     timeout connect 2s
@@ -42,6 +43,12 @@ listen {shard}
     option contstats
     default-server on-marked-down shutdown-sessions disabled
 """
+
+
+def identity(directory: Path) -> str:
+    """Lines of the global section: who HAProxy becomes that root starts in this directory."""
+    number = unprivileged_id(directory)
+    return f"\n    uid {number}\n    gid {number}" if os.geteuid() == 0 else ""
 
 
 class HAProxy:
@@ -136,8 +143,7 @@ class HAProxy:
         return answer.decode()
 
     def _text(self) -> str:
-        number = unprivileged_id(self.directory)
-        text = CONFIGURATION.format(identity=f"\n    uid {number}\n    gid {number}" if os.geteuid() == 0 else "")
+        text = CONFIGURATION.format(identity=identity(self.directory)) + DEFAULTS
         for shard, route in self.plan.routes.items():
             text += LISTEN.format(
                 shard=shard,

@@ -7,12 +7,11 @@ Both servers are private ones of the run, listen on the loopback interface, and 
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from pathlib import Path
 
-from quarry_cluster.haproxy import HAPROXY
+from quarry_cluster.haproxy import DEFAULTS, HAPROXY, identity
 from quarry_server import private
 from quarry_server.ports import free_ports
 
@@ -29,14 +28,8 @@ _OWN = {"innodb_buffer_pool_size": str(512 << 20), "innodb_log_file_size": str(1
 _CONFIGURATION = """global{identity}
     nbthread 1
     maxconn 256
-
-defaults
-    mode tcp
-    timeout connect 2s
-    timeout client 1h
-    timeout server 1h
-    retries 0
-
+"""
+_LISTEN = """
 listen servers
     balance roundrobin
 """
@@ -47,10 +40,10 @@ def reason_against() -> str | None:
     return None if HAPROXY.exists() else f"HAProxy at {HAPROXY} (scripts/fetch-mariadb gets it)"
 
 
-def configuration(listen: list[tuple[str, int]], servers: dict[str, int], identity: str = "") -> str:
-    """listen: (address, port) of the proxy; servers: name -> port of the loopback interface."""
+def configuration(listen: list[tuple[str, int]], servers: dict[str, int], becomes: str = "") -> str:
+    """listen: (address, port) of the proxy; servers: name -> port of the loopback interface; becomes: haproxy.identity."""
     binds = "".join(f"    bind {address}:{port}\n" for address, port in listen)
-    return _CONFIGURATION.format(identity=identity) + binds + "".join(f"    server {name} {LOOPBACK}:{port}\n" for name, port in servers.items())
+    return _CONFIGURATION.format(identity=becomes) + DEFAULTS + _LISTEN + binds + "".join(f"    server {name} {LOOPBACK}:{port}\n" for name, port in servers.items())
 
 
 class RoutingProxy:
@@ -62,10 +55,8 @@ class RoutingProxy:
 
     def __enter__(self) -> RoutingProxy:
         private.make_directory(self._directory)
-        number = private.unprivileged_id(self._directory)
-        identity = f"\n    uid {number}\n    gid {number}" if os.geteuid() == 0 else ""
         file = self._directory / "haproxy.cfg"
-        file.write_text(configuration(self._listen, self._servers, identity), encoding="utf-8")
+        file.write_text(configuration(self._listen, self._servers, identity(self._directory)), encoding="utf-8")
         self._running = RunningProgram([str(HAPROXY), "-db", "-f", str(file)])
         try:
             self._wait()
