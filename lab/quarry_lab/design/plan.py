@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 from .variants import Variant
 
@@ -45,6 +46,10 @@ class Point:
     variant: str
     setting: str = ""
 
+    @classmethod
+    def of(cls, round_number: int, cell: Cell) -> Point:
+        return cls(round_number, cell.operation, cell.size_bytes, cell.threads, cell.variant, cell.setting)
+
     @property
     def key(self) -> tuple:
         return (self.round, self.operation, self.size_bytes, self.threads, self.variant, self.setting)
@@ -66,17 +71,29 @@ def by_size(cell: Cell) -> int:
     return cell.size_bytes
 
 
-def interleave(cells: list[Cell], rounds: int, seed: int, group: Callable[[Cell], Hashable] = by_size) -> list[Block]:
-    rng = random.Random(seed)
-    groups: dict[Hashable, list[Cell]] = {}
+Key = TypeVar("Key", bound=Hashable)
+
+
+def grouped(cells: list[Cell], group: Callable[[Cell], Key]) -> dict[Key, list[Cell]]:
+    found: dict[Key, list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(group(cell), []).append(cell)
+        found.setdefault(group(cell), []).append(cell)
+    return found
+
+
+def in_a_row(group: Hashable, cells: list[Cell], rounds: int, rng: random.Random) -> list[Block]:
+    """All rounds of one group, one behind the other: its points of a round in random order."""
+    return [Block(number, group, tuple(rng.sample([Point.of(number, cell) for cell in cells], len(cells)))) for number in range(1, rounds + 1)]
+
+
+def interleave(cells: list[Cell], rounds: int, seed: int, group: Callable[[Cell], Hashable] = by_size) -> list[Block]:
+    rng, groups = random.Random(seed), grouped(cells, group)
     blocks = []
     for round_number in range(1, rounds + 1):
         order = list(groups)
         rng.shuffle(order)
         for key in order:
-            points = [Point(round_number, c.operation, c.size_bytes, c.threads, c.variant, c.setting) for c in groups[key]]
+            points = [Point.of(round_number, cell) for cell in groups[key]]
             rng.shuffle(points)
             blocks.append(Block(round_number, key, tuple(points)))
     return blocks

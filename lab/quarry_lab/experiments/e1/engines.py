@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from ...design.plan import Block, Cell, Point
+from ...design.plan import Block, Cell, Point, grouped
 from ...design.request import Request
 from ...design.variants import ALL, BASELINE_SUFFIX, KIB, TARGET, TARGET_PREFIX, Variant
 from .beside import FLOOR
@@ -78,9 +78,7 @@ def grid(request: Request, variants: list[Variant]) -> list[Cell]:
 
 def blocks(request: Request, cells: list[Cell]) -> list[Block]:
     """Sizes and rounds in their order; engines of a size, and points of a round, in random order."""
-    rng, groups = random.Random(request.seed), {}
-    for cell in cells:
-        groups.setdefault(Group.of(cell), []).append(cell)
+    rng, groups = random.Random(request.seed), grouped(cells, Group.of)
     made = []
     for size in sorted({group.size_bytes for group in groups}):
         mine = [group for group in groups if group.size_bytes == size]
@@ -91,6 +89,5 @@ def blocks(request: Request, cells: list[Cell]) -> list[Block]:
 
 
 def _points(cells: list[Cell], number: int, rng: random.Random) -> list[Point]:
-    points = [Point(number, c.operation, c.size_bytes, c.threads, c.variant, c.setting) for c in cells
-              if c.threads not in BEYOND_LADDER or number <= BEYOND_ROUNDS]
+    points = [Point.of(number, cell) for cell in cells if cell.threads not in BEYOND_LADDER or number <= BEYOND_ROUNDS]
     return rng.sample(points, len(points))

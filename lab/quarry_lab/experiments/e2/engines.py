@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from ...design.plan import Block, Cell, Point
+from ...design.plan import Block, Cell, Point, grouped, in_a_row
 from ...design.request import Request
 from ...design.variants import ALL, BASELINE_SUFFIX, TARGET, TARGET_PREFIX
 from .bench import WAYS
@@ -35,12 +35,5 @@ class Group:
 
 def blocks(request: Request, cells: list[Cell]) -> list[Block]:
     """Engines in random order, rounds in theirs; the points of a round in random order."""
-    rng, groups = random.Random(request.seed), {}
-    for cell in cells:
-        groups.setdefault(Group.of(cell), []).append(cell)
-    made = []
-    for group in rng.sample(list(groups), len(groups)):
-        for number in range(1, request.rounds + 1):
-            points = [Point(number, c.operation, c.size_bytes, c.threads, c.variant, c.setting) for c in groups[group]]
-            made.append(Block(number, group, tuple(rng.sample(points, len(points)))))
-    return made
+    rng, groups = random.Random(request.seed), grouped(cells, Group.of)
+    return [block for group in rng.sample(list(groups), len(groups)) for block in in_a_row(group, groups[group], request.rounds, rng)]

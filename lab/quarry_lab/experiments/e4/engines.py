@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from ...design.plan import Block, Cell, Point
+from ...design.plan import Block, Cell, Point, grouped, in_a_row
 from ...design.request import Request
 from . import space
 from .ways import ALONE, EVERY_WAY_SIZES, SIZES, SMALL, WAYS, engine_of
@@ -43,18 +43,11 @@ def grid(request: Request) -> list[Cell]:
 
 def blocks(request: Request, cells: list[Cell]) -> list[Block]:
     """Engines in random order; of each the groups in random order, rounds in theirs, points of a round in random order."""
-    rng, groups = random.Random(request.seed), {}
-    for cell in cells:
-        groups.setdefault(Group.of(cell), []).append(cell)
+    rng, groups = random.Random(request.seed), grouped(cells, Group.of)
     engines = list(dict.fromkeys(group.engine for group in groups))
     made = []
     for engine in rng.sample(engines, len(engines)):
         mine = [group for group in groups if group.engine == engine]
         for group in rng.sample(mine, len(mine)):
-            made += [Block(number, group, _points(groups[group], number, rng)) for number in range(1, request.rounds + 1)]
+            made += in_a_row(group, groups[group], request.rounds, rng)
     return made
-
-
-def _points(cells: list[Cell], number: int, rng: random.Random) -> tuple[Point, ...]:
-    points = [Point(number, c.operation, c.size_bytes, c.threads, c.variant, c.setting) for c in cells]
-    return tuple(rng.sample(points, len(points)))
