@@ -179,7 +179,7 @@ class InlinePartsBatches(TableExperiment):
             seconds = self._group_seconds(request, group, groups[group]) + sum(self.seconds_of(request, point) for point in points)
             what = f"{size_label(group.size_bytes)}, {f'{group.engine}, {group.setting}' if group.setting else group.engine}"
             count = len({point.variant for point in points})
-            made.append(PlanRow(what, f"{count} variant{'s' * (count != 1)}, users {users}", len(points), seconds if points else 0))
+            made.append(PlanRow(what, f"{stats.counted(count, 'variant')}, users {users}", len(points), seconds if points else 0))
         return made
 
     # --- running it ---

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...design.cells import CellKey, Cells
 from ...design.variants import KIB
+from ...report.stats import counted
 from ...report.verdicts import Finding, Verdict
 from ..target_rules import judge_ratio
 from .findings import COUNTER_VARIANTS
@@ -36,6 +37,6 @@ def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
 def _judged(cells: Cells, name: str, what: str, operation: str, size_kib: int, threads: int, floor: float, parameters: dict,
             variant: str = "quarry", over: str = "innodb") -> Verdict:
     rival = "BLACKHOLE" if over == BLACKHOLE else "InnoDB"
-    finding = Finding(f"targets-production-{name}-x{threads}", f"{what}, {threads} thread{'s' * (threads != 1)}: at least {floor}x {rival}",
+    finding = Finding(f"targets-production-{name}-x{threads}", f"{what}, {counted(threads, 'thread')}: at least {floor}x {rival}",
                       f"median ratio >= {floor}")
     return judge_ratio(cells, finding, [CellKey(operation, size_kib * KIB, threads)], floor, parameters, variant, over)
