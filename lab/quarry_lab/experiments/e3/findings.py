@@ -120,30 +120,31 @@ def _by_median(seen: Seen, key: CellKey, variants: list[str], pick: Callable) ->
     return pick(found, key=found.__getitem__)
 
 
-def _sides(seen: Seen, key: CellKey) -> tuple[list[str], list[str], list[str]]:
+def _sides(seen: Seen, key: CellKey) -> dict[str, list[str]]:
     """Of a cell: every lz4, none, and the other codecs of the application."""
     here = seen.applications(key)
     lz4 = [v for v in here if v.startswith("app-lz4")]
-    return lz4, [v for v in here if v == NONE], [v for v in here if v not in lz4 and v != NONE]
+    return {"lz4": lz4, "none": [v for v in here if v == NONE], "others": [v for v in here if v not in lz4 and v != NONE]}
 
 
-def _lz4_over_none(seen: Seen, claim: Claim) -> list[Level]:
-    return [one for key in seen.keys(claim.judging["link"]) for lz4, none, _others in [_sides(seen, key)] for one in _ahead(seen, key, lz4, none)]
+# kind of a claim -> which side is ahead of which
+_ORDERS = {"lz4_over_none": ("lz4", "none"), "lz4_first": ("lz4", "others"), "none_next": ("none", "others")}
 
 
-def _lz4_first(seen: Seen, claim: Claim) -> list[Level]:
-    return [one for key in seen.keys(claim.judging["link"]) for lz4, _none, others in [_sides(seen, key)] for one in _ahead(seen, key, lz4, others)]
-
-
-def _none_next(seen: Seen, claim: Claim) -> list[Level]:
-    return [one for key in seen.keys(claim.judging["link"]) for _lz4, none, others in [_sides(seen, key)] for one in _ahead(seen, key, none, others)]
+def _in_order(seen: Seen, claim: Claim) -> list[Level]:
+    these, of = _ORDERS[claim.judging["kind"]]
+    made = []
+    for key in seen.keys(claim.judging["link"]):
+        sides = _sides(seen, key)
+        made += _ahead(seen, key, sides[these], sides[of])
+    return made
 
 
 def _winners(seen: Seen, claim: Claim) -> list[Level]:
     """None and the best lz4: the slower of the two decides."""
     made = []
     for key in seen.keys(claim.judging["link"]):
-        lz4, none, others = _sides(seen, key)
+        lz4, none, others = _sides(seen, key).values()
         if not lz4 or not none or not others:
             continue
         best = _each_round(seen.rates(key, lz4), max)
@@ -168,16 +169,21 @@ def _of_row(figure: Figure) -> str:
     return figure.id.rpartition(".")[2]
 
 
+def _row(seen: Seen, claim: Claim, key_of: Callable[[str], CellKey]) -> list[Level]:
+    """A level for each figure of a row. key_of: its cell, by the figure's key in the row."""
+    made = []
+    for figure in claim.figures:
+        name = _of_row(figure)
+        made += seen.compared(key_of(name), claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), name)
+    return made
+
+
 def _medium(seen: Seen, claim: Claim) -> list[Level]:
-    keys = {link: CellKey(REAL, MEDIUM_BYTES, THREADS, link) for link in map(_of_row, claim.figures)}
-    return [one for figure in claim.figures for one in seen.compared(
-        keys[_of_row(figure)], claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), _of_row(figure))]
+    return _row(seen, claim, lambda link: CellKey(REAL, MEDIUM_BYTES, THREADS, link))
 
 
 def _random(seen: Seen, claim: Claim) -> list[Level]:
-    keys = {kind: CellKey(kind, DOCUMENT_BYTES, THREADS, claim.judging["link"]) for kind in map(_of_row, claim.figures)}
-    return [one for figure in claim.figures for one in seen.compared(
-        keys[_of_row(figure)], claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), _of_row(figure))]
+    return _row(seen, claim, lambda kind: CellKey(kind, DOCUMENT_BYTES, THREADS, claim.judging["link"]))
 
 
 def _stored(seen: Seen, claim: Claim) -> list[Level]:
@@ -230,7 +236,7 @@ def _more_effort(seen: Seen, claim: Claim) -> list[Level]:
 
 
 _KINDS: dict[str, Callable[[Seen, Claim], list[Level]]] = {
-    "lz4_over_none": _lz4_over_none, "lz4_first": _lz4_first, "none_next": _none_next, "winners": _winners, "ratios": _ratios, "medium": _medium,
+    **dict.fromkeys(_ORDERS, _in_order), "winners": _winners, "ratios": _ratios, "medium": _medium,
     "random": _random, "stored": _stored, "poor_ratio": _poor_ratio, "growing_gain": _growing_gain, "moves_work": _moves_work, "more_effort": _more_effort}
 
 
@@ -239,7 +245,7 @@ def _lacking(claim: Claim) -> str:
     judging = claim.judging
     pairs = judging.get("ratios") or [judging.get("pair", ["app-none", "app-lz4-9"])]
     ways = ", ".join(dict.fromkeys(LABELS[v] for pair in pairs for v in pair[:2]))
-    if judging["kind"] in ("lz4_over_none", "lz4_first", "none_next", "winners"):
+    if judging["kind"] in (*_ORDERS, "winners"):
         ways = "no compression, an lz4 and another codec in the application"
     data = "random data" if judging["kind"] in ("random", "stored", "growing_gain", "poor_ratio") else "real data"
     link = judging.get("link", LOCAL)
