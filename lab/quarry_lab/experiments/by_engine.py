@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from ..design.published import Claim, Document
 from ..report.verdicts import NOT_MEASURED, REPRODUCED, STRONGER, Finding, FindingRow, Verdict
@@ -51,8 +51,13 @@ def is_ndbs_alone(here: Verdict, there: Verdict) -> bool:
     return there.state in SHOWN and here.state not in SHOWN
 
 
-def quarrys_own(found: list[Verdict]) -> list[Verdict]:
-    return [verdict for verdict in found if not verdict.id.endswith((ON_NDB, OWN, ON_INNODB))]
+class ByEngine:
+    """What experiments share whose findings have a verdict for each engine: mixed into Experiment."""
+
+    finding_columns: ClassVar[tuple[str, ...]] = HEADINGS
+
+    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
+        return [verdict for verdict in found if not verdict.id.endswith((ON_NDB, OWN, ON_INNODB))]
 
 
 def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str], tuple[str, str]]) -> list[FindingRow]:

@@ -3,7 +3,7 @@
 import pytest
 from quarry_lab import lab_page, lab_results
 from quarry_lab.catalogue import EXPERIMENTS
-from quarry_lab.experiments.e1.columns import HEADINGS
+from quarry_lab.experiments.by_engine import HEADINGS
 from quarry_lab.experiments.e1.findings import link_bytes, thread_us
 from quarry_lab.lab_page import Chapter
 from worlds import Run, mix, points

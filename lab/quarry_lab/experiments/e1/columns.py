@@ -7,7 +7,6 @@ from ...report.verdicts import NOT_MEASURED, FindingRow, Verdict
 from .. import by_engine
 from .findings import DOCUMENT, ENGINES, INNODB, Engine
 
-HEADINGS = by_engine.HEADINGS
 _NO_SUCH = {INNODB.suffix: "InnoDB has no inline size and no batches"}
 
 

@@ -36,7 +36,7 @@ from ..engine_bench import (
     uses_own_cluster,
 )
 from ..table_experiment import CONDITIONING_BYTES_PER_SECOND, TableExperiment, answer_gain, buffer_pool_bytes, server_needs
-from .. import by_engine
+from ..by_engine import ByEngine
 from . import columns
 from . import figures as e1_figures
 from . import findings as e1_findings
@@ -69,11 +69,10 @@ _MORE_DATA_FINDING = Finding(
     "throughput of Quarry's own defaults / InnoDB at every client level measured")
 
 
-class InlinePartsBatches(TableExperiment):
+class InlinePartsBatches(ByEngine, TableExperiment):
     name = "e1"
     title = "E1: inline values, parts and batches under the 90/10 mix"
     reference = HEAD
-    finding_columns = columns.HEADINGS
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "The same tables and statements. NDB, where it is built, has 2 data nodes and 2 SQL nodes; Quarry and InnoDB are one server each. One engine "
@@ -198,9 +197,6 @@ class InlinePartsBatches(TableExperiment):
         cells, parameters = self.cells_of(run), run.run["parameters"]
         keys: list[CellKey] = [key for key in cells.keys() if key.setting == MORE_DATA]
         return [*e1_findings.verdicts(cells, parameters), answer_gain(cells, _MORE_DATA_FINDING, keys, OWN, "innodb", parameters)]
-
-    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        return by_engine.quarrys_own(found)
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
         return columns.rows(self.verdicts(run))

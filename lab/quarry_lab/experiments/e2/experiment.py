@@ -26,7 +26,7 @@ from ...report.verdicts import FindingRow, Verdict
 from ...run.experiment import Bench, Context, Experiment, PlanRow, PublishedFigure, Source
 from ...run.tables import comparison_table
 from ...servers import ndb_cluster
-from .. import by_engine
+from ..by_engine import ByEngine
 from ..engine_bench import (
     LOAD_BYTES_PER_SECOND,
     LOAD_BYTES_PER_SECOND_HERE,
@@ -55,12 +55,11 @@ SQL_NODES = (next(iter(ndb_cluster.SQL_NODES)),)  # one, as there
 FRONTS_START_SECONDS = 30  # an estimate, for the planned wall time only
 
 
-class AutoIncrement(TableExperiment):
+class AutoIncrement(ByEngine, TableExperiment):
     name = "e2"
     title = "E2: ids in ranges, BLOB against VARBINARY, readers beside an updater"
     operations = LOADS
     reference = "quarry-prefetch-1"
-    finding_columns = by_engine.HEADINGS
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "The same rows and statements, one engine at a time, client and servers on the same processors. NDB, where it is built, has 2 data nodes and "
@@ -164,9 +163,6 @@ class AutoIncrement(TableExperiment):
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
         return findings.verdicts(self.cells_of(run), run.run["parameters"])
-
-    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        return by_engine.quarrys_own(found)
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
         return findings.rows(self.verdicts(run))

@@ -28,7 +28,7 @@ from ...run.tables import size_label
 from ...servers import ndb_cluster, target
 from ...servers.lab_server import file_sha256
 from ...servers.target import NDB_ALONE
-from .. import by_engine
+from ..by_engine import ByEngine
 from ..engine_bench import (
     LOAD_BYTES_PER_SECOND,
     LOAD_BYTES_PER_SECOND_HERE,
@@ -50,14 +50,13 @@ _NDB_DISK = "target-ndb-disk"
 NDB_SPACE_SECONDS = 40  # an estimate: to make the tablespace
 
 
-class Protocols(Experiment):
+class Protocols(ByEngine, Experiment):
     name = "e4"
     title = "E4: the compressed protocol, and other ways to a value"
     operations = OPERATIONS
     payloads = KINDS
     takes_target = True
     reference = "text"
-    finding_columns = by_engine.HEADINGS
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         f"{THREADS} client threads, rows of {SMALL} bytes and values of 4, 64 and 448 KB, TCP on the loopback interface, one engine at a time, "
@@ -170,9 +169,6 @@ class Protocols(Experiment):
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
         return findings.verdicts(self.cells_of(run), run.run["parameters"])
-
-    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        return by_engine.quarrys_own(found)
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
         return findings.rows(self.verdicts(run))

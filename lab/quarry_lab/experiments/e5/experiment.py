@@ -28,7 +28,7 @@ from ...run.experiment import Context, PlanRow, PublishedFigure, Source, noise_n
 from ...run.limited_bench import REDO_BYTES
 from ...servers import drives, ndb_cluster, target
 from ..java_experiment import JavaExperiment
-from .. import by_engine
+from ..by_engine import ByEngine
 from . import columns, figures as e5_figures, findings as e5_findings
 from .bench import PUBLISHED, DiskBench, measured_seconds
 from .engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, DiskEngine, Setting, drive_setting, path_setting
@@ -50,14 +50,13 @@ def _beside(name: str, operation: str) -> PublishedFigure:
     return PublishedFigure(DOCUMENT.figure(name), Cell(operation, "quarry", PAYLOAD_BYTES, THREADS, ONE_PATH))
 
 
-class DiskData(JavaExperiment):
+class DiskData(ByEngine, JavaExperiment):
     name = "e5"
     title = f"E5: YCSB with values of {PAYLOAD_BYTES:,} bytes, more data than memory"
     operations = tuple(WORKLOADS)
     takes_target = True
     takes_apart = True
     reference = "innodb"
-    finding_columns = by_engine.HEADINGS
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "One server with a memory limit and a dataset four times that. Rates and latencies are of the machine's own device, and the share of its raw "
@@ -200,9 +199,6 @@ class DiskData(JavaExperiment):
 
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
         return e5_findings.verdicts(run, self.labels)
-
-    def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        return by_engine.quarrys_own(found)
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
         return columns.rows(self.verdicts(run))
