@@ -64,6 +64,7 @@ class WaitsTest : public testing::Test {
   MemoryEnv memory_;
   FaultEnv env_{&memory_};
   Gate gate_;
+  std::atomic<int> ended_{0};
   std::vector<std::thread> threads_;
   DirectoryOptions options_ = TestOptions();
   std::unique_ptr<StoreDirectoryImpl> directory_;
@@ -346,15 +347,17 @@ TEST_F(WaitsTest, GcStaysAwayFromAPathThatHangs) {
     if (call.path.starts_with("/disk1") && call.path.ends_with(".qseg")) gate_.Wait();
     return Status::Ok();
   });
-  // One of the next two hangs.
+  // One of the next two hangs. The other has to be over before the clock moves: else its path is slow as well.
   for (int i = 0; i < 2; ++i) {
-    threads_.emplace_back([&] {
+    threads_.emplace_back([this] {
       UnsyncedExtents unsynced;
       EXPECT_OK(store_->Append(RandomValue(5000, 3), {}, &unsynced).status());
       EXPECT_OK(directory_->Sync(unsynced));
+      ++ended_;
     });
   }
   gate_.AwaitWaiting(1);
+  while (ended_ == 0) std::this_thread::yield();
   memory_.AdvanceMicros(2 * PathHealth::kSlowMicros);
   const std::vector<StoreId> stores = {store_->id()};
   const auto pass = ValueOf(BeginGcPass(directory_.get(), stores));
