@@ -1,7 +1,7 @@
 // ForwardingHandler: the whole handler interface of MariaDB 10.11, delegated to a child handler of the same table.
 //
 // Dull on purpose: a method here only calls the child's, after and before the members that both sides read are made
-// equal. What Quarry changes stands in ha_quarry.cc; docs/internals/handler.md lists it, and says why.
+// equal. What Quarry changes stands in ha_quarry.cc; docs/internals/handler.md says why.
 //
 // Invariants:
 //  - Row and index methods call the child's own virtuals, not its ha_* wrappers: the server's wrappers around *this*

@@ -1,8 +1,7 @@
 // The handler of a Quarry table: InnoDB's, but for the BLOB, TEXT and JSON columns whose payload lives in segments.
 //
 // Rows go through RowRewriter in both directions; transactions through Transaction; everything else is delegated by
-// ForwardingHandler. docs/internals/handler.md says of every method whether it is forwarded, changed or refused, and
-// why.
+// ForwardingHandler. docs/internals/handler.md says why the methods that matter differ, and who may look at a row.
 //
 // Invariants:
 //  - No row reaches InnoDB with a head whose extent is not noted in the session's Transaction.
