@@ -39,8 +39,7 @@ inline constexpr uint32_t kPartsMax = 1U << 16;
 inline constexpr uint32_t kBatchMinBytes = 4096;
 inline constexpr uint32_t kBatchMaxBytes = 1U << 30;
 /// Measured, not copied from NDB (64 KB there): a value of 448 KB in one write instead of two gave 1.18 times the
-/// durable inserts of 32 threads, and batches of 128 KB less (docs/internals/benchmarks.md, 'Defaults that were
-/// measured').
+/// durable inserts of 32 threads, and batches of 128 KB less (docs/results/settings.md).
 inline constexpr uint32_t kWriteBatchDefaultBytes = 512U << 10;
 inline constexpr uint32_t kReadBatchDefaultBytes = 1U << 20;
 

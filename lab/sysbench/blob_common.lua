@@ -4,7 +4,7 @@
 --
 -- Client cost. The client shares the machine with the server, so it must not copy or escape a value: values are binary
 -- parameters of prepared statements, bound anew for each write to an address inside one big buffer (a bind costs about a
--- microsecond; the client library then copies the value once, into its packet). docs/internals/benchmarks.md gives the measured difference.
+-- microsecond; the client library then copies the value once, into its packet). docs/results/settings.md has the measured difference.
 --
 -- Payloads. The buffer (--payload-path, normally a memfd shared by all threads) holds random or 3:1-compressible bytes. A write
 -- takes the slice at a random BYTE offset and stamps 16 fresh random bytes at its start, in place; so no two values are equal, and
