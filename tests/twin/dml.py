@@ -86,8 +86,9 @@ class Dml:
             scalar = self.chooser.choice(table.scalars)
             kinds.append(f"{scalar.name} = {self.schema.scalar(scalar)}")
         if duplicate:
-            # VALUES() of a BLOB that an earlier assignment changed reads memory that the server has freed
-            # (docs/internals/testing.md), so each column asks for its own only.
+            # VALUES() of a BLOB that an earlier assignment changed, of another type or character set, reads memory that
+            # the server (10.11.18) has freed: Write_record::insert_on_duplicate_update keeps a pointer into
+            # Field_blob::value, and Field_blob::store_field frees that buffer. So each column asks for its own only.
             kinds += [f"{name} = VALUES({name})"] * 4
             if lob.kind != "json":
                 kinds.append(f"{name} = CONCAT(LEFT({name}, 500), VALUES({name}))")
