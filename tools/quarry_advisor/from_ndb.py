@@ -39,25 +39,34 @@ _OPEN = re.compile(rb"[`'\"]|/\*(?!!)")
 _VALUES = re.compile(rb"(?:INSERT|REPLACE)\b|\(", re.IGNORECASE)  # mysqldump writes no line break into a value
 JOINED_MAX_BYTES = 1 << 20
 GZIP = b"\x1f\x8b"
+_SCHEMA = re.compile(rb"(?:-- Current Database: |USE )`(?P<name>(?:[^`]|``)*)`")
+SYSTEM_SCHEMAS = (b"mysql", b"ndbinfo", b"sys", b"performance_schema", b"information_schema")
+_SETTING = re.compile(rb"/\*!\d+ SET ")  # what a dump begins and ends with, whatever schema is the last
+_UNQUOTED = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[^`]")
 _FOREIGN = re.compile(rb"\bENGINE\s*=\s*(\w+)", re.IGNORECASE)
 
 
 def convert(dump: BinaryIO, out: BinaryIO, say: Callable[[str], None]) -> int:
     """Writes the dump to `out`; `say` gets one line for each change. Returns how many tables became QUARRY's. Error: AdvisorError."""
-    tables, last, dropping, delimiter, begun = 0, b"", 0, b";", False
-    for number, line in _lines(dump):
+    tables, last, dropping, begun, is_system = 0, b"", 0, False, False
+    for number, line, in_routine in _lines(dump):
         last = line if line.strip() else last
         begun = _begun(line, number, begun)
-        if dropping or (delimiter == b";" and _DROPPED.match(line)):
+        if not in_routine:
+            is_system = _is_system(line, number, is_system, say)
+        if is_system and not _SETTING.match(line) and not line.startswith(ENDING):
+            continue
+        if dropping or (not in_routine and _DROPPED.match(line)):
             if not dropping:
                 say(f"line {number}: left out: {_text(line)}")
             dropping = 0 if _ends(line, number) else dropping or number
             continue
-        if found := _DELIMITER.match(line):
-            delimiter = found[1]
         if not _DEFINITION.match(line):
             out.write(line)
             continue
+        if not in_routine and _UNQUOTED.match(line):
+            raise AdvisorError(f"line {number}: the name of the table stands in no backquotes: '{_text(line)}'. Make the dump without --skip-quote-names "
+                               "and --compatible")
         changed = _changed(line, number, say)
         tables += changed.count(ENGINE) - line.count(ENGINE)
         for engine in _FOREIGN.findall(_PARTS.sub(b"", line)) if line.startswith(b")") else ():
@@ -71,9 +80,12 @@ def convert(dump: BinaryIO, out: BinaryIO, say: Callable[[str], None]) -> int:
     return tables
 
 
-def _lines(dump: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Each line with its number; lines that a string or comment joins are one. Error: one that is not closed, or a file that is no text."""
-    text, first = b"", 0
+def _lines(dump: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
+    """
+    Each line with its number, and whether it is of a routine; lines that a string or comment joins are one. Error: one that is not closed, or a
+    file that is no text.
+    """
+    text, first, delimiter = b"", 0, b";"
     for number, line in enumerate(dump, 1):
         if number == 1 and line.startswith(GZIP):
             raise AdvisorError("the dump is compressed by gzip: 'gunzip --keep' it first")
@@ -81,12 +93,25 @@ def _lines(dump: BinaryIO) -> Iterator[tuple[int, bytes]]:
             first = number
         text += line
         if (first == number and _VALUES.match(line)) or not _OPEN.search(_NO_CODE.sub(b"", text)):
-            yield first, text
+            found = _DELIMITER.match(text)
+            delimiter = found[1] if found else delimiter
+            yield first, text, delimiter != b";"
             text = b""
         elif len(text) > JOINED_MAX_BYTES:
             raise AdvisorError(f"line {first}: a string or comment begins there and does not end within {JOINED_MAX_BYTES >> 20} MiB")
     if text:
         raise AdvisorError(f"the dump breaks off: a string or comment begins in line {first} and does not end. What was written is not the whole of it")
+
+
+def _is_system(line: bytes, number: int, was: bool, say: Callable[[str], None]) -> bool:
+    """Whether what follows is of a schema of the server's own, whose tables have other shapes in MariaDB."""
+    found = _SCHEMA.match(line)
+    if not found:
+        return was
+    name = found["name"].lower()
+    if name in SYSTEM_SCHEMAS and not was:
+        say(f"line {number}: left out: the schema {_text(name)}. MariaDB has one of its own; create the accounts anew")
+    return name in SYSTEM_SCHEMAS
 
 
 def _ends(line: bytes, number: int) -> bool:

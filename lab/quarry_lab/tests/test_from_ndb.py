@@ -135,6 +135,30 @@ def test_what_stands_behind_a_tablespace_on_its_line_is_named():
         converted(b"CREATE TABLESPACE `ts` ENGINE=ndb; CREATE TABLE t (id INT) ENGINE=ndb;\n" + END)
 
 
+def test_schemas_of_the_server_are_left_out_and_no_other():
+    schema = b"--\n-- Current Database: `%s`\n--\n\nCREATE DATABASE `%s`;\n\nUSE `%s`;\nDROP TABLE IF EXISTS `db`;\n" \
+             b"/*!50503 SET character_set_client = utf8mb4 */;\nCREATE TABLE `db` (\n  `id` int\n) ENGINE=ndbcluster;\n" \
+             b"INSERT INTO `db` VALUES (1);\n/*!50003 CREATE TRIGGER `t` BEFORE INSERT ON `db` FOR EACH ROW SET @a = 1 */;;\n"
+    names = (b"a", b"MySQL", b"my``sql", b"sys")
+    dump = b"".join(schema % (name, name, name) for name in names)
+    text, said, tables = converted(dump + b"/*!40101 SET SQL_MODE=@OLD_SQL_MODE */;\n-- Dump completed")
+    assert tables == 2 and text.count(b"INSERT") == 4 and b"USE `a`" in text and b"USE `my``sql`" in text
+    assert b"`MySQL`" not in text.replace(b"-- Current Database: `MySQL`", b"") and text.endswith(b"SET SQL_MODE=@OLD_SQL_MODE */;\n-- Dump completed")
+    found = [line.split(". ")[0] for line in said if "schema" in line]
+    assert found == ["line 16: left out: the schema mysql", "line 44: left out: the schema sys"]
+
+
+def test_a_routine_that_names_a_schema_of_the_server_is_kept():
+    dump = b"DELIMITER ;;\nCREATE PROCEDURE `p`()\nBEGIN\n-- Current Database: `mysql`\n  SELECT 1;\nEND ;;\nDELIMITER ;\n-- Dump completed"
+    assert converted(dump)[0] == dump
+
+
+@pytest.mark.parametrize("name", [b"t", b'"t"', b"IF NOT EXISTS t"])
+def test_names_without_backquotes_are_named(name):
+    with pytest.raises(AdvisorError, match="line 1.*--skip-quote-names"):
+        converted(b"CREATE TABLE " + name + b" (\n  payload longblob /*!50606 STORAGE DISK */\n) ENGINE=ndbcluster;\n-- Dump completed")
+
+
 def test_a_compressed_dump_and_a_full_disk_are_named(tmp_path):
     (tmp_path / "dump.gz").write_bytes(gzip.compress(DUMP))
     (tmp_path / "dump.sql").write_bytes(DUMP)
