@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from quarry_server.run import run_or_raise
@@ -18,7 +18,7 @@ from quarry_server.run import run_or_raise
 from ..design.request import LabError
 
 SIZE_MAX_BYTES = 64 << 30
-_PROGRAMS = ("mke2fs", "losetup", "mount", "umount")
+_PROGRAMS = ("mke2fs", "losetup", "mount", "umount", "fstrim")
 
 
 def _run(*command: str) -> str:
@@ -58,6 +58,18 @@ def mounted(directory: Path, size_bytes: int) -> Iterator[None]:
         yield
     finally:
         release(directory)
+
+
+def give_back(directory: Path) -> None:
+    """
+    Of the file system that `mounted` made at or above `directory`, if there is one: what files took that are gone is free on the run's device again.
+    Else the file behind it grows with all that was ever written to it. Where the tree's file system makes no holes in files, it does.
+    """
+    place = next((place for place in (directory, *directory.parents) if place.name and place.is_mount()), None)
+    if place and _image(place).exists():
+        with suppress(LabError):
+            _run("sync", "--file-system", str(place))  # what is gone is free when the journal says so
+            _run("fstrim", str(place))
 
 
 def release(directory: Path) -> None:

@@ -21,6 +21,7 @@ from quarry_server.server import PrivateServer
 from ..design.profile import LOG_BIN
 from ..design.request import LabError
 from ..probes import device, processors
+from . import journal
 from .connected import ConnectedServer
 
 DATABASE = "lab"
@@ -179,6 +180,7 @@ class LabServer(ConnectedServer):
     def _remove_data(self) -> None:
         for path in (self.directory, *self.paths):
             shutil.rmtree(path, ignore_errors=True)
+            journal.give_back(path)
 
     def recycle(self) -> None:
         """A fresh data directory: the way to give back all space whatever an engine keeps for later."""

@@ -34,6 +34,21 @@ def test_it_is_mounted_has_a_journal_and_is_gone_afterwards(tmp_path: Path):
 
 
 @needs_loop_devices
+def test_space_of_files_that_are_gone_is_given_back(tmp_path: Path):
+    place = tmp_path / "data"
+    with journal.mounted(place, SIZE_BYTES):
+        (place / "server").mkdir()
+        (place / "server" / "file").write_bytes(os.urandom(64 << 20))
+        os.sync()
+        image = tmp_path / "data.ext4"
+        before = image.stat().st_blocks * 512
+        (place / "server" / "file").unlink()
+        journal.give_back(place / "server")
+        assert image.stat().st_blocks * 512 < before - (48 << 20)
+    journal.give_back(place)  # nothing is mounted: nothing to do
+
+
+@needs_loop_devices
 def test_an_error_within_leaves_nothing(tmp_path: Path):
     with pytest.raises(ZeroDivisionError), journal.mounted(tmp_path / "data", SIZE_BYTES):
         raise ZeroDivisionError
