@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,11 +28,14 @@ from ..design.repeats import blocks_to_repeat
 from ..design.request import BENCH_OUTPUT, DATA, LabError, Request
 from ..design.results import RunDirectory, open_run, point_key
 from ..load import sysbench
+from ..load.sysbench import LateReport
 from ..probes import device, processors
 from ..report import stats, verdicts
 from ..servers import drives, journal
 from .experiment import Bench, Context, Experiment
 from .progress import RunProgress
+
+ATTEMPTS = 3  # at a point whose load told its figures too late
 
 
 def machine() -> dict:
@@ -153,12 +156,20 @@ def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: 
             measure_block(bench, context, experiment, replace(block, points=points))
 
 
+def _measured(bench: Bench, point: Point) -> dict:
+    """Another time when the load's reports came too late to be told apart, up to ATTEMPTS times in all."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(LateReport):
+            return bench.measure(point)
+    return bench.measure(point)
+
+
 def measure_block(bench: Bench, context: Context, experiment: Experiment, block: Block, repeats: dict[tuple, int] | None = None) -> None:
     """repeats: which repetition this is of each point, by its key; None: the first measurement of all."""
     bench.begin(block)
     for point in block.points:
         started, wall_started = time.monotonic(), time.time()
-        record = {**point.as_dict(), "started": wall_started, **({"repeat": repeats[point.key]} if repeats else {}), **bench.measure(point)}
+        record = {**point.as_dict(), "started": wall_started, **({"repeat": repeats[point.key]} if repeats else {}), **_measured(bench, point)}
         context.run.add_point(record)
         context.progress.done(point.operation, time.monotonic() - started, experiment.line(record))
     bench.end(block)

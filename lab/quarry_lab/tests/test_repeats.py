@@ -9,6 +9,7 @@ from quarry_lab.design.cells import Cells, throughput
 from quarry_lab.design.plan import interleave, table_cells
 from quarry_lab.design.results import RunDirectory, open_run
 from quarry_lab.design.variants import ALL, KIB
+from quarry_lab.load.sysbench import LateReport
 from quarry_lab.report import verdicts
 from quarry_lab.report.verdicts import MET, NOT_MET, Finding, judge
 from quarry_lab.run import session
@@ -58,6 +59,33 @@ def measured(tmp_path):
 
 def is_one(point):
     return (point.round, point.operation, point.size_bytes, point.variant) == (2, "insert", 64 * KIB, "quarry")
+
+
+class Late(Bench):
+    """The first `late` measurements of one point come too late."""
+
+    def __init__(self, late):
+        super().__init__(lambda point: 0)
+        self.late = late
+
+    def measure(self, point):
+        record = super().measure(point)
+        if is_one(point) and self.times[point.key] <= self.late:
+            raise LateReport("sysbench printed 1 reports, 2 were expected")
+        return record
+
+
+@pytest.mark.parametrize("late", [1, 2, 3])
+def test_a_load_that_reported_too_late_is_run_again_at_most_twice(tmp_path, late):
+    bench, run = Late(late), RunDirectory(tmp_path / "run", PARAMETERS, reopen=False)
+    with RunProgress(Console(file=io.StringIO()), "plain", [p.operation for block in BLOCKS for p in block.points], 1.0) as progress:
+        context = SimpleNamespace(run=run, progress=progress)
+        if late < session.ATTEMPTS:
+            session.measure_all(bench, context, SimpleNamespace(line=lambda record: ""), BLOCKS)
+            assert len(run.points) == 24 and len(bench.order) == 24 + late
+        else:
+            with pytest.raises(LateReport, match="1 reports"):
+                session.measure_all(bench, context, SimpleNamespace(line=lambda record: ""), BLOCKS)
 
 
 def test_a_comparison_is_repeated_as_a_whole_until_it_is_quiet(measured):
