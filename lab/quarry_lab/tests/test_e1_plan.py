@@ -17,7 +17,7 @@ from quarry_lab.experiments.e1 import bench as e1_bench
 from quarry_lab.experiments.e1 import experiment as e1_experiment
 from quarry_lab.experiments.e1.bench import EngineBench
 from quarry_lab.experiments.e1.engines import MORE_DATA, engine_of
-from quarry_lab.load.sysbench import SysbenchError
+from quarry_lab.load.sysbench import LateReport, SysbenchError
 from quarry_lab.run import command, session
 from quarry_lab.run.runner import TableBench
 from quarry_lab.servers import ndb_cluster
@@ -194,10 +194,10 @@ def test_a_level_without_memory_is_named_at_once(bench, monkeypatch):
         bench.measure(point())
 
 
-def failing(bench, monkeypatch, text):
+def failing(bench, monkeypatch, text, error=SysbenchError):
     """A bench whose load meets this error."""
     def load(*_arguments):
-        raise SysbenchError(text)
+        raise error(text)
 
     monkeypatch.setattr(e1_bench.device, "memory_info", lambda: {"MemAvailable": 64 << 30})
     monkeypatch.setattr(TableBench, "measure", load)
@@ -208,6 +208,12 @@ def test_refused_connections_name_the_level_and_what_to_raise(bench, monkeypatch
     failing(bench, monkeypatch, "FATAL: error 1040: Too many connections").servers = {"main": SimpleNamespace()}
     said = r"(?s)QUARRY DEFAULTS=NDB, 448 KiB values with 512 users: .*1040.*the server refuses connections.*max_connections"
     with pytest.raises(LabError, match=said):
+        bench.measure(point())
+
+
+def test_a_report_that_came_too_late_is_told_apart_from_an_error(bench, monkeypatch):
+    failing(bench, monkeypatch, "sysbench printed 1 reports, 2 were expected", LateReport).servers = {"main": SimpleNamespace()}
+    with pytest.raises(LateReport):
         bench.measure(point())
 
 
