@@ -7,6 +7,7 @@ Invariants: its data is made anew at each start; it is stopped, or as it was fou
 
 from __future__ import annotations
 
+import functools
 import resource
 import subprocess
 from collections.abc import Iterator
@@ -42,12 +43,22 @@ def address() -> Address:
     return Address(socket=str(NDB_SOCKET))
 
 
-def script(verb: str) -> str:
+def script(verb: str, *options: str) -> str:
     """scripts/ndb; what it says. Raises LabError with what it says went wrong."""
-    done = subprocess.run([str(REPOSITORY / "scripts" / "ndb"), verb], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run([str(REPOSITORY / "scripts" / "ndb"), verb, *options], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(f"NDB Cluster, scripts/ndb {verb}: {(done.stderr or done.stdout).strip().removeprefix('ndb: ')}")
     return done.stdout
+
+
+@functools.lru_cache
+def reason_against_limits() -> str:
+    """Why the links between its nodes cannot be limited here; empty where they can."""
+    try:
+        script("limits")
+    except LabError as error:
+        return str(error)
+    return ""
 
 
 def needs() -> list[str]:
@@ -99,13 +110,16 @@ def as_found(is_used: bool) -> Iterator[None]:
 
 
 class NdbCluster(TargetServer):
-    """Externally synchronised. sql_nodes: those that clients are spread over; the first of all is the one that is asked."""
+    """
+    Externally synchronised. sql_nodes: those that clients are spread over; the first of all is the one that is asked. link_mbits: what each way of a
+    link between a data node and a SQL node carries, 0 for no limit; then only its sockets are reached.
+    """
 
     ignored_errors = _TEMPORARY_ERRORS
 
-    def __init__(self, key: str, sql_nodes: tuple[int, ...] = tuple(SQL_NODES)):
+    def __init__(self, key: str, sql_nodes: tuple[int, ...] = tuple(SQL_NODES), link_mbits: int = 0):
         super().__init__(key, address())
-        self.sql_nodes = sql_nodes
+        self.sql_nodes, self.link_mbits = sql_nodes, link_mbits
         self._second: pymysql.Connection | None = None
 
     @property
@@ -116,7 +130,7 @@ class NdbCluster(TargetServer):
         """One that does not start leaves nothing running."""
         try:
             script("stop")  # what a run that was killed left behind
-            script("start")
+            script("start", *([f"--link-mbits={self.link_mbits}"] if self.link_mbits else []))
             super().start()
             self._second = connect(Address(socket=str(SQL_NODES[5])))
         except BaseException:
@@ -133,7 +147,8 @@ class NdbCluster(TargetServer):
 
     def describe(self) -> dict:
         lines = (NDB_RUN / "config.ini").read_text(encoding="utf-8").partition("[ndbd default]")[2].partition("[")[0].split()
-        return super().describe() | {"data_nodes": dict(line.split("=", 1) for line in lines if "=" in line)}
+        limit = {"link_mbits": self.link_mbits} if self.link_mbits else {}
+        return super().describe() | {"data_nodes": dict(line.split("=", 1) for line in lines if "=" in line)} | limit
 
     def state(self) -> str:
         """Which nodes run: of a run that met an error."""

@@ -16,7 +16,8 @@ from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.experiments.e1 import bench as e1_bench
 from quarry_lab.experiments.e1 import experiment as e1_experiment
 from quarry_lab.experiments.e1.bench import EngineBench
-from quarry_lab.experiments.e1.engines import MORE_DATA, engine_of
+from quarry_lab.experiments.e1.engines import MORE_DATA, Group, engine_of
+from quarry_lab.experiments.e1.findings import LIMITED_LINKS
 from quarry_lab.load.sysbench import LateReport, SysbenchError
 from quarry_lab.run import command, session
 from quarry_lab.run.runner import TableBench
@@ -31,6 +32,7 @@ FULL_LADDER = {8, 32, 64, 128, 256, 512}
 @pytest.fixture
 def ndb_is_built(monkeypatch):
     monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
+    monkeypatch.setattr(ndb_cluster, "reason_against_limits", lambda: "")
 
 
 def request(scale="normal", **changes):
@@ -116,7 +118,27 @@ def test_quarry_and_innodb_have_more_data_than_memory_each_alone(whole):
     groups = [group for group in E1._groups(whole) if group.setting == MORE_DATA]
     assert {group.engine for group in groups} == {"innodb", "quarry-head", "quarry-default"}
     assert users(whole, 64, "innodb", MORE_DATA) == {32, 128, 512}
-    assert not [c for c in E1.cells(replace(whole, options={"sweep": 1, "more_data": 0})) if c.setting]
+    assert not [c for c in E1.cells(replace(whole, options={"sweep": 1, "more_data": 0})) if c.setting == MORE_DATA]
+
+
+def test_ndb_is_measured_once_more_with_limited_links_where_they_can_be(whole, monkeypatch):
+    for variant in ("target-ndb-head", "target-ndb-inline"):
+        assert users(whole, 24, variant, LIMITED_LINKS) == {32, 128, 512}
+    (group,) = {group for group in E1._groups(whole) if group.setting == LIMITED_LINKS}
+    assert group.engine == "NDB" and {cell.setting for cell in E1.cells(replace(whole, sizes_bytes=[64 * KIB]))} == {"", MORE_DATA}
+    monkeypatch.setattr(ndb_cluster, "reason_against_limits", lambda: "links can't be limited here")
+    assert not [cell for cell in E1.cells(whole) if cell.setting == LIMITED_LINKS]
+
+
+def test_the_cluster_is_started_with_its_limits(bench, monkeypatch):
+    started = []
+    monkeypatch.setattr(ndb_cluster, "script", lambda verb, *options: started.append((verb, *options)) or "")
+    monkeypatch.setattr(ndb_cluster.TargetServer, "start", lambda self: self)
+    monkeypatch.setattr(ndb_cluster, "connect", lambda _address: SimpleNamespace(close=lambda: None))
+    (limited,) = bench._made(Group(24 * KIB, "NDB", LIMITED_LINKS), [ALL["target-ndb-head"]]).values()
+    for server, options in ((NdbCluster("target"), ()), (limited, ("--link-mbits=150",))):
+        server.start()
+        assert started[-2:] == [("stop",), ("start", *options)]
 
 
 def test_measuring_takes_at_most_five_hours_and_a_look_ten_minutes(ndb_is_built):

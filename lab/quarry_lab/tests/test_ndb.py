@@ -1,9 +1,11 @@
 """scripts/ndb without its hour of compiling: what it asks for, what it refuses, the cluster that it would start, whom it would end."""
 
 import configparser
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -52,7 +54,7 @@ def test_the_cluster_is_the_published_one_in_small(ndb, tmp_path):
     sections = Counter(line.strip("[]") for line in ndb.CONFIG.splitlines() if line.startswith("["))
     assert sections == {"ndbd default": 1, "ndb_mgmd": 1, "ndbd": 2, "mysqld": 2, "api": 1}
     assert ndb.MANAGEMENT_PORT == target.NDB_MANAGEMENT_PORT
-    text = ndb.CONFIG.format(port=ndb.MANAGEMENT_PORT, run=tmp_path)
+    text = ndb.CONFIG.format(port=ndb.MANAGEMENT_PORT, run=tmp_path, hosts=ndb.HOSTS)
     defaults = configparser.ConfigParser(strict=False)
     defaults.read_string(text)
     assert defaults["ndbd default"]["NoOfReplicas"] == "2" and defaults["ndbd default"]["TimeBetweenLocalCheckpoints"] == "20"
@@ -60,6 +62,59 @@ def test_the_cluster_is_the_published_one_in_small(ndb, tmp_path):
     # Both data nodes' memory and redo fit what start() asks for.
     memory, redo = 2 * 4 << 30, 2 * 4 * 48 * (32 << 20)
     assert memory < ndb.RUN_MEMORY_BYTES and memory + redo <= ndb.RUN_DISK_BYTES
+
+
+SEND = """
+import socket, sys
+source, target = sys.argv[1:]
+listener = socket.create_server((target, 0))
+sender = socket.create_connection(listener.getsockname(), source_address=(source, 0))
+receiver, _ = listener.accept()
+sender.sendall(b"x" * 100_000)
+left = 100_000
+while left:
+    left -= len(receiver.recv(left))
+"""
+
+
+@pytest.fixture
+def links(ndb, monkeypatch):
+    monkeypatch.setattr(ndb, "NAMESPACE", f"quarry-ndb-test-{os.getpid()}")
+    try:
+        ndb.make_links(100)
+    except ndb.FetchError as error:
+        pytest.skip(str(error))
+    yield ndb
+    ndb.remove_links()
+    assert not ndb.has_namespace()
+
+
+def test_a_limited_link_is_between_one_data_node_and_one_sql_node(links):
+    def classed():
+        command = ["tc", "-n", links.NAMESPACE, "-s", "class", "show", "dev", "lo"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return {name: int(count) for name, count in re.findall(r"class htb (1:\w+) .*\n Sent (\d+) bytes", shown)}, set(re.findall(r"rate (\S+)", shown))
+
+    def send(source, target):
+        before = classed()[0]
+        hosts = links.LIMITED_HOSTS[source], links.LIMITED_HOSTS[target]
+        subprocess.run([*links.within(), sys.executable, "-c", SEND, *hosts], check=True)
+        return {name for name, count in classed()[0].items() if count - before[name] >= 100_000}
+
+    assert len(classed()[0]) == 8 and "100Mbit" in classed()[1]
+    ways = {(source, target): send(source, target) for source in links.HOSTS for target in links.HOSTS if source != target}
+    between = {way: names for way, names in ways.items() if (way[0] in links.DATA_NODES) != (way[1] in links.DATA_NODES)}
+    assert len(between) == 8 and all(len(names) == 1 for names in between.values()) and len(set.union(*between.values())) == 8
+    assert all(not names for way, names in ways.items() if way not in between)
+
+
+def test_limits_that_cannot_be_made_leave_nothing(ndb, monkeypatch):
+    monkeypatch.setattr(ndb, "NAMESPACE", f"quarry-ndb-test-{os.getpid()}")
+    begun = ndb.link_commands(100, ndb.NAMESPACE)[:2]
+    monkeypatch.setattr(ndb, "link_commands", lambda _mbits, _name: [*begun, ["tc", "-n", ndb.NAMESPACE, "no-such-word"]])
+    with pytest.raises(ndb.FetchError, match="kernel's htb and u32"):
+        ndb.make_links(100)
+    assert not ndb.has_namespace()
 
 
 def test_a_machine_without_room_for_the_cluster_is_told_what_it_takes(ndb, monkeypatch):
@@ -118,4 +173,5 @@ def test_our_own_process_is_found_and_ended(ndb, capsys):
     assert ndb.pid_of("mgm") is None
     said = capsys.readouterr().out
     assert f"mgm: runs (pid {pid})" in said and "data2: does not run" in said and "mgm has ended" in said
-    os.waitpid(pid, 0)  # our child: a server of another program's would be gone already
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)  # our child: a server of another program's would be gone already

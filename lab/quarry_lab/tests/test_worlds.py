@@ -6,6 +6,7 @@ The first fourteen are those of an audit that found the rules looking one way; t
 
 import pytest
 from quarry_lab.catalogue import EXPERIMENTS
+from quarry_lab.experiments.e1.findings import LIMITED_LINKS
 from worlds import DOCUMENT_BYTES, MEDIUM_BYTES, Run, fetch, fetched, mix, points, ycsb
 
 USERS = (32, 64, 128, 256, 512)
@@ -149,6 +150,9 @@ SIBLINGS = {
     "inline loses where latency is acceptable, wins beyond":
         ("e1", mix(4, 8, 12, quarry_head=100, quarry_inline=90) + mix(24, 32, 40, quarry_head=100, quarry_inline=110),
          {"e1-acceptable-latency": "opposite", "e1-strained-latency": "opposite"}),
+    "parts win where NDB's links are strained, inline where they are not":
+        ("e1", mix(24, 32, 40, target_ndb_head=100, target_ndb_inline=110) + points("mix", 24 * 1024, 32, "target-ndb-head", 50, 70, LIMITED_LINKS)
+         + points("mix", 24 * 1024, 32, "target-ndb-inline", 45, 80, LIMITED_LINKS), {"e1-strained-latency-ndb": "reproduced", "e1-24kb-inline-ndb": "reproduced"}),
     "parts win at 4 KB alone":
         ("e1", mix(4, 32, 40, quarry_head=100, quarry_inline=90) + mix(24, 32, 40, quarry_head=100, quarry_inline=110), {"e1-strained-latency": "mixed"}),
     "parts win at no level in every round": ("e1", mix(24, 32, 40, quarry_head=100, quarry_inline=(90, 110, 110)), {"e1-strained-latency": "weaker"}),

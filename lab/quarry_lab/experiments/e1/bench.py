@@ -6,16 +6,18 @@ import resource
 
 from ...design.plan import Point
 from ...design.request import DATA, LabError
-from ...design.variants import Variant
+from ...design.variants import TARGET, Variant
 from ...probes import device
 from ...report import stats
 from ...run.limited_bench import cache_options
 from ...run.runner import Server, use_schema
 from ...servers.lab_server import LabServer
 from ...servers.memory_cgroup import MemoryCgroup
+from ...servers.ndb_cluster import NdbCluster
 from .. import engine_bench
 from ..engine_bench import level_text
-from .engines import MORE_DATA_MEMORY_BYTES, MORE_DATA_TIMES, Group
+from .engines import MORE_DATA, MORE_DATA_MEMORY_BYTES, MORE_DATA_TIMES, Group
+from .findings import LIMITED_LINKS, LINK_MBITS
 
 # Of each user, client and server together: copies of a value in the packet, the engine's record and the client library; and a thread's own.
 USER_VALUES, USER_BYTES = 4, 1 << 20
@@ -36,14 +38,18 @@ def open_files_lacking(connections: int) -> str:
 
 
 class EngineBench(engine_bench.EngineBench):
-    """A group with a setting has more data than memory."""
+    """A group with a setting has more data than memory, or is NDB with limited links."""
 
     @property
     def _is_limited(self) -> bool:
-        return bool(self._group and self._group.setting)
+        return self._group is not None and self._group.setting == MORE_DATA
 
     def _made(self, group: Group, variants: list[Variant]) -> dict[str, Server]:
-        return {variants[0].server: self._limited_server(variants[0])} if group.setting else super()._made(group, variants)
+        if group.setting == MORE_DATA:
+            return {variants[0].server: self._limited_server(variants[0])}
+        if group.setting == LIMITED_LINKS:
+            return {TARGET: NdbCluster(TARGET, link_mbits=LINK_MBITS)}
+        return super()._made(group, variants)
 
     def _limited_server(self, variant: Variant) -> LabServer:
         """With all of its memory in a cgroup: half is the pool, half of the rest the value cache, and what is left the page cache's and its own."""

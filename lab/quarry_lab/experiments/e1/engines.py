@@ -9,7 +9,7 @@ from ...design.plan import Block, Cell, Point, grouped
 from ...design.request import Request
 from ...design.variants import ALL, BASELINE_SUFFIX, KIB, TARGET, TARGET_PREFIX, Variant
 from .beside import FLOOR
-from .findings import HEAD, INLINE, OWN, OWN_INLINE, VARBINARY
+from .findings import HEAD, INLINE, LIMITED_LINKS, OWN, OWN_INLINE, VARBINARY
 
 LADDER = (32, 128, 512)  # of users: every variant
 CURVE = (8, 32, 64, 128, 256, 512)  # values of 64 KB, and one pair of 24 KB
@@ -20,6 +20,7 @@ MORE_DATA = "data four times the memory"  # a cell's setting
 MORE_DATA_VARIANTS, MORE_DATA_KIB = ("innodb", HEAD, OWN), 64
 MORE_DATA_MEMORY_BYTES = 1536 << 20  # of the whole server, page cache included
 MORE_DATA_TIMES = 4
+LINKED_VARIANTS, LINKED_KIB = ("target-ndb-head", "target-ndb-inline"), 24
 _PAIR = (HEAD, INLINE, "target-ndb-head", "target-ndb-inline", FLOOR)
 _NDB, _OWN_DEFAULTS, _INNODB = "NDB", "QUARRY", "InnoDB"
 _LIKE_NDB = "QUARRY DEFAULTS=NDB"
@@ -50,7 +51,7 @@ class Group:
     @classmethod
     def of(cls, cell: Cell | Point) -> Group:
         # With more data than memory each variant has all of the memory.
-        engine = cell.variant if cell.setting else engine_of(cell.variant)
+        engine = cell.variant if cell.setting == MORE_DATA else engine_of(cell.variant)
         return cls(cell.size_bytes, engine, cell.setting)
 
 
@@ -67,12 +68,14 @@ def users_of(request: Request, variant: Variant, size_bytes: int) -> list[int]:
     return list(LADDER)
 
 
-def grid(request: Request, variants: list[Variant]) -> list[Cell]:
+def grid(request: Request, variants: list[Variant], has_limited_links: bool) -> list[Cell]:
     cells = [Cell("mix", variant.key, size, users) for size in request.sizes_bytes for variant in variants if variant.applies_to(size)
              for users in users_of(request, variant, size)]
     if request.options["more_data"] and MORE_DATA_KIB * KIB in request.sizes_bytes:
         cells += [Cell("mix", key, MORE_DATA_KIB * KIB, users, MORE_DATA) for key in MORE_DATA_VARIANTS if key in request.variants
                   for users in request.threads]
+    if has_limited_links and LINKED_KIB * KIB in request.sizes_bytes:
+        cells += [Cell("mix", key, LINKED_KIB * KIB, users, LIMITED_LINKS) for key in LINKED_VARIANTS if key in request.variants for users in request.threads]
     return cells
 
 

@@ -24,6 +24,8 @@ DOCUMENT = published.document("e1")
 HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M = "quarry-head", "quarry-inline", "quarry-varbinary", "quarry-head-4m", "quarry-inline-4m"
 OWN, OWN_INLINE, OWN_4M, OWN_INLINE_4M = "quarry-default", "quarry-default-inline", "quarry-default-4m", "quarry-default-inline-4m"
 SWEEP_SIZE, SWEEP_THREADS = 448 * KIB, 32
+LINK_MBITS = 150  # ours: half of what values of 24 KB take of each link of NDB on two processors
+LIMITED_LINKS = f"links of {LINK_MBITS} Mbit/s"  # a cell's setting: each way between each data node and each SQL node
 HARM_MIN = 0.05  # of an excessive batch: our threshold
 _ROLES = {"default": HEAD, "inline": INLINE, "binary": VARBINARY, "default_4m": HEAD_4M, "inline_4m": INLINE_4M}
 
@@ -52,9 +54,9 @@ class Side:
     parameters: dict
     roles: dict[str, str]
 
-    def keys(self, sizes_kib: Iterable[int], users: Iterable[int] = ()) -> list[CellKey]:
+    def keys(self, sizes_kib: Iterable[int], users: Iterable[int] = (), setting: str = "") -> list[CellKey]:
         wanted, levels = {size * KIB for size in sizes_kib}, set(users)
-        plain = [k for k in self.cells.keys() if k.operation == "mix" and not k.setting]
+        plain = [k for k in self.cells.keys() if k.operation == "mix" and k.setting == setting]
         return [k for k in plain if k.size_bytes in wanted and (not levels or k.threads in levels)]
 
     def pairs(self, claim: Claim) -> Iterator[tuple[str, str, str]]:
@@ -82,7 +84,7 @@ class Side:
         """As short as it can be: what all levels of the claim share is in its rule."""
         parts = [f"{key.size_bytes // KIB} KB"] if "sizes" in claim.judging else []
         parts += [words] if len(claim.judging["pairs"]) > 1 else []
-        return " ".join([*parts, f"x{key.threads}"]) + (" sooner" if is_p95 else "")
+        return " ".join([*parts, f"x{key.threads}"]) + (", " + key.setting if key.setting else "") + (" sooner" if is_p95 else "")
 
     def growth(self, size_kib: int, variant: str, few: int, many: int) -> tuple[Summary, list[dict]] | None:
         """Throughput of `many` users over that of `few`, as a gain, and the points; None where one is missing."""
@@ -180,10 +182,10 @@ def _cap(side: Side, claim: Claim) -> list[Level]:
 
 
 def _where(side: Side, claim: Claim, least: float, most: float) -> list[Level]:
-    """The levels at which the default variant's own latency is between these."""
+    """The levels, those with limited links among them, at which the default variant's own latency is between these."""
     made: list[Level] = []
     for _variant, over, words in side.pairs(claim):
-        for key in side.keys(_sizes(claim)):
+        for key in side.keys(_sizes(claim)) + side.keys(_sizes(claim), setting=LIMITED_LINKS):
             late = side.cells.summary(key, over, p95_ms)
             if late and least <= late.median <= most:
                 made += side.compared(claim, [key], direction, words, f" at p95 {late.median:.3g} ms")
