@@ -139,12 +139,16 @@ def wants_journal(request: Request) -> bool:
 
 
 @contextmanager
-def data_file_system(request: Request) -> Iterator[None]:
-    """What the servers' data lie on: the tree's own file system, or one with a journal that is made for the run."""
+def data_file_system(experiment: Experiment, request: Request) -> Iterator[None]:
+    """
+    What the servers' data lie on: the tree's own file system, or one with a journal that is made for the run. It is no larger than what the experiment
+    needs and half as much: what is written to it takes new blocks while there are any, and others need room on the same device.
+    """
     if not wants_journal(request):
         yield
         return
-    with journal.mounted(DATA, device.free_bytes(DATA.parent) - request.settings.disk_reserve_bytes):
+    free = device.free_bytes(DATA.parent) - request.settings.disk_reserve_bytes
+    with journal.mounted(DATA, min(free, experiment.disk_bytes(request) * 3 // 2)):
         yield
 
 
@@ -208,7 +212,7 @@ def execute(experiment: Experiment, request: Request, console: Console) -> RunDi
         sweep(DATA)
         guess = experiment.planned_seconds(request, left) / max(1, len(left))
         try:
-            with data_file_system(request), RunProgress(console, request.name, [p.operation for p in left], guess) as progress:
+            with data_file_system(experiment, request), RunProgress(console, request.name, [p.operation for p in left], guess) as progress:
                 context = Context(request, run, progress)
                 with experiment.open(context) as bench:
                     session = {"started": time.time(), "command": ["quarry_lab", *sys.argv[1:]], "machine": machine(), "memory": device.memory_info(),

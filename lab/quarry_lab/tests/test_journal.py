@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -46,6 +47,20 @@ def test_space_of_files_that_are_gone_is_given_back(tmp_path: Path):
         journal.give_back(place / "server")
         assert image.stat().st_blocks * 512 < before - (48 << 20)
     journal.give_back(place)  # nothing is mounted: nothing to do
+
+
+def test_it_is_as_large_as_the_experiment_needs_and_half_as_much(tmp_path: Path, monkeypatch):
+    """The device may have less: then as large as that allows."""
+    sizes = []
+    request = replace(Targets().default_request(), profile=PRODUCTION)
+    monkeypatch.setattr(session, "wants_journal", lambda _request: True)
+    monkeypatch.setattr(session.journal, "mounted", lambda _place, size_bytes: contextlib.nullcontext(sizes.append(size_bytes)))
+    need = Targets().disk_bytes(request)
+    for free in (10 * need, need + request.settings.disk_reserve_bytes):
+        monkeypatch.setattr(session.device, "free_bytes", lambda _place, free=free: free)
+        with session.data_file_system(Targets(), request):
+            pass
+    assert sizes == [need * 3 // 2, need]
 
 
 @needs_loop_devices
