@@ -46,7 +46,6 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--threads", type=numbers, metavar="N,...", help="client threads (default: the experiment's)")
     bench.add_argument("--ops", type=_words, metavar="OP,...", help="operations (default: the experiment's)")
     bench.add_argument("--engines", type=_words, metavar="NAME,...", help="variants (default: the experiment's, and those of the target)")
-    bench.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/internals/benchmarks.md); repeatable")
     _add_run_options(bench)
     bench.add_argument("--apart", action="store_true",
                        help="clients on the last processor, servers on the others: what a statement costs the server, with less of the scheduler's chance")
@@ -72,6 +71,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait-quiet", type=int, metavar="S", help="wait up to S seconds before a point while other processes use the processors")
     parser.add_argument("--repeat-noisy", type=int, metavar="MINUTES", help="at the end measure again what was disturbed, for so long at most; also of a run that is finished")
     parser.add_argument("--payload", choices=KINDS, help="random: incompressible; text3: about 3:1")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an experiment's own option (docs/internals/benchmarks.md); repeatable")
     parser.add_argument("--mycnf", action="append", default=[], metavar="KEY=VALUE", help="server setting, the same for all engines; repeatable")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, metavar="SO", help="the plugin to measure")
     parser.add_argument("--baseline-plugin", type=Path, metavar="SO",

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from . import lab_page
 from .design.cells import p95_ms, throughput
-from .design.request import BENCH_OUTPUT, LabError, Request
+from .design.request import BENCH_OUTPUT, LabError, Request, parse_options
 from .design.results import open_run
 from .catalogue import PUBLISHED
 from .experiments.guard import experiment as guard
@@ -68,15 +68,25 @@ def requests_of(arguments: argparse.Namespace) -> list[tuple[Experiment, Request
     names = [e.name for e in PUBLISHED]
     wanted = chosen("--only", arguments.only, names) if arguments.only else names
     base = arguments.output or BENCH_OUTPUT / "lab"
+    experiments = [e for e in PUBLISHED if e.name in wanted]
+    _check_options(experiments, arguments)
     made = []
-    for experiment in (e for e in PUBLISHED if e.name in wanted):
+    for experiment in experiments:
         # The scale first: what the command line says in so many words stays.
-        request = with_target(experiment, apply_options(experiment.request(arguments.scale), arguments), arguments)
+        request = apply_options(experiment.request(arguments.scale), arguments)
+        request.options = parse_options(request.options, [pair for pair in arguments.option if pair.partition("=")[0] in request.options])
+        request = with_target(experiment, request, arguments)
         payloads = experiment.payloads if arguments.scale == "full" and not arguments.payload else (request.payload,)
         for payload in payloads:
             name = experiment.name if payload == "random" else f"{experiment.name}-{payload}"
             made.append((experiment, replace(request, payload=payload, output=base / name)))
     return made
+
+
+def _check_options(experiments: list[Experiment], arguments: argparse.Namespace) -> None:
+    """Each is some experiment's: it goes to those that have it. Raises LabError."""
+    known = {name: value for experiment in experiments for name, value in experiment.request(arguments.scale).options.items()}
+    parse_options(known, arguments.option)
 
 
 def _is_kept(experiment: Experiment, request: Request, state: LabState | None) -> bool:

@@ -159,6 +159,15 @@ def test_every_lack_is_said_before_anything_starts(tmp_path):
         lab.requests_of(parsed("--only", "e9"))
 
 
+def test_an_experiments_own_option_reaches_it_and_no_other():
+    """What an experiment says when a machine lacks something: `--option drives= leaves them out`."""
+    wanted = {experiment.name: request for experiment, request in lab.requests_of(parsed("--only", "e1,e5", "--option", "drives=", "--option", "sweep=0"))}
+    assert (wanted["e5"].options["drives"], wanted["e1"].options["sweep"]) == ([], 0)
+    assert "drives" not in wanted["e1"].options and "sweep" not in wanted["e5"].options
+    with pytest.raises(LabError, match="unknown option 'drives='"):
+        lab.requests_of(parsed("--only", "e1", "--option", "drives="))
+
+
 def test_the_wall_time_is_planned_and_a_finished_part_of_an_interrupted_lab_is_kept(chapters, tmp_path):
     console = Console(file=io.StringIO(), width=160)
     experiment, run = chapters[0].experiment, chapters[0].run
