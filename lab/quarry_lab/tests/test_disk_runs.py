@@ -120,6 +120,14 @@ def own_place(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "DATA", tmp_path / "data")
     monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
     return tmp_path
+# --- private servers ---
+def test_a_row_that_another_client_holds_is_waited_for_as_in_innodb(monkeypatch):
+    bench, _block = fake_bench(monkeypatch)
+    layout = engines.Layout.of(bench.request.options, 1)
+    assert bench._private_server(engines.ENGINES["rocksdb"], layout, {}).extra["rocksdb_lock_wait_timeout"] == "50"
+    assert "rocksdb_lock_wait_timeout" not in bench._private_server(engines.ENGINES["innodb"], layout, {}).extra
+
+
 
 
 def test_innodb_on_two_drives_has_a_partition_on_each_and_leaves_nothing(own_place):

@@ -40,6 +40,8 @@ ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 _LOCAL = Link("localhost", "localhost", shaped=False)
 
 
+# As in InnoDB. MyRocks waits a second by default, and one statement that fails ends the run.
+_LOCK_WAIT_SECONDS = 50
 def limited_link(options: dict) -> Link:
     """Both ways, for reads and writes are half each."""
     rate = options["link_mbits"]
@@ -134,7 +136,7 @@ class DiskBench(LimitedBench):
         if LOG_BIN in extra and self._setting.on_drives:
             extra[LOG_BIN] = str(layout.redo / extra[LOG_BIN])
         if engine.engine == "ROCKSDB":
-            extra = {"rocksdb_use_direct_reads": "OFF" if self._cgroup else "ON", **extra}
+            extra = {"rocksdb_use_direct_reads": "OFF" if self._cgroup else "ON", "rocksdb_lock_wait_timeout": str(_LOCK_WAIT_SECONDS), **extra}
         if engine.engine == "QUARRY":
             extra = {"quarry_data_paths": ";".join(str(path) for path in layout.data), **extra}
         plugin = self.request.plugin if engine.engine == "QUARRY" else None
