@@ -22,11 +22,14 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Each moves when its engine has written a checkpoint; Quarry has none, and its catalogue is what comes next to one.
 CHECKPOINT_STATUS = ("innodb_lsn_last_checkpoint", "quarry_catalogue_flushes", "rocksdb_flush_write_bytes")
 # What engines do beside the load, by the name that samples have for it: pages a second that InnoDB's checkpoints flush; whether Quarry's GC reads or
-# writes now; bytes that NDB's local checkpoints wrote in the last second.
+# writes now; bytes a second that NDB's local checkpoints write.
 INNODB_FLUSHES, GC_AT_WORK, NDB_CHECKPOINTS = "innodb_flushes", "gc_at_work", "ndb_checkpoints"
 _FLUSHED, _GC_STATE = "innodb_buffer_pool_pages_flushed", "quarry_gc_state"
 _GC_WORKS = ("sealing", "scanning", "reclaiming")  # its other states wait
+# Of columns in memory, in the last second, and of tables on disk, since the data nodes' start.
 NDB_CHECKPOINT_BYTES = "SELECT SUM(backup_lcp_bytes_written) FROM ndbinfo.disk_write_speed_base WHERE millis_ago < 1000"
+NDB_CHECKPOINT_PAGES = "SELECT SUM(pages_written_lcp) FROM ndbinfo.diskpagebuffer"
+NDB_PAGE_BYTES = 32 << 10  # of a table on disk
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Counters:
     checkpoints: dict[str, int]
     drives: dict[str, device.DeviceCounters] = field(default_factory=dict)
     flushed_pages: int | None = None
+    checkpoint_pages: int | None = None
     now: dict[str, float] = field(default_factory=dict)  # no counters: what is so at this moment
 
 
@@ -93,8 +97,17 @@ def difference(before: Counters, after: Counters, started: float) -> dict:
     if after.drives:
         sample["drives"] = {name: [rate(before.drives[name].read_bytes, now.read_bytes), rate(before.drives[name].write_bytes, now.write_bytes)]
                             for name, now in after.drives.items()}
-    flushed = {} if before.flushed_pages is None or after.flushed_pages is None else {INNODB_FLUSHES: rate(before.flushed_pages, after.flushed_pages)}
-    return sample | {"work": after.now | flushed}
+    return sample | {"work": _work(before, after)}
+
+
+def _work(before: Counters, after: Counters) -> dict[str, float]:
+    seconds, found = after.time - before.time, dict(after.now)
+    if before.flushed_pages is not None and after.flushed_pages is not None:
+        found[INNODB_FLUSHES] = (after.flushed_pages - before.flushed_pages) / seconds
+    if before.checkpoint_pages is not None and after.checkpoint_pages is not None:
+        on_disk = (after.checkpoint_pages - before.checkpoint_pages) * NDB_PAGE_BYTES / seconds
+        found[NDB_CHECKPOINTS] = found.get(NDB_CHECKPOINTS, 0.0) + on_disk
+    return found
 
 
 class Timeline:
@@ -139,10 +152,10 @@ class Timeline:
         busy, everything = _machine_ticks()
         status = self._status()
         drives = {name: found for name, kernel in self._drives.items() if (found := device.device_counters(kernel))}
-        flushed = status.get(_FLUSHED)
+        flushed, pages = status.get(_FLUSHED), self._asked(NDB_CHECKPOINT_PAGES) if self._of_ndb else None
         return Counters(time.time(), device.device_counters(self._device), sum(x.read_bytes for x in io), sum(x.write_bytes for x in io), ticks,
                         busy, everything, _network_bytes(self._interface), {name: int(status[name]) for name in CHECKPOINT_STATUS if name in status},
-                        drives, None if flushed is None else int(flushed), self._now(status))
+                        drives, None if flushed is None else int(flushed), pages, self._now(status))
 
     def _status(self) -> dict[str, str]:
         names = ", ".join(f"'{name}'" for name in (*CHECKPOINT_STATUS, _FLUSHED, _GC_STATE))
@@ -152,8 +165,10 @@ class Timeline:
 
     def _now(self, status: dict[str, str]) -> dict[str, float]:
         found = {GC_AT_WORK: float(status[_GC_STATE].startswith(_GC_WORKS))} if _GC_STATE in status else {}
-        if self._of_ndb:
-            with self._connection.cursor() as cursor:
-                cursor.execute(NDB_CHECKPOINT_BYTES)
-                found[NDB_CHECKPOINTS] = float(cursor.fetchone()[0] or 0)
-        return found
+        return found | ({NDB_CHECKPOINTS: float(self._asked(NDB_CHECKPOINT_BYTES))} if self._of_ndb else {})
+
+    def _asked(self, statement: str) -> int:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+            ((found,),) = cursor.fetchall()
+            return int(found or 0)

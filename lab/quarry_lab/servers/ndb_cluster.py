@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import resource
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,8 @@ _MEMORY = ("SELECT SUM(fixed_elem_alloc_bytes + var_elem_alloc_bytes + hash_inde
            "WHERE fq_name LIKE '{0}/%' OR parent_fq_name LIKE '{0}/%'")
 _LINKS = "SELECT node_id, remote_node_id, bytes_sent, overload_count FROM ndbinfo.transporters WHERE remote_node_id IN (4, 5)"
 _TRIPS = "Ndb_api_wait_exec_complete_count"  # times that a thread of a SQL node waited for an answer of the data nodes
+_PAGES_WRITTEN = "SELECT SUM(pages_written + pages_written_lcp) FROM ndbinfo.diskpagebuffer"
+_PAGES_POLL_SECONDS, _PAGES_QUIET_POLLS, _PAGES_SECONDS_MAX = 1, 3, 60
 _THREADS = "SELECT node_id, thr_no, thr_nm, os_ru_utime + os_ru_stime FROM ndbinfo.threadstat"
 
 
@@ -153,6 +156,19 @@ class NdbCluster(TargetServer):
     def state(self) -> str:
         """Which nodes run: of a run that met an error."""
         return "; ".join(line.removeprefix("ndb: ") for line in script("status").splitlines())
+
+    def settle_disk(self) -> dict:
+        """
+        Waits until no page of a table on disk is written any more. What a load left in the data nodes' page buffers would be written while the next is
+        measured: on private servers `settle` sees to that.
+        """
+        started, before, quiet = time.monotonic(), None, 0
+        while quiet < _PAGES_QUIET_POLLS and time.monotonic() - started < _PAGES_SECONDS_MAX:
+            ((now,),) = self.rows(_PAGES_WRITTEN)
+            quiet = quiet + 1 if now == before else 0
+            before = now
+            time.sleep(_PAGES_POLL_SECONDS)
+        return {"settled": quiet >= _PAGES_QUIET_POLLS, "seconds": round(time.monotonic() - started, 2)}
 
     def memory_bytes(self, schema: str) -> dict[str, int]:
         """DataMemory of its tables, their parts and their indexes, in both copies."""

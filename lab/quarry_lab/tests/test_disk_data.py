@@ -1,8 +1,10 @@
 """E5 without a server: its plan, YCSB's output, the timeline's arithmetic, the memory cgroup, and the rules of its findings."""
 
 import os
+import re
 import subprocess
 from dataclasses import replace
+from decimal import Decimal
 
 import matplotlib.pyplot as plt
 import pytest
@@ -24,8 +26,8 @@ from quarry_lab.load.java import JavaError
 from quarry_lab.load.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
 from quarry_lab.probes import device, processors
 from quarry_lab.probes.device import DeviceCounters
-from quarry_lab.probes.timeline import Counters, difference
-from quarry_lab.report.verdicts import NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
+from quarry_lab.probes.timeline import Counters, Timeline, difference
+from quarry_lab.report.verdicts import NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
 from quarry_lab.servers import drives, memory_cgroup, ndb_cluster
 
 OUTPUT = """YCSB Client 0.17.0
@@ -212,6 +214,38 @@ def test_a_sample_is_the_difference_of_two_readings():
     before, after = (replace(counters(s, 0), drives={"log": DeviceCounters(s * 10, s * 20, 0)}, flushed_pages=s * 7, now={"gc_at_work": 1.0}) for s in (2, 4))
     more = difference(before, after, 1000.0)
     assert (more["drives"], more["work"]) == ({"log": [10.0, 20.0]}, {"gc_at_work": 1.0, "innodb_flushes": 7.0})
+    before, after = (replace(counters(s, 0), checkpoint_pages=s * 3, now={"ndb_checkpoints": 100.0}) for s in (2, 4))
+    assert difference(before, after, 1000.0)["work"] == {"ndb_checkpoints": 3 * 32768 + 100.0}
+
+
+class NdbAnswers:
+    """A connection to a SQL node, and its cursor: pages of tables on disk, bytes of columns in memory."""
+
+    def __init__(self):
+        self.asked = ""
+
+    def cursor(self):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exc):
+        return None
+
+    def execute(self, statement):
+        self.asked = statement
+
+    def fetchall(self):
+        if "STATUS" in self.asked:
+            return []
+        return [(Decimal(7),)] if "pages_written_lcp" in self.asked and "diskpagebuffer" in self.asked else [(None,)]
+
+
+def test_ndbs_checkpoints_of_tables_on_disk_are_counted_and_of_ndb_alone(tmp_path):
+    of_ndb, of_others = (Timeline(NdbAnswers(), set(), tmp_path, of_ndb=is_ndb)._read() for is_ndb in (True, False))
+    assert (of_ndb.checkpoint_pages, of_ndb.now) == (7, {"ndb_checkpoints": 0.0})
+    assert (of_others.checkpoint_pages, of_others.now) == (None, {})
 
 
 # --- findings ---
@@ -373,3 +407,6 @@ def test_a_target_is_measured_with_its_engines_and_ndb_with_its_tables_on_disk()
     assert {(cell.variant, cell.setting) for cell in experiment.cells(request)} == {
         *(("quarry", setting) for setting in (ONE_PATH, "1 drive", "2 drives", "4 drives", LIMITED_NETWORK)), ("target-quarry", ONE_PATH)}
     assert not experiment.needs_plugin(replace(request, variants=["target-quarry"]))
+    # NDB keeps a third of its undo log free; the rest holds the old values of a mix of a thousand updates a second.
+    (undo,) = re.findall(r"INITIAL_SIZE (\d+)M", made[0])
+    assert (int(undo) << 20) * 2 / 3 > experiment.request("normal").options["mix_seconds"] * 1000 * PAYLOAD_BYTES

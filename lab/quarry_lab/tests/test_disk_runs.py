@@ -1,6 +1,7 @@
 """E5's runs: a target, the cluster of `make ndb` by a fake, drives, a limited network, and what a run that is broken off leaves."""
 
 import io
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,6 +45,10 @@ class FakeCluster(SimpleNamespace):
     def describe(self):
         return {}
 
+    def settle_disk(self):
+        self.told.append("settle_disk")
+        return {"settled": True}
+
     def close(self):
         self.told.append("close")
 
@@ -65,8 +70,21 @@ def test_the_cluster_of_make_ndb_runs_for_its_own_block_alone(monkeypatch):
     bench, block = fake_bench(monkeypatch)
     bench.begin(block)
     assert FakeCluster.told == ["start", "CREATE DATABASE", "CREATE LOGFILE", "CREATE TABLESPACE", "CREATE TABLE"]
+    assert bench._settle() == {"settled": True} and FakeCluster.told[-1] == "settle_disk"
     bench.end(block)
     assert FakeCluster.told[-1] == "close"
+
+
+def test_the_clusters_page_buffers_are_written_before_the_next_point(monkeypatch):
+    """Settled is what wrote nothing in three polls in a row; the time is bounded."""
+    server, pages = ndb_cluster.NdbCluster("target"), iter([10, 20, 20, 20, 30, 30, 30, 30, 99])
+    monkeypatch.setattr(ndb_cluster.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(server, "rows", lambda _statement: [(next(pages),)])
+    assert server.settle_disk()["settled"] and next(pages) == 99
+    monkeypatch.setattr(ndb_cluster, "_PAGES_SECONDS_MAX", 0.05)
+    ever = itertools.count()
+    monkeypatch.setattr(server, "rows", lambda _statement: [(next(ever),)])
+    assert not server.settle_disk()["settled"] and next(ever) > 1
 
 
 def test_a_cluster_without_room_for_the_table_is_ended_at_once(monkeypatch):
@@ -102,6 +120,14 @@ def test_ycsb_runs_on_a_target_and_leaves_it_as_it_was(tmp_path, monkeypatch):
         other.close()
 
 
+# --- private servers ---
+def test_a_row_that_another_client_holds_is_waited_for_as_in_innodb(monkeypatch):
+    bench, _block = fake_bench(monkeypatch)
+    layout = engines.Layout.of(bench.request.options, 1)
+    assert bench._private_server(engines.ENGINES["rocksdb"], layout, {}).extra["rocksdb_lock_wait_timeout"] == "50"
+    assert "rocksdb_lock_wait_timeout" not in bench._private_server(engines.ENGINES["innodb"], layout, {}).extra
+
+
 # --- drives and a limited network ---
 def small_run(tmp_path, variant, **options):
     """One round of the published load and mix, of 1,000 rows."""
@@ -120,14 +146,6 @@ def own_place(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "DATA", tmp_path / "data")
     monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
     return tmp_path
-# --- private servers ---
-def test_a_row_that_another_client_holds_is_waited_for_as_in_innodb(monkeypatch):
-    bench, _block = fake_bench(monkeypatch)
-    layout = engines.Layout.of(bench.request.options, 1)
-    assert bench._private_server(engines.ENGINES["rocksdb"], layout, {}).extra["rocksdb_lock_wait_timeout"] == "50"
-    assert "rocksdb_lock_wait_timeout" not in bench._private_server(engines.ENGINES["innodb"], layout, {}).extra
-
-
 
 
 def test_innodb_on_two_drives_has_a_partition_on_each_and_leaves_nothing(own_place):

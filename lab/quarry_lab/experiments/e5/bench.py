@@ -3,6 +3,9 @@ Measures E5's points: YCSB on one table whose payload is several times the memor
 
 A block is one engine in one setting: a fresh server, the load, then the workloads in YCSB's order. Memory is limited by a cgroup,
 which counts page cache, too; where none can be made, caches are small and InnoDB reads past the page cache, and the records say so.
+
+NDB is not in it: its data nodes read and write past the page cache, through page buffers of their own. Its commits wait for the memory of both of them, not
+for a device.
 """
 
 from __future__ import annotations
@@ -37,11 +40,11 @@ _LENGTHS_CHECKED = 100
 PUBLISHED = "published"  # the workload
 # For every engine: with an arena per thread, MyRocks' heap outgrows its caches by some hundred MiB under values like these.
 ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
+# As in InnoDB. MyRocks waits a second by default, and one statement that fails ends the run.
+_LOCK_WAIT_SECONDS = 50
 _LOCAL = Link("localhost", "localhost", shaped=False)
 
 
-# As in InnoDB. MyRocks waits a second by default, and one statement that fails ends the run.
-_LOCK_WAIT_SECONDS = 50
 def limited_link(options: dict) -> Link:
     """Both ways, for reads and writes are half each."""
     rate = options["link_mbits"]
@@ -218,9 +221,9 @@ class DiskBench(LimitedBench):
                         interface=self._client.endpoint.interface, of_ndb=self._engine.engine == "NDBCLUSTER")
 
     def _settle(self) -> dict:
-        """The server's drives, too, hold nothing that is still to be written."""
+        """The server's drives, too, hold nothing that is still to be written, nor do NDB's page buffers."""
         assert self._server
-        settled = self._server.settle()
+        settled = self._server.settle_disk() if isinstance(self._server, NdbCluster) else self._server.settle()
         for drive in self._drives.values():
             device.sync_file_system(drive.path)
         return settled

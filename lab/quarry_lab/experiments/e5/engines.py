@@ -9,13 +9,16 @@ from ...design.request import DATA
 from ...design.variants import TARGET_PREFIX
 from ...load.ycsb import PAYLOAD_BYTES
 from ...probes import device
+from ...probes.timeline import NDB_PAGE_BYTES
 from ...servers.drives import Drive
 from ...servers.lab_server import DATABASE
 from ...servers.target import SCHEMA_PREFIX
 
 TABLE = "usertable"
 _NDB_SPACE, _NDB_LOG = f"{SCHEMA_PREFIX}space", f"{SCHEMA_PREFIX}log"
-_NDB_PAGE_BYTES = 32 << 10  # of a table on disk; it holds one payload, whose column has its full length there
+# An update of a column on disk writes the old value there. NDB keeps a third of it free, and refuses updates of such columns while the rest is full: until
+# a checkpoint has ended. What is left holds the updates of the whole published mix at a thousand a second.
+_NDB_UNDO_MEGABYTES = 2048
 ONE_PATH = "1 path"  # the setting of every engine: the machine's own device, and the loopback interface
 LIMITED_NETWORK = "limited network"  # else as ONE_PATH
 LOG = "log"  # the drive of the redo log and the binary log
@@ -109,13 +112,13 @@ class DiskEngine:
     def surroundings(self, rows: int) -> list[tuple[str, list[str]]]:
         """
         (statement, what takes it back) for all that the table needs. NDB's tables on disk live in a tablespace, which is made in its full size: two
-        in three of its pages for the load, the rest for what workloads insert. MySQL 9 takes an ENGINE in all of these but where a tablespace is
+        in three of its pages for the load, one payload each, the rest for what workloads insert. MySQL 9 takes an ENGINE in all of these but where a tablespace is
         altered or dropped.
         """
         if self.engine != "NDBCLUSTER":
             return []
-        megabytes = (rows * _NDB_PAGE_BYTES * 3 // 2 >> 20) + 64
-        return [(f"CREATE LOGFILE GROUP {_NDB_LOG} ADD UNDOFILE '{_NDB_LOG}.dat' INITIAL_SIZE 512M UNDO_BUFFER_SIZE 16M ENGINE NDB",
+        megabytes = (rows * NDB_PAGE_BYTES * 3 // 2 >> 20) + 64
+        return [(f"CREATE LOGFILE GROUP {_NDB_LOG} ADD UNDOFILE '{_NDB_LOG}.dat' INITIAL_SIZE {_NDB_UNDO_MEGABYTES}M UNDO_BUFFER_SIZE 16M ENGINE NDB",
                  [f"DROP LOGFILE GROUP {_NDB_LOG} ENGINE NDB"]),
                 (f"CREATE TABLESPACE {_NDB_SPACE} ADD DATAFILE '{_NDB_SPACE}.dat' USE LOGFILE GROUP {_NDB_LOG} INITIAL_SIZE {megabytes}M ENGINE NDB",
                  [f"ALTER TABLESPACE {_NDB_SPACE} DROP DATAFILE '{_NDB_SPACE}.dat'", f"DROP TABLESPACE {_NDB_SPACE}"])]
