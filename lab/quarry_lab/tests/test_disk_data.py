@@ -19,7 +19,7 @@ from quarry_lab.experiments.e5 import bench as disk_bench, figures as e5_figures
 from quarry_lab.experiments.e5.bench import payload_traffic
 from quarry_lab.experiments.e5.engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, Layout, Setting
 from quarry_lab.experiments.e5.experiment import THREADS, DiskData
-from quarry_lab.experiments.e5.findings import device_share, verdicts
+from quarry_lab.experiments.e5.findings import DOCUMENT, device_share, verdicts
 from quarry_lab.experiments.e5.usage import DRIVES, NETWORK, PROCESSORS, background_ratio, samples_under_load, used
 from quarry_lab.load import ycsb
 from quarry_lab.load.java import JavaError
@@ -309,6 +309,9 @@ def test_ours_beside_the_published_rate_tells_the_devices_share():
     assert experiment.beside(run, load) == "not measured"
     assert experiment.beside(run, reads) == "1.00 ms (1.00 to 1.00)"
     assert experiment.beside(run, mean) == "2.75 ms (2.75 to 2.75)"
+    run.points += [{**point(n, read_ms=3.0), "variant": "target-ndb"} for n in (1, 2, 3)]
+    assert experiment.beside(run, reads) == "Quarry 1.00 ms (1.00 to 1.00); NDB 3.00 ms (3.00 to 3.00)"
+    assert experiment.beside(run, mix).startswith("Quarry 1,000/s") and "; NDB 1,000/s" in experiment.beside(run, mix)
 
 
 def test_what_was_used_is_of_the_busiest_drive_and_of_the_server_where_it_is_alone():
@@ -351,6 +354,37 @@ def test_the_table_of_findings_has_a_column_for_each_engine():
     assert published == [("", "almost 70,000 tps")]
     assert [cell[0][0] for cell in (ndb, quarry, innodb)] == [REPRODUCED, WEAKER, NOT_MEASURED]
     assert all(not verdict.id.endswith(("-ndb", "-innodb")) for verdict in experiment.quarrys_own(experiment.verdicts(run)))
+
+
+def test_a_round_without_its_timeline_has_no_say_in_what_the_limit_was():
+    made = worlds.ycsb("published", 100, setting=LIMITED_NETWORK, link=0.95, busy=0.2)
+    made[1]["timeline"] = []
+    (network,) = [verdict for verdict in verdicts(Run(made), DiskData().labels) if verdict.id == "e5-network"]
+    assert network.state == NOT_JUDGED and network.reason.startswith("mix, limited network x16, network: 95% (95% to 95%), drives 20%, processors 15%")
+
+
+# --- why a claim shows on NDB alone ---
+def reasons(points):
+    return {verdict.id: verdict.reason for verdict in verdicts(Run(points), DiskData().labels)}
+
+
+def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
+    there = worlds.ycsb("load", 44_500, write_ms=1.2, variant="target-ndb") + worlds.ycsb("published", 69_000, variant="target-ndb")
+    here = worlds.ycsb("load", 900, write_ms=17) + worlds.ycsb("published", 800, 8, 30, busy=0.5, processors=0.9)
+    found = reasons(here + there)
+    assert "not as on NDB: a commit waits until the device has its value" in found["e5-load"]
+    assert found["e5-load"].endswith("(x16: writes 17.00 ms here, 1.20 ms on NDB)")
+    assert found["e5-mix"].endswith("(x16: writes 30.00 ms here, 4.50 ms on NDB; reads 8.00 ms here, 1.10 ms on NDB)")
+    assert found["e5-limit"].endswith("(x16: drives 50% here, 95% on NDB; processors 90% here, 15% on NDB)")
+    assert not any("not as on NDB" in reason for reason in reasons(here).values())
+    assert not any("not as on NDB" in reason for reason in reasons(there).values()), "Quarry was not measured"
+    dented = worlds.ycsb("published", 800, dent=0.5) + worlds.ycsb("published", 800, work="ndb_checkpoints", variant="target-ndb")
+    assert reasons(dented)["e5-checkpoints"].endswith("(x16: throughput next to it 0.50x here, 1.00x on NDB)")
+
+
+def test_every_claim_that_ndb_may_show_alone_has_a_reason_in_its_data():
+    without = {claim.id for claim in DOCUMENT.claims.values() if "on_quarry" not in claim.judging}
+    assert without == {claim.id for claim in DOCUMENT.claims.values() if "lacking_ndb" in claim.judging} == {"e5-network", "e5-drives"}
 
 
 def test_charts_mark_checkpoints_beside_throughput():
@@ -402,11 +436,11 @@ def test_a_target_is_measured_with_its_engines_and_ndb_with_its_tables_on_disk()
     made = [statement for statement, _back in ndb.surroundings(100_000)]
     assert "INITIAL_SIZE 4751M" in made[1]
     assert all(name in str(made) for name in ("quarry_lab_space", "quarry_lab_log"))
+    # NDB keeps a third of its undo log free; the rest holds the old values of a mix of a thousand updates a second.
+    (undo,) = re.findall(r"INITIAL_SIZE (\d+)M", made[0])
+    assert (int(undo) << 20) * 2 / 3 > experiment.request("normal").options["mix_seconds"] * 1000 * PAYLOAD_BYTES
     # On a target QUARRY has the paths that are there.
     request = replace(experiment.request("normal"), variants=["quarry", "target-quarry"])
     assert {(cell.variant, cell.setting) for cell in experiment.cells(request)} == {
         *(("quarry", setting) for setting in (ONE_PATH, "1 drive", "2 drives", "4 drives", LIMITED_NETWORK)), ("target-quarry", ONE_PATH)}
     assert not experiment.needs_plugin(replace(request, variants=["target-quarry"]))
-    # NDB keeps a third of its undo log free; the rest holds the old values of a mix of a thousand updates a second.
-    (undo,) = re.findall(r"INITIAL_SIZE (\d+)M", made[0])
-    assert (int(undo) << 20) * 2 / 3 > experiment.request("normal").options["mix_seconds"] * 1000 * PAYLOAD_BYTES

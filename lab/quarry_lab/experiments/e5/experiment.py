@@ -23,7 +23,7 @@ from ...design.variants import TARGET_PREFIX
 from ...load.ycsb import PAYLOAD_BYTES, WORKLOADS
 from ...probes import device, processors
 from ...report import stats
-from ...report.verdicts import FindingRow, Verdict
+from ...report.verdicts import NOT_MEASURED, FindingRow, Verdict
 from ...run.experiment import Context, PlanRow, PublishedFigure, Source, noise_note
 from ...run.limited_bench import REDO_BYTES
 from ...servers import drives, ndb_cluster, target
@@ -32,7 +32,7 @@ from ..by_engine import ByEngine
 from . import columns, figures as e5_figures, findings as e5_findings
 from .bench import PUBLISHED, DiskBench, measured_seconds
 from .engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, DiskEngine, Setting, drive_setting, path_setting
-from .findings import DOCUMENT, device_share, mean_latency_ms, payload_rate, read_latency_ms, write_latency_ms
+from .findings import DOCUMENT, NDB, QUARRY, device_share, mean_latency_ms, payload_rate, read_latency_ms, write_latency_ms
 
 THREADS = 16
 MEMORY_BYTES_MIN = 384 << 20
@@ -185,17 +185,22 @@ class DiskData(ByEngine, JavaExperiment):
         payload = cells.summary(key, cell.variant, payload_rate)
         share = cells.summary(key, cell.variant, lambda point: device_share(point, run.run))
         if payload is None:
-            return "not measured"
+            return NOT_MEASURED
         of_device = f", {share.median:.0%} of the device's raw rate" if share else ""
         return f"{super().ours(run, cell)}, {stats.human_bytes(payload.median)}/s{of_device}"
 
     def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
+        """Quarry's, and NDB's where it was measured: the figure is NDB's."""
+        here, there = (self._beside(run, replace(figure, cell=replace(figure.cell, variant=engine.variant))) for engine in (QUARRY, NDB))
+        return here if there == NOT_MEASURED else f"Quarry {here}; NDB {there}"
+
+    def _beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
         """Latencies in their own unit."""
         mean = _MEANS.get(figure.figure.id)
         if mean is None:
             return super().beside(run, figure)
         found = self.cells_of(run).summary(CellKey.of(figure.cell), figure.cell.variant, mean)
-        return f"{found.median:.2f} ms{found.range_text('{:.2f}'.format)}" if found else "not measured"
+        return f"{found.median:.2f} ms{found.range_text('{:.2f}'.format)}" if found else NOT_MEASURED
 
     def figures(self, run: RunDirectory) -> dict[str, Figure]:
         return e5_figures.figures(run, self.labels)

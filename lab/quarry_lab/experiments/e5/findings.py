@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...design import published
 from ...design.cells import CellKey, Cells, throughput
@@ -176,7 +177,8 @@ def _limited_by(side: Side, what: str, wanted: Callable[[str], bool]) -> list[Le
     made = []
     for key in side.keys(tuple(_WORDS), wanted):
         points = side.points(key)
-        rounds = [shares for point in points if what in (shares := used(point, side.parameters))]
+        # A round without its timeline does not tell.
+        rounds = [shares for point in points if {what, PROCESSORS} <= (shares := used(point, side.parameters)).keys()]
         if not rounds:
             continue
         names = [name for name in (DRIVES, NETWORK, PROCESSORS) if name in rounds[0]]
@@ -238,9 +240,11 @@ _LACKING = {
 def verdicts(run: RunDirectory, labels: dict[str, str]) -> list[Verdict]:
     """Of each claim Quarry's, and of every other engine that has a level of it."""
     cells = Cells(run.points, labels)
+    here, there = (Side(cells, run.run, engine) for engine in (QUARRY, NDB))
     made = []
     for claim in DOCUMENT.claims.values():
-        made += by_engine.judged(ENGINES, lambda engine, claim=claim: _of_engine(Side(cells, run.run, engine), claim))
+        made += by_engine.judged(ENGINES, lambda engine, claim=claim: _of_engine(Side(cells, run.run, engine), claim),
+                                 lambda ours, theirs, claim=claim: _why_not_here(here, there, claim) if by_engine.is_ndbs_alone(ours, theirs) else "")
     return made
 
 
@@ -262,3 +266,28 @@ def _of_device(side: Side, claim: Claim) -> str:
     assert payload
     shown = f", {share.median:.0%} of the device's raw rate{share.range_text('{:.0%}'.format)}" if share else ""
     return f"; {PAYLOAD_BYTES} bytes each: {stats.human_bytes(payload.median)}/s{shown}"
+
+
+# --- why not here ---
+# What a claim's `shown_by` names: in words, its form, and the figure of a point.
+_SHOWN: dict[str, tuple[str, Callable[[float], str], Callable[[Side, dict], float | None]]] = {
+    "write": ("writes", "{:.2f} ms".format, lambda _side, point: write_latency_ms(point)),
+    "read": ("reads", "{:.2f} ms".format, lambda _side, point: read_latency_ms(point)),
+    "drives": ("drives", "{:.0%}".format, lambda side, point: used(point, side.parameters).get(DRIVES)),
+    "processors": ("processors", "{:.0%}".format, lambda side, point: used(point, side.parameters).get(PROCESSORS)),
+    "background": ("throughput next to it", "{:.2f}x".format, lambda side, point: background_ratio(point, side.engine.work)),
+}
+
+
+def _why_not_here(here: Side, there: Side, claim: Claim) -> str:
+    """One line with the figures of both, of the first cell on the machine's own device that has them; else empty."""
+    for key in here.keys((claim.judging.get("operation", "published"),), _own_device):
+        if shown := [text for name in claim.judging.get("shown_by", []) if (text := _of_both(here, there, key, name))]:
+            return f"; not as on NDB: {claim.judging['on_quarry']} (x{key.threads}: {'; '.join(shown)})"
+    return ""
+
+
+def _of_both(here: Side, there: Side, key: CellKey, name: str) -> str:
+    what, form, figure = _SHOWN[name]
+    ours, theirs = (side.summary(key, partial(figure, side)) for side in (here, there))
+    return f"{what} {form(ours.median)} here, {form(theirs.median)} on NDB" if ours and theirs else ""
