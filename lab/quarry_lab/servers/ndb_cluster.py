@@ -159,8 +159,8 @@ class NdbCluster(TargetServer):
 
     def settle_disk(self) -> dict:
         """
-        Waits until no page of a table on disk is written any more. What a load left in the data nodes' page buffers would be written while the next is
-        measured: on private servers `settle` sees to that.
+        Waits until no page of a table on disk is written any more. What a load left in the data nodes' page buffers would be written while the next
+        is measured: on private servers `settle` sees to that.
         """
         started, before, quiet = time.monotonic(), None, 0
         while quiet < _PAGES_QUIET_POLLS and time.monotonic() - started < _PAGES_SECONDS_MAX:
