@@ -28,9 +28,14 @@ def noisy_comparisons(blocks: list[Block], records: dict[tuple, dict]) -> set[tu
 
 
 def blocks_to_repeat(blocks: list[Block], records: dict[tuple, dict], seed: int) -> Iterator[Block]:
-    """One pass over what is noisy now, the blocks in random order; in a block comparison after comparison in its own order, each in random order."""
+    """
+    One pass over what is noisy now: groups in random order, so that a server is started once for all blocks of its group, and these in random order; in a
+    block comparison after comparison in its own order, each in random order.
+    """
     noisy, rng = noisy_comparisons(blocks, records), random.Random(seed)
-    for block in rng.sample(blocks, len(blocks)):
+    order = rng.sample(blocks, len(blocks))
+    groups = list(dict.fromkeys(block.group for block in order))
+    for block in sorted(order, key=lambda block: groups.index(block.group)):
         wanted: dict[tuple, list[Point]] = {}
         for point in block.points:
             if comparison_of(point) in noisy:

@@ -110,6 +110,14 @@ def test_what_is_always_disturbed_is_not_repeated_for_ever(measured):
     assert sum(p["cpu"]["noisy"] for p in run.points) == 1
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_shares_a_server_is_repeated_in_a_row(seed):
+    records = {point.key: {"cpu": {"noisy": True}} for block in BLOCKS for point in block.points}
+    groups = [block.group for block in repeats.blocks_to_repeat(BLOCKS, records, seed)]
+    starts = [group for n, group in enumerate(groups) if n == 0 or groups[n - 1] != group]
+    assert len(groups) == len(BLOCKS) and sorted(starts) == [4 * KIB, 64 * KIB]
+
+
 def test_without_time_nothing_is_repeated_and_a_finished_run_is_gone_on_with_later(measured, tmp_path):
     bench, run = measured(lambda point: 1, seconds_max=0.0)
     assert len(bench.order) == 24 and all(p["cpu"]["noisy"] for p in run.points)
