@@ -370,4 +370,6 @@ def line(record: dict) -> str:
     text = f"  {ratio:.2f} B/B" if ratio is not None else ""
     if not (record["settle_before"]["settled"] and record["settle_after"]["settled"]):
         text += "  [yellow]not settled[/yellow]"
+    if repeated := record["result"].get("errors", 0):
+        text += f"  [yellow]{stats.counted(repeated, 'statement')} repeated[/yellow]"
     return text

@@ -86,8 +86,8 @@ def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:
     variants, rate = cells.variants(), device_rate(run)
     against = references(variants, reference)
     parameters = run["parameters"]
-    rounds = stats.counted(parameters["rounds"], "round")
-    table = Table(title=f"{parameters['name']}: {rounds} of {parameters['settings']['seconds']} s, payload {parameters['payload']}",
+    rounds = f"{stats.counted(parameters['rounds'], 'round')} of {parameters['settings']['seconds']} s"
+    table = Table(title=f"{parameters['name']}: {rounds}, profile {parameters['profile']}, payload {parameters['payload']}",
                   header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=_caption(cells, rate), caption_justify="left")
     table.add_column("", no_wrap=True)
     table.add_column("engine", no_wrap=True)

@@ -9,6 +9,7 @@ from quarry_lab.design.variants import KIB
 from quarry_lab.experiments.e1 import experiment as e1
 from quarry_lab.experiments.e2 import findings as e2
 from quarry_lab.report import charts, stats, verdicts
+from quarry_lab.run.runner import line
 from quarry_lab.run.tables import comparison_table
 from rich.console import Console
 
@@ -23,7 +24,7 @@ class Run:
 
 
 def run_json(rounds=3, seconds=10, rate=1e9):
-    return {"parameters": {"name": "plain", "rounds": rounds, "settings": {"seconds": seconds}, "payload": "random"},
+    return {"parameters": {"name": "plain", "rounds": rounds, "settings": {"seconds": seconds}, "payload": "random", "profile": "bare"},
             "sessions": [{"device_probes": [{"round": 1, "sequential_write_bytes_per_second": rate}]}]}
 
 
@@ -135,6 +136,14 @@ def test_table_shows_ratio_noise_and_cold_reads(make_point):
     console.print(*comparison_table(Cells(points), run_json(rounds=1), "innodb"))
     text = console.export_text()
     assert "2.50x" in text and "noisy 1/1" in text and "read from the device 1/1" in text
+    assert "plain: 1 round of 10 s, profile bare, payload random" in text
+
+
+def test_a_points_line_counts_statements_that_were_repeated(make_point):
+    point = make_point()
+    assert "repeated" not in line(point)
+    point["result"]["errors"] = 2
+    assert "2 statements repeated" in line(point)
 
 
 @pytest.mark.parametrize("count, noun, text", [(1, "file", "1 file"), (0, "file", "0 files"), (2000, "file", "2,000 files"), (2, "pass", "2 passes")])

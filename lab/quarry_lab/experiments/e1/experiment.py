@@ -194,10 +194,6 @@ class InlinePartsBatches(ByEngine, TableExperiment):
         with Payload(context.request.payload) as payload, ndb_cluster.as_found(is_ours), EngineBench(context, payload) as bench:
             yield bench
 
-    def line(self, record: dict) -> str:
-        repeated = record["result"].get("errors", 0)
-        return super().line(record) + (f"  [yellow]{repeated} statements repeated[/yellow]" if repeated else "")
-
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
         cells, parameters = self.cells_of(run), run.run["parameters"]
