@@ -14,7 +14,7 @@ from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments import table_experiment
 from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.experiments.targets.experiment import Targets
-from quarry_lab.experiments.targets.findings import INSERT_FLOORS, SIZES_KIB, TEXT3
+from quarry_lab.experiments.targets.findings import COUNTER_VARIANTS, INSERT_FLOORS, SIZES_KIB, TEXT3
 from quarry_lab.load import sysbench
 from quarry_lab.load.payload import Payload
 from quarry_lab.run.experiment import Context
@@ -90,6 +90,25 @@ def test_with_a_binary_log_inserts_are_judged_by_innodb_and_by_blackhole(rounds)
         return [verdict_of(measured, f"production-{name}-64kb-x32", profile=PRODUCTION).state for name in ("insert", "blackhole")]
 
     assert states(1310.0) == ["met", "met"] and states(1260.0) == ["met", "not met"] and states(1240.0) == ["not met", "not met"]
+
+
+@pytest.mark.parametrize("name, operation, size_kib, floors", [
+    ("insert-24kb", "insert", 24, (1.0, 1.0, 1.2)), ("insert-64kb", "insert", 64, (1.0, 1.0, 1.25)), ("insert-448kb", "insert", 448, (1.1, 1.2, 1.3)),
+    ("mix-64kb", "mix", 64, (1.0, 1.1, 1.2)), ("counter", "counter", 64, (1.0, 1.0, 1.1))])
+def test_each_target_of_the_production_profile_is_judged_at_its_clients(rounds, name, operation, size_kib, floors):
+    suffix = "-counter" if operation == "counter" else ""
+
+    def state(threads, ratio):
+        both = [p for engine, rate in (("innodb", INNODB_RATE), ("quarry", INNODB_RATE * ratio))
+                for p in rounds(engine + suffix, operation, size_kib, threads, rate)]
+        return verdict_of(both, f"production-{name}-x{threads}", profile=PRODUCTION).state
+
+    for threads, floor in zip((1, 8, 32), floors, strict=True):
+        assert (state(threads, floor + 0.01), state(threads, floor - 0.01)) == ("met", "not met")
+
+
+def test_an_update_of_an_int_logs_no_value_of_either_engine():
+    assert {ALL[key].session_sql for key in COUNTER_VARIANTS} == {"SET binlog_row_image=MINIMAL"}
 
 
 @pytest.mark.parametrize("rate, state", [(1060.0, "met"), (1040.0, "not met")])
