@@ -60,6 +60,15 @@ def direction(measured: Summary, neutral: float = 0.0) -> str:
     return WEAKER if measured.low == measured.high else MIXED
 
 
+def reaches(measured: Summary, threshold: float, neutral: float = 1.0) -> str:
+    """Of claims without a figure, by a threshold of ours: at least it in every round (at most, where it lies below `neutral`), in none, or in some."""
+    if threshold < neutral:
+        return reaches(_mirrored(measured, neutral), 2 * neutral - threshold, neutral)
+    if measured.high < neutral:
+        return OPPOSITE
+    return REPRODUCED if measured.low >= threshold else WEAKER if measured.high < threshold else MIXED
+
+
 def no_difference(gain: Summary, apart: float = SAME_APART) -> str:
     """Of claims that two are the same: within two points of no gain. apart: the gain that would be a difference; rounds that hold both tell nothing."""
     if gain.low > GAIN_TOLERANCE_MIN or gain.high < -GAIN_TOLERANCE_MIN:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from ...design import published
 from ...design.cells import CellKey, Cells, throughput
 from ...design.published import Claim
-from ...design.rules import Level, against, direction, gain_levels, level, verdict
+from ...design.rules import Level, against, gain_levels, level, reaches, verdict
 from ...design.variants import KIB
 from ...report import stats
-from ...report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, WEAKER, Finding, FindingRow, Verdict
+from ...report.verdicts import NOT_MEASURED, Finding, FindingRow, Verdict
 from .. import by_engine
 from ..by_engine import Engine
 from ..table_experiment import answer_gain
@@ -68,16 +68,11 @@ def kept(cells: Cells, variant: str) -> dict[int, float]:
 
 
 def _locks(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
-    """Less is what was published."""
     shares = {variant: kept(cells, variant) for variant in variants}
     ratio = stats.paired_ratio(*shares.values())
     if not ratio:
         return []
-    turned = {OPPOSITE: REPRODUCED, REPRODUCED: OPPOSITE}
-    state = turned.get(found := direction(ratio, 1.0), found)
-    if state == REPRODUCED and ratio.high > LOCKS_KEPT_MOST:
-        state = MIXED if ratio.low <= LOCKS_KEPT_MOST else WEAKER
-    one = level("kept", state, ratio, cells.rounds_of((FEW, UPDATED), variants), parameters, "{:.2f}".format)
+    one = level("kept", reaches(ratio, LOCKS_KEPT_MOST), ratio, cells.rounds_of((FEW, UPDATED), variants), parameters, "{:.2f}".format)
     each = "; ".join(f"{cells.label(v)} keep {stats.summarize(list(share.values())).median:.0%}" for v, share in shares.items())
     return [replace(one, text=f"{each}; one over the other {one.text.removeprefix('kept: ')}")]
 
