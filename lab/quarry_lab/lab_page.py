@@ -26,10 +26,10 @@ overlaps the published one. <b>Weaker</b>: less, or nothing. <b>Stronger</b>: mo
 <b>Mixed</b>: not at all client levels, or not in every round. <b>Answered</b>: the publication left it as a question. <b>Not judged</b>: the run was
 too short or too disturbed. <b>Not measured</b>: the run lacked what is named.</p>"""
 _METHOD = f"""<ul>
-<li>Rounds are interleaved: within a round every variant, size and thread count comes in random order. A figure is the median over the rounds; bars
-and ranges go from the lowest to the highest round. Ratios are taken round by round.</li>
-<li>All engines of a run live in one server with one configuration, verified before each point; in E1 each engine has one
-of its own, and runs alone. Between points the device settles: nothing that one variant left behind is written in another's time.</li>
+<li>Rounds are interleaved: within a round all variants and thread counts that share a server come in random order. A figure is the median over
+the rounds; bars and ranges go from the lowest to the highest round. Ratios are taken round by round.</li>
+<li>A private server's configuration is verified before each point; NDB has that of <code>scripts/ndb</code>. In E1, E2, E4 and E5 each engine has a
+server of its own, and runs alone. Between points the device settles: nothing that one variant left behind is written in another's time.</li>
 <li>Payloads differ from write to write; neither a cache nor deduplication finds anything. <code>SET NAMES binary</code> always.</li>
 <li>Noise: a point in which other processes or the hypervisor used more than {NOISE_CPUS_MAX} processor is marked noisy. A verdict needs
 {FAIR_ROUNDS} rounds of {FAIR_SECONDS} s, and not more than a third of its points noisy.</li>
