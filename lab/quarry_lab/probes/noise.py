@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import resource
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,10 +57,10 @@ def take_snapshot() -> Snapshot:
     return Snapshot(time.monotonic(), fields[0] + fields[1] + fields[2], fields[7], processes)
 
 
-def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_seconds: float) -> dict:
+def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_seconds: float, parts: Mapping[str, set[int]] | None = None) -> dict:
     """
     Processors used on average between two snapshots. own_pids: the servers and this process; children_cpu_seconds: what children reaped
-    meanwhile (the load generator, a server that was restarted) used, since each began.
+    meanwhile (the load generator, a server that was restarted) used, since each began. parts: some of own_pids under a name, as <name>_cpus too.
     """
     seconds = after.time - before.time
 
@@ -87,6 +88,7 @@ def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_se
         "other_cpus": cpus(foreign),
         "steal_cpus": cpus(after.steal_ticks - before.steal_ticks),
         "top_others": [f"{name} {cpus(t):.2f}" for t, name in top],
+        **{f"{name}_cpus": cpus(sum(ticks_of(pid) for pid in pids if pid in after.processes)) for name, pids in (parts or {}).items()},
     }
     result["noisy"] = result["other_cpus"] > NOISE_CPUS_MAX or result["steal_cpus"] > NOISE_CPUS_MAX
     return result
@@ -112,11 +114,11 @@ def children_cpu_seconds() -> float:
 class Meter:
     """
     `with Meter(pids) as meter: ...`, then meter.usage: what usage() returns for that time. pids: servers, and whatever else of ours is
-    alive at one end at least (own_pids takes what starts within); this process and children that end within are counted anyway.
+    alive at one end at least (own_pids takes what starts within); this process and children that end within are counted anyway. parts: of usage().
     """
 
-    def __init__(self, own_pids: set[int]):
-        self.own_pids = {os.getpid(), *own_pids}
+    def __init__(self, own_pids: set[int], parts: Mapping[str, set[int]] | None = None):
+        self.own_pids, self.parts = {os.getpid(), *own_pids}, parts
         self.usage: dict = {}
 
     def __enter__(self) -> Meter:
@@ -124,4 +126,4 @@ class Meter:
         return self
 
     def __exit__(self, *_exc) -> None:
-        self.usage = usage(self._before, take_snapshot(), self.own_pids, children_cpu_seconds() - self._children)
+        self.usage = usage(self._before, take_snapshot(), self.own_pids, children_cpu_seconds() - self._children, self.parts)

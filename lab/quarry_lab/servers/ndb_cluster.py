@@ -91,12 +91,17 @@ def _foreign_schemas(running: Address) -> list[str]:
 def held_bytes() -> int:
     """Memory of its processes, which is free once it is stopped."""
     pages = 0
-    for file in NDB_RUN.glob("*/quarry.pid"):
+    for node in NDB_RUN.glob("*"):
         try:
-            pages += int(Path(f"/proc/{int(file.read_text())}/statm").read_text().split()[1])
+            pages += int(Path(f"/proc/{_process_id(node)}/statm").read_text().split()[1])
         except (OSError, ValueError):
             continue  # it has ended
     return pages * resource.getpagesize()
+
+
+def _process_id(node: Path) -> int:
+    """Of a node, by its directory. Raises OSError or ValueError where there is none."""
+    return int((node / "quarry.pid").read_text(encoding="ascii"))
 
 
 @contextmanager
@@ -128,6 +133,11 @@ class NdbCluster(TargetServer):
     @property
     def login(self) -> dict:
         return super().login | {"socket": ",".join(str(SQL_NODES[node]) for node in self.sql_nodes)}
+
+    @property
+    def daemon_ids(self) -> set[int]:
+        """Processes of the SQL nodes with clients. Raises OSError or ValueError where one was not started."""
+        return {_process_id(NDB_RUN / f"sql{node}") for node in self.sql_nodes}
 
     def start(self) -> NdbCluster:
         """One that does not start leaves nothing running."""

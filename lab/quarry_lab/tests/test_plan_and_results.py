@@ -116,7 +116,8 @@ def test_noise_is_what_neither_server_client_nor_kernel_used():
     before = snapshot(0.0, 1000, 0, [(1, "mariadbd", 100, False), (2, "kworker", 10, True), (3, "cc1plus", 50, False)])
     after = snapshot(10.0, 3000, 5, [(1, "mariadbd", 1100, False), (2, "kworker", 110, True), (3, "cc1plus", 450, False)])
     ticks = noise._TICKS_PER_SECOND
-    usage = noise.usage(before, after, {1}, children_cpu_seconds=300 / ticks)
+    usage = noise.usage(before, after, {1}, children_cpu_seconds=300 / ticks, parts={"daemon": {1}, "gone": {9}})
+    assert (usage["daemon_cpus"], usage["gone_cpus"]) == (usage["server_cpus"], 0) and usage["server_cpus"] > 0
     assert usage["other_cpus"] == pytest.approx((2000 - 1000 - 100 - 300) / ticks / 10, abs=0.001)
     assert usage["noisy"] and usage["top_others"][0].startswith("cc1plus")
 
