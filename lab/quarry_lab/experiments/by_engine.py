@@ -1,22 +1,25 @@
 """
 Findings with a verdict for each engine: who the engines are, the verdicts of a claim, and the table with a column for each.
 
-Quarry's verdict has the claim's own id; the others' ids end with the engine's suffix, and exist where something was measured.
+Quarry's verdict has the claim's own id; the others' ids end with the engine's suffix, and exist where something was measured. A cell of the table
+without a verdict says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from ..design.published import Claim, Document
-from ..report.verdicts import NOT_MEASURED, REPRODUCED, STRONGER, Finding, FindingRow, Verdict
+from ..design.results import RunDirectory
+from ..report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, FindingRow, Verdict
+from ..run.experiment import Experiment, PublishedFigure
 
 Who = TypeVar("Who", bound="Judged")
 HEADINGS = ("published", "NDB here", "Quarry here", "InnoDB here")
 ON_NDB, OWN, ON_INNODB = "-ndb", "-own", "-innodb"
-SHOWN = (REPRODUCED, STRONGER)
+SHOWN, NOT_SHOWN = (REPRODUCED, STRONGER), (WEAKER, OPPOSITE, MIXED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,11 @@ class Engine(Judged):
     roles: dict[str, str]
 
 
+def twins(here: Engine, there: Engine) -> dict[str, str]:
+    """One engine's variants -> the other's of the same role, where it has one."""
+    return {variant: there.roles[role] for role, variant in here.roles.items() if role in there.roles}
+
+
 def judged(engines: Iterable[Who], judge: Callable[[Who], Verdict],
            why: Callable[[Verdict, Verdict], str] = lambda _here, _there: "") -> list[Verdict]:
     """Of one finding Quarry's verdict, and every other engine's that was measured. why: what Quarry's adds to its words, given it and NDB's."""
@@ -47,23 +55,44 @@ def judged(engines: Iterable[Who], judge: Callable[[Who], Verdict],
 
 
 def is_ndbs_alone(here: Verdict, there: Verdict) -> bool:
-    """NDB shows it, and Quarry does not."""
-    return there.state in SHOWN and here.state not in SHOWN
+    """NDB shows it, and Quarry does not: of a Quarry that was not measured, or not judged, nothing is known."""
+    return there.state in SHOWN and here.state in NOT_SHOWN
 
 
-class ByEngine:
-    """What experiments share whose findings have a verdict for each engine: mixed into Experiment."""
+class ByEngine(Experiment):
+    """
+    What experiments share whose findings have a verdict for each engine. on_ndb: Quarry's variants -> those of NDB that stand with them beside a
+    published figure, which is NDB's.
+    """
 
     finding_columns: ClassVar[tuple[str, ...]] = HEADINGS
+    on_ndb: ClassVar[Mapping[str, str]] = {}
+
+    def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
+        here, there = super().beside(run, figure), self._ndb_beside(run, figure)
+        return f"Quarry {here}; NDB {there}" if there else here
+
+    def _ndb_beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
+        """Empty where NDB has no such variant, or was not measured."""
+        variant, over = (self.on_ndb.get(key) if key else None for key in (figure.cell.variant, figure.over))
+        if not variant or (figure.over and not over):
+            return ""
+        found = super().beside(run, replace(figure, cell=replace(figure.cell, variant=variant), over=over))
+        return "" if found == NOT_MEASURED else found
 
     def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
         return [verdict for verdict in found if not verdict.id.endswith((ON_NDB, OWN, ON_INNODB))]
 
 
-def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str], tuple[str, str]]) -> list[FindingRow]:
+def no_such_point(_name: str, _suffix: str) -> tuple[str, str]:
+    return NOT_MEASURED, "this run has no such point of it"
+
+
+def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str], tuple[str, str]],
+         unasked: Callable[[str, str], tuple[str, str]] = no_such_point) -> list[FindingRow]:
     """
     What was published, and each engine's verdict with its figures. found: all verdicts of a run. without: state and text of an engine (its suffix)
-    that has no verdict on a claim.
+    that has no verdict on a claim. unasked: the same of a finding that was not published, by its id.
     """
     by_id = {verdict.id: verdict for verdict in found}
     made = []
@@ -71,7 +100,7 @@ def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str
         figures = "; ".join(figure.text for figure in claim.figures) or "no figure"
         ndb, quarry, innodb = ([_said(by_id.pop(claim.id + suffix, None)) or without(claim, suffix)] for suffix in (ON_NDB, "", ON_INNODB))
         made.append(FindingRow(claim.says, ([("", figures)], ndb, [*quarry, *_own(by_id, claim.id)], innodb)))
-    return made + [_not_published(by_id, name) for name in [name for name in by_id if not name.endswith((ON_NDB, OWN, ON_INNODB))]]
+    return made + [_not_published(by_id, name, unasked) for name in [name for name in by_id if not name.endswith((ON_NDB, OWN, ON_INNODB))]]
 
 
 def _said(verdict: Verdict | None) -> tuple[str, str] | None:
@@ -83,7 +112,7 @@ def _own(by_id: dict[str, Verdict], name: str) -> list[tuple[str, str]]:
     return [(own.state, f"with Quarry's own defaults: {own.reason}")] if own else []
 
 
-def _not_published(by_id: dict[str, Verdict], name: str) -> FindingRow:
+def _not_published(by_id: dict[str, Verdict], name: str, unasked: Callable[[str, str], tuple[str, str]]) -> FindingRow:
     statement = by_id[name].statement
-    ndb, quarry, innodb = ([said] if (said := _said(by_id.pop(name + suffix, None))) else [] for suffix in (ON_NDB, "", ON_INNODB))
+    ndb, quarry, innodb = ([_said(by_id.pop(name + suffix, None)) or unasked(name, suffix)] for suffix in (ON_NDB, "", ON_INNODB))
     return FindingRow(statement, ([("", "not published")], ndb, [*quarry, *_own(by_id, name)], innodb))

@@ -23,12 +23,24 @@ from ..servers import ndb_cluster, target
 from ..servers.lab_server import LabServer
 from ..servers.ndb_cluster import NdbCluster
 from ..servers.target import TargetServer
-from .table_experiment import make_servers
+from .table_experiment import CONDITIONING_BYTES_PER_SECOND, make_servers
 
 # Estimates, for the planned wall time only.
-NDB_START_SECONDS, SERVER_START_SECONDS = 100, 12
-LOAD_BYTES_PER_SECOND = {"NDB": 40 << 20}
-LOAD_BYTES_PER_SECOND_HERE = 150 << 20
+_NDB_START_SECONDS, _START_SECONDS = 100, 12
+_NDB_LOAD_BYTES_PER_SECOND, _LOAD_BYTES_PER_SECOND = 40 << 20, 150 << 20
+_CONDITIONED_BYTES_MIN = 1 << 30  # the redo log
+
+
+def start_seconds(engine: str, pool_bytes: int = 0) -> float:
+    """An engine's server until it can be loaded. pool_bytes: the buffer pool of one that is written once over; 0 of others."""
+    if engine == "NDB":
+        return _NDB_START_SECONDS
+    return _START_SECONDS + (max(pool_bytes, _CONDITIONED_BYTES_MIN) * 1.25 / CONDITIONING_BYTES_PER_SECOND if pool_bytes else 0)
+
+
+def load_seconds(engine: str, size_bytes: float) -> float:
+    """Tables of so many bytes."""
+    return size_bytes / (_NDB_LOAD_BYTES_PER_SECOND if engine == "NDB" else _LOAD_BYTES_PER_SECOND)
 
 
 def own_cluster() -> Address | None:
@@ -41,12 +53,13 @@ def uses_own_cluster(request: Request) -> bool:
     return ndb_cluster.is_built() and request.target in (None, ndb_cluster.address())
 
 
-def target_needs(request: Request, users: int, needs: Callable[[Address], list[str]] = target.needs) -> list[str]:
-    """What is missing of the request's target. needs: of a server of the user's."""
+def target_needs(request: Request, users: int, needs: Callable[[Address], list[str]] = target.needs,
+                 sql_nodes: tuple[int, ...] = tuple(ndb_cluster.SQL_NODES)) -> list[str]:
+    """What is missing of the request's target. needs: of a server of the user's; sql_nodes: of our NDB Cluster, those with clients."""
     assert request.target
     if request.target != ndb_cluster.address():
         return needs(request.target) or target.connections_lacking(request.target, users)
-    allowed = ndb_cluster.CONNECTIONS_MAX * len(ndb_cluster.SQL_NODES)
+    allowed = ndb_cluster.CONNECTIONS_MAX * len(sql_nodes)
     too_many = [f"at most {allowed} users: NDB's SQL nodes take {ndb_cluster.CONNECTIONS_MAX} each"] if users > allowed else []
     return ndb_cluster.needs() + too_many
 

@@ -24,6 +24,7 @@ from .target import NDB_RUN, NDB_SOCKET, SCHEMA_PREFIX, TargetServer, connect, l
 
 STAMP = BUILD / "ndb" / "STAMP"  # scripts/ndb: written when the build is whole
 SQL_NODES = {4: NDB_SOCKET, 5: NDB_RUN / "sql5" / "mysqld.sock"}
+ONE_SQL_NODE = (next(iter(SQL_NODES)),)  # for experiments whose document had one
 _SYSTEM_SCHEMAS = {"information_schema", "mysql", "ndbinfo", "performance_schema", "sys"}
 CONNECTIONS_MAX = 600  # of each SQL node, as scripts/ndb has it
 # Lock wait timeout, and what NDB calls a temporary error: its redo log or a send buffer is full. A client is expected to repeat the statement.

@@ -3,9 +3,9 @@
 import pytest
 from quarry_lab import lab_page, lab_results
 from quarry_lab.catalogue import EXPERIMENTS
-from quarry_lab.experiments.by_engine import HEADINGS
 from quarry_lab.experiments.e1.findings import link_bytes, thread_us
 from quarry_lab.lab_page import Chapter
+from plans import columns
 from worlds import Run, mix, points
 
 E1 = EXPERIMENTS["e1"]
@@ -23,9 +23,11 @@ def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
 
 
 @pytest.mark.parametrize("rounds", [
+    mix(4, 32, target_ndb_head=20, target_ndb_inline=23.6)
+    + [p for variant in ("quarry-head", "quarry-inline") for p in points("mix", 4096, 32, variant, 100, noisy=(1, 2))],
     mix(4, 32, quarry_head=100, quarry_inline=118, target_ndb_head=20, target_ndb_inline=23.6),
     mix(4, 32, quarry_head=100, quarry_inline=100, target_ndb_head=20, target_ndb_inline=20),
-    mix(4, 32, quarry_head=100, quarry_inline=100)], ids=["shown on both", "shown on none", "without NDB"])
+    mix(4, 32, quarry_head=100, quarry_inline=100)], ids=["Quarry not judged", "shown on both", "shown on none", "without NDB"])
 def test_no_reason_where_there_is_nothing_to_explain(rounds):
     assert "not as on NDB" not in verdicts(rounds)["e1-4kb-inline"].reason
 
@@ -108,12 +110,8 @@ def test_more_data_than_memory_is_answered_and_in_no_claim():
 
 
 # --- the table ---
-def rows(rounds):
-    return {row.statement: dict(zip(HEADINGS, row.cells, strict=True)) for row in E1.finding_rows(Run(rounds))}
-
-
 def test_each_finding_has_what_was_published_and_each_engines_verdict():
-    made = rows(NDB_ALONE_GAINS + mix(4, 32, quarry_default=100, quarry_default_inline=118))
+    made = columns(E1, NDB_ALONE_GAINS + mix(4, 32, quarry_default=100, quarry_default_inline=118))
     (row,) = [row for statement, row in made.items() if statement.startswith("4 KB: inline")]
     assert row["published"] == [("", "about +15% to +20%")]
     assert [state for state, _text in row["NDB here"]] == ["reproduced"]

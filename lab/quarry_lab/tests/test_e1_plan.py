@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from argparse import Namespace
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -19,10 +18,11 @@ from quarry_lab.experiments.e1.bench import EngineBench
 from quarry_lab.experiments.e1.engines import MORE_DATA, Group, engine_of
 from quarry_lab.experiments.e1.findings import LIMITED_LINKS
 from quarry_lab.load.sysbench import LateReport, SysbenchError
-from quarry_lab.run import command, session
+from quarry_lab.run import session
 from quarry_lab.run.runner import TableBench
 from quarry_lab.servers import ndb_cluster
 from quarry_lab.servers.ndb_cluster import NdbCluster
+from plans import takes_between, with_ndb
 from rich.console import Console
 
 E1 = EXPERIMENTS["e1"]
@@ -35,13 +35,9 @@ def ndb_is_built(monkeypatch):
     monkeypatch.setattr(ndb_cluster, "reason_against_limits", lambda: "")
 
 
-def request(scale="normal", **changes):
-    return replace(command.with_target(E1, E1.request(scale), Namespace(target=None)), **changes)
-
-
 @pytest.fixture
 def whole(ndb_is_built):
-    return request()
+    return with_ndb(E1)
 
 
 def users(made, kib, variant, setting=""):
@@ -143,12 +139,7 @@ def test_the_cluster_is_started_with_its_limits(bench, monkeypatch):
 
 def test_measuring_takes_at_most_five_hours_and_a_look_ten_minutes(ndb_is_built):
     for scale, most in (("normal", 5 * 3600), ("quick", 600)):
-        made = request(scale)
-        points = all_points(E1.plan(made))
-        seconds = E1.planned_seconds(made, points)
-        assert most / 2 < seconds < most
-        assert sum(row.seconds for row in E1.plan_rows(made, points)) == pytest.approx(seconds)
-        assert sum(row.points for row in E1.plan_rows(made, points)) == len(points)
+        takes_between(E1, with_ndb(E1, scale), most / 2, most)
 
 
 def test_other_users_are_measured_everywhere(whole):

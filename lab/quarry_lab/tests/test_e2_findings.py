@@ -1,22 +1,18 @@
 """E2 engine by engine: its plan, what its rules say of made-up rounds in all directions, and the table of findings. No server runs here."""
 
-from argparse import Namespace
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from quarry_lab.catalogue import EXPERIMENTS
-from quarry_lab.design.plan import Block, Point, all_points
+from quarry_lab.design.plan import Block, Point
 from quarry_lab.design.request import LabError
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.design.variants import ALL, create_table
-from quarry_lab.experiments.by_engine import HEADINGS
 from quarry_lab.experiments.e2.engines import Group, engine_of
-from quarry_lab.experiments.e2.experiment import SQL_NODES
 from quarry_lab.experiments.engine_bench import EngineBench
-from quarry_lab.run import command
 from quarry_lab.servers import ndb_cluster
-from quarry_lab.servers.ndb_cluster import NdbCluster
+from quarry_lab.servers.ndb_cluster import ONE_SQL_NODE, NdbCluster
+from plans import columns, lets_in_the_users_of_one_sql_node, names_what_ndb_lacks, takes_between, with_ndb
 from worlds import Run, points
 
 E2 = EXPERIMENTS["e2"]
@@ -94,9 +90,29 @@ def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
     assert "not as on NDB" not in verdict(inserts("quarry", x1=4000, x256=4000), "e2-prefetch").reason
 
 
+def test_of_a_quarry_that_was_not_judged_nothing_is_explained():
+    noisy = [p for number in (1, 256) for p in points("insert", 1024, 8, f"quarry-prefetch-{number}", 4000, noisy=(1, 2))]
+    found = verdict(inserts("target-ndb", x1=500, x256=1450) + noisy, "e2-prefetch")
+    assert found.state == "not judged" and "not as on NDB" not in found.reason
+
+
+def test_locks_that_ndb_alone_takes_are_shown_by_what_readers_keep():
+    rounds = wide("few", quarry_2blob=100, quarry_2varbinary=100, target_ndb_2blob=50, target_ndb_2varbinary=50)
+    rounds += wide("updated", quarry_2blob=99, quarry_2varbinary=100, target_ndb_2blob=30, target_ndb_2varbinary=50)
+    said = "not as on NDB: a consistent read takes no lock (BLOB readers keep 99% here, BLOB readers keep 60% on NDB)"
+    assert verdict(rounds, "e2-shared-locks").reason.endswith(said)
+
+
+def test_ndbs_figure_stands_next_to_the_published_one():
+    (figure,) = [each for each in E2.published if each.figure.id == "prefetch-1"]
+    here = inserts("quarry", x1=4000)
+    assert E2.beside(Run(here), figure) == "4,000/s (4,000 to 4,000)"
+    assert E2.beside(Run(here + inserts("target-ndb", x1=1149)), figure) == "Quarry 4,000/s (4,000 to 4,000); NDB 1,149/s (1,149 to 1,149)"
+
+
 def test_the_table_has_each_engine_and_says_what_was_lacking():
     rounds = wide("read", quarry_2blob=100, quarry_2varbinary=329, quarry_2blob_default=300, innodb_2blob=100, innodb_2varbinary=100)
-    made = {row.statement: dict(zip(HEADINGS, row.cells, strict=True)) for row in E2.finding_rows(Run(rounds))}
+    made = columns(E2, rounds)
     row = made["two VARBINARY(1024) are read +229% faster than two BLOBs"]
     assert [state for state, _text in row["Quarry here"]] == ["reproduced", "weaker"] and row["InnoDB here"][0][0] == "weaker"
     assert row["NDB here"] == [("not measured", "NDB Cluster was not part of this run: `make ndb` builds it")]
@@ -110,7 +126,7 @@ def test_the_table_has_each_engine_and_says_what_was_lacking():
 @pytest.fixture
 def whole(monkeypatch):
     monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
-    return command.with_target(E2, E2.request(), Namespace(target=None))
+    return with_ndb(E2)
 
 
 def test_every_claim_has_its_cells_on_every_engine(whole):
@@ -144,18 +160,15 @@ def test_one_engine_after_the_other_and_all_rounds_of_it(whole):
 @pytest.mark.parametrize("scale, most", [("normal", 50), ("quick", 10)])
 def test_measuring_takes_less_than_an_hour_and_a_look_ten_minutes(monkeypatch, scale, most):
     monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
-    made = command.with_target(E2, E2.request(scale), Namespace(target=None))
-    planned = all_points(E2.plan(made))
-    seconds = E2.planned_seconds(made, planned)
-    assert 60 < seconds < most * 60
-    assert sum(row.seconds for row in E2.plan_rows(made, planned)) == pytest.approx(seconds)
-    assert sum(row.points for row in E2.plan_rows(made, planned)) == len(planned)
+    takes_between(E2, with_ndb(E2, scale), 60, most * 60)
 
 
 def test_what_ndb_lacks_is_named_before(whole, monkeypatch):
-    monkeypatch.setattr(ndb_cluster, "needs", lambda: ["room for the cluster"])
-    assert "room for the cluster" in E2.needs(whole)
-    assert "room for the cluster" not in E2.needs(replace(whole, variants=[v for v in whole.variants if not v.startswith("target")]))
+    names_what_ndb_lacks(E2, whole, monkeypatch)
+
+
+def test_the_users_of_one_sql_node_are_let_in(whole, monkeypatch):
+    lets_in_the_users_of_one_sql_node(E2, whole, monkeypatch)
 
 
 # --- the bench ---
@@ -176,12 +189,13 @@ def test_one_sql_node_of_the_cluster_has_all_clients_and_it_stops_before_another
     monkeypatch.setattr("quarry_lab.experiments.engine_bench.NdbCluster", cluster)
     context = SimpleNamespace(request=whole, run=run, progress=SimpleNamespace(step=lambda _text: None))
     monkeypatch.setattr("quarry_lab.experiments.engine_bench.isinstance", lambda *_arguments: False, raising=False)
-    with EngineBench(context, SimpleNamespace(kind="random"), SQL_NODES) as bench:
+    with EngineBench(context, SimpleNamespace(kind="random"), ONE_SQL_NODE) as bench:
         bench.begin(Block(1, Group("NDB"), (Point(1, "insert", 1024, 8, "target-ndb-prefetch-1"),)))
         bench.begin(Block(2, Group("NDB"), (Point(2, "insert", 1024, 8, "target-ndb-prefetch-1"),)))
         assert cluster.seen == [("target", (4,))]
     assert cluster.seen == [("target", (4,)), "stopped"]
-    assert NdbCluster("target", SQL_NODES).login["socket"].endswith("sql4/mysqld.sock") and "," not in NdbCluster("target", SQL_NODES).login["socket"]
+    socket = NdbCluster("target", ONE_SQL_NODE).login["socket"]
+    assert socket.endswith("sql4/mysqld.sock") and "," not in socket
 
 
 class Node:
@@ -209,7 +223,7 @@ def test_the_nodes_with_clients_are_counted(monkeypatch):
 
 def test_memory_is_that_of_a_dataset_and_not_of_inserts(whole, tmp_path, monkeypatch):
     context = SimpleNamespace(request=whole, run=RunDirectory(tmp_path / "run", {}), progress=None)
-    bench, server = EngineBench(context, SimpleNamespace(kind="random"), SQL_NODES), NdbCluster("target", SQL_NODES)
+    bench, server = EngineBench(context, SimpleNamespace(kind="random"), ONE_SQL_NODE), NdbCluster("target", ONE_SQL_NODE)
     monkeypatch.setattr(server, "memory_bytes", lambda _schema: {"data_memory": 9})
     read, insert = Point(1, "read", 2048, 8, "target-ndb-2blob"), Point(1, "insert", 1024, 8, "target-ndb-prefetch-1")
     assert bench._memory(read, server, ALL[read.variant], "s") == {"payload_bytes": 200_000 * 2048, "cached_bytes": {"data_memory": 9}}
@@ -219,7 +233,7 @@ def test_memory_is_that_of_a_dataset_and_not_of_inserts(whole, tmp_path, monkeyp
 def test_a_sql_node_with_clients_but_no_statements_is_an_error(whole, tmp_path):
     context = SimpleNamespace(request=whole, run=RunDirectory(tmp_path / "run", {}), progress=None)
     server = SimpleNamespace(node_load=lambda: {"statements": {"4": 7}, "trips": {"4": 9}})
-    bench = EngineBench(context, SimpleNamespace(kind="random"), SQL_NODES)
+    bench = EngineBench(context, SimpleNamespace(kind="random"), ONE_SQL_NODE)
     assert bench._nodes(server, {"statements": {"4": 1}, "trips": {"4": 2}}) == {"nodes": {"statements": {"4": 6}, "trips": {"4": 7}}}
     with pytest.raises(LabError, match="SQL node 4 of the NDB Cluster had no statement"):
         bench._nodes(server, {"statements": {"4": 7}, "trips": {"4": 2}})

@@ -1,15 +1,13 @@
 """E4 engine by engine: its plan, what its rules say of made-up rounds in all directions, the table, and the bench. No server runs here."""
 
-from argparse import Namespace
-from dataclasses import replace
+import os
 from types import SimpleNamespace
 
 import pytest
 from quarry_lab.catalogue import EXPERIMENTS
-from quarry_lab.design.plan import Block, Point, all_points
+from quarry_lab.design.plan import Block, Point
 from quarry_lab.design.request import Address, LabError
 from quarry_lab.design.results import RunDirectory
-from quarry_lab.experiments.by_engine import HEADINGS
 from quarry_lab.experiments.e4 import bench as e4_bench
 from quarry_lab.experiments.e4 import space
 from quarry_lab.experiments.e4.bench import ReaderBench
@@ -17,10 +15,10 @@ from quarry_lab.experiments.e4.engines import Group
 from quarry_lab.experiments.e4.report import sql_text_of, twin_of
 from quarry_lab.experiments.e4.ways import WAYS, engine_of
 from quarry_lab.load import value_reader
-from quarry_lab.run import command
 from quarry_lab.servers import ndb_cluster, target
 from quarry_lab.servers.ndb_cluster import NdbCluster
 from quarry_lab.servers.target import TargetServer
+from plans import columns, lets_in_the_users_of_one_sql_node, names_what_ndb_lacks, takes_between, with_ndb
 from worlds import Run, points, spread
 
 E4 = EXPERIMENTS["e4"]
@@ -100,6 +98,16 @@ def test_the_processors_verdict_names_what_it_saw():
     assert "x1: 20%" in found.reason and "of a request's wall time" in found.reason
 
 
+@pytest.mark.parametrize("full, alone, wanted", [(1.1, 0.55, "reproduced"), (0.7, 0.3, "weaker"), (1.1, 0.3, "mixed"), (0.1, 0.01, "opposite")])
+def test_of_ndb_the_sql_node_is_the_server_and_not_the_data_nodes(full, alone, wanted):
+    many, one = busy("target-ndb-text", 8, 1.7, 0.2), busy("target-ndb-text", 1, 0.7, 0.05)
+    for rounds, daemon in ((many, full), (one, alone)):
+        for point in rounds:
+            point["cpu"]["daemon_cpus"] = daemon
+    found = verdicts(many + one)["e4-processors-ndb"]
+    assert found.state == wanted and f"server {full:.2f}, data nodes {1.7 - full:.2f} and client 0.20 processors" in found.reason
+
+
 def test_a_disturbed_level_is_not_judged():
     assert states(busy("text", 8, 1.3, 0.65) + busy("text", 1, 0.2, 0.1, noisy=(1, 2)))["e4-processors"] == "reproduced"
     assert states(busy("text", 8, 1.3, 0.65, noisy=(1, 2)) + busy("text", 1, 0.2, 0.1, noisy=(1, 2)))["e4-processors"] == "not judged"
@@ -138,7 +146,7 @@ def test_each_question_is_answered_for_each_engine_that_has_it():
 # --- the table ---
 def test_the_table_has_each_engine_and_says_what_was_lacking():
     rounds = fetches(text=46_000, text_compressed=35_000, innodb_text=100, innodb_text_compressed=100, innodb_prepared=90, innodb_embedded=180)
-    made = {row.statement: dict(zip(HEADINGS, row.cells, strict=True)) for row in E4.finding_rows(Run(rounds))}
+    made = columns(E4, rounds)
     (row,) = [row for statement, row in made.items() if statement.startswith("small rows: +25%")]
     assert (row["Quarry here"][0][0], row["InnoDB here"][0][0]) == ("reproduced", "weaker")
     assert row["NDB here"] == [("not measured", "NDB Cluster was not part of this run: `make ndb` builds it")]
@@ -149,14 +157,30 @@ def test_the_table_has_each_engine_and_says_what_was_lacking():
     assert all(cell[0][0] == "not measured" and "no MongoDB server" in cell[0][1] for name, cell in mongodb.items() if name != "published")
     (embedded,) = [row for statement, row in made.items() if "embedded server" in statement]
     assert embedded["InnoDB here"][0][0] == "answered" and embedded["Quarry here"][0][0] == "not measured"
+    assert embedded["NDB here"] == [("", "MySQL 9 has no embedded server")]
+    (large,) = [row for statement, row in made.items() if "4, 64 and 448 KB" in statement]
+    assert large["NDB here"] == row["NDB here"] and large["InnoDB here"] == [("not measured", "this run lacks its ways")]
 
 
 def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
     rounds = fetches(text=30_000, text_compressed=29_500, target_ndb_text=4600, target_ndb_text_compressed=3500)
     reason = verdicts(rounds)["e4-compress"].reason
-    assert "not as on NDB: what a request costs" in reason and "(x8: 29.5k/s here, 3,500/s on NDB)" in reason
+    assert "not as on NDB: what a request costs" in reason
+    assert reason.endswith("(here x8 63 µs of processor time a request, +1 with compression; "
+                           "on NDB x8 413 µs of processor time a request, +130 with compression)")
     space_alone = verdicts(disk("quarry-disk", 1.0, 1.0) + disk("target-ndb-disk", 5.3, 1.3))["e4-disk"].reason
-    assert space_alone.endswith("not as on NDB: a value takes its own length in a segment")
+    assert space_alone.endswith("not as on NDB: a value takes its own length in a segment "
+                                "(here 1.00 bytes of disk for each of 6 KB; on NDB 5.30 bytes of disk for each of 6 KB)")
+    rounds = busy("target-ndb-text", 8, 1.6, 0.3) + busy("target-ndb-text", 1, 0.6, 0.1) + busy("text", 8, 1.0, 0.9) + busy("text", 1, 0.3, 0.2)
+    assert verdicts(rounds)["e4-processors"].reason.endswith(
+        "(here x1 server 0.30 and client 0.20 processors; x8 server 1.00 and client 0.90 processors; "
+        "on NDB x1 server 0.60 and client 0.10 processors; x8 server 1.60 and client 0.30 processors)")
+
+
+def test_ndbs_gain_stands_next_to_the_published_one():
+    (figure,) = [each for each in E4.published if each.over]
+    rounds = fetches(text=46_000, text_compressed=35_000, target_ndb_text=4600, target_ndb_text_compressed=4400)
+    assert E4.beside(Run(rounds), figure) == "Quarry x8: +31% (+31% to +31%); NDB x8: +5% (+5% to +5%)"
 
 
 def test_a_way_is_compared_with_sql_text_of_its_own_engine():
@@ -182,7 +206,7 @@ def test_charts_have_an_engine_a_panel_of_the_same_scale_and_a_way_a_row():
 def whole(monkeypatch):
     monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
     monkeypatch.setattr(value_reader, "has_ndb_api", lambda: True)
-    return command.with_target(E4, E4.request(), Namespace(target=None))
+    return with_ndb(E4)
 
 
 def test_every_claim_has_its_cells_on_every_engine(whole):
@@ -207,12 +231,7 @@ def test_one_engine_after_the_other_and_each_size_with_all_its_rounds(whole):
 
 @pytest.mark.parametrize("scale, most", [("normal", 50), ("quick", 10)])
 def test_measuring_takes_less_than_an_hour_and_a_look_ten_minutes(whole, scale, most):
-    made = command.with_target(E4, E4.request(scale), Namespace(target=None))
-    planned = all_points(E4.plan(made))
-    seconds = E4.planned_seconds(made, planned)
-    assert 60 < seconds < most * 60
-    assert sum(row.seconds for row in E4.plan_rows(made, planned)) == pytest.approx(seconds)
-    assert sum(row.points for row in E4.plan_rows(made, planned)) == len(planned)
+    takes_between(E4, with_ndb(E4, scale), 60, most * 60)
 
 
 def test_the_ndb_api_is_for_our_cluster_alone(monkeypatch):
@@ -224,9 +243,11 @@ def test_the_ndb_api_is_for_our_cluster_alone(monkeypatch):
 
 
 def test_what_ndb_lacks_is_named_before(whole, monkeypatch):
-    monkeypatch.setattr(ndb_cluster, "needs", lambda: ["room for the cluster"])
-    assert "room for the cluster" in E4.needs(whole)
-    assert "room for the cluster" not in E4.needs(replace(whole, variants=[v for v in whole.variants if not v.startswith("target")]))
+    names_what_ndb_lacks(E4, whole, monkeypatch)
+
+
+def test_the_users_of_one_sql_node_are_let_in(whole, monkeypatch):
+    lets_in_the_users_of_one_sql_node(E4, whole, monkeypatch)
 
 
 # --- the bench ---
@@ -291,13 +312,19 @@ def test_an_engine_that_is_not_measured_is_stopped_and_a_table_is_loaded_once_fo
     assert set(bench.run.run["sessions"][-1]["servers"]) == {"QUARRY", "InnoDB"}
 
 
-def test_of_our_cluster_one_sql_node_has_all_clients_and_the_api_goes_to_the_data_nodes(bench, monkeypatch):
-    cluster = NdbCluster("target")
+def test_of_our_cluster_one_sql_node_has_all_clients_and_the_api_goes_to_the_data_nodes(bench, monkeypatch, tmp_path):
+    monkeypatch.setattr(ndb_cluster, "NDB_RUN", tmp_path / "nodes")
+    (tmp_path / "nodes" / "sql4").mkdir(parents=True)
+    (tmp_path / "nodes" / "sql4" / "quarry.pid").write_text(f"{os.getpid()}\n")
+    cluster = NdbCluster("target", ndb_cluster.ONE_SQL_NODE)
+    assert cluster.daemon_ids == {os.getpid()}
     monkeypatch.setattr(target, "over_tcp", lambda address: Address(host="127.0.0.1", port=21187, user=address.user))
     for name in ("execute", "rows", "settle", "verify_pinned"):
         monkeypatch.setattr(cluster, name, lambda *_arguments: {})
     bench.server, bench._group = cluster, Group("NDB", "fetch", 100)
-    by_sql = bench.measure(Point(1, "fetch", 100, 8, "target-ndb-text-compressed"))["result"]["reading"]
+    record = bench.measure(Point(1, "fetch", 100, 8, "target-ndb-text-compressed"))
+    assert "daemon_cpus" in record["cpu"], "the SQL node's processor time is known apart from the data nodes'"
+    by_sql = record["result"]["reading"]
     assert (by_sql.port, by_sql.compress, by_sql.database, by_sql.path) == (21187, True, "quarry_lab_ndbcluster", "text")
     by_api = bench.measure(Point(1, "fetch", 100, 8, "target-ndb-api"))["result"]["reading"]
     assert (by_api.port, by_api.path) == (target.NDB_MANAGEMENT_PORT, "ndbapi") and len(bench.fills) == 1

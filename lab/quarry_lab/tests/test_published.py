@@ -96,6 +96,12 @@ def test_every_claim_has_a_verdict_and_nothing_else_claims_to_be_published(name)
     assert all(v.state == NOT_MEASURED and v.reason for v in found), "nothing was measured"
 
 
+@pytest.mark.parametrize("name", [name for name in published.NAMES if EXPERIMENTS[name].finding_columns])
+def test_every_cell_of_a_table_of_findings_has_a_verdict_or_says_why_not(name):
+    rows = EXPERIMENTS[name].finding_rows(Run([]))
+    assert rows and not [row.statement for row in rows if not all(cell and all(text for _state, text in cell) for cell in row.cells)]
+
+
 def test_the_claims_that_had_no_finding_have_one():
     judged = {claim.item for claim in published.document("e1").claims.values()}
     assert {46, 48, *range(50, 54), 55, *range(57, 62), *range(63, 67)} <= judged

@@ -26,17 +26,9 @@ from ...run.tables import size_label
 from ...servers import ndb_cluster
 from ...servers.lab_server import PINNED, normal
 from ...servers.memory_cgroup import reason_against
-from ..engine_bench import (
-    LOAD_BYTES_PER_SECOND,
-    LOAD_BYTES_PER_SECOND_HERE,
-    NDB_START_SECONDS,
-    SERVER_START_SECONDS,
-    own_cluster,
-    target_needs,
-    uses_own_cluster,
-)
-from ..table_experiment import CONDITIONING_BYTES_PER_SECOND, TableExperiment, answer_gain, buffer_pool_bytes, server_needs
-from ..by_engine import ByEngine
+from .. import by_engine
+from ..engine_bench import load_seconds, own_cluster, start_seconds, target_needs, uses_own_cluster
+from ..table_experiment import TableExperiment, answer_gain, buffer_pool_bytes, server_needs
 from . import columns
 from . import figures as e1_figures
 from . import findings as e1_findings
@@ -70,7 +62,7 @@ _MORE_DATA_FINDING = Finding(
     "throughput of Quarry's own defaults / InnoDB at every client level measured")
 
 
-class InlinePartsBatches(ByEngine, TableExperiment):
+class InlinePartsBatches(by_engine.ByEngine, TableExperiment):
     name = "e1"
     title = "E1: inline values, parts and batches under the 90/10 mix"
     reference = HEAD
@@ -84,6 +76,7 @@ class InlinePartsBatches(ByEngine, TableExperiment):
         ("4kb-inline", 4, INLINE, HEAD), ("4kb-varbinary", 4, VARBINARY, INLINE), ("24kb-inline", 24, INLINE, HEAD),
         ("24kb-varbinary", 24, VARBINARY, INLINE), ("64kb-inline", 64, INLINE_4M, HEAD_4M), ("64kb-batch", 64, HEAD_4M, HEAD))),
         PublishedFigure(DOCUMENT.figure("448kb-cap-per-node"), Cell("mix", HEAD_4M, 448 * KIB, 32)))
+    on_ndb = by_engine.twins(e1_findings.QUARRY, e1_findings.NDB)
 
     # --- what to run ---
     def default_request(self) -> Request:
@@ -168,13 +161,11 @@ class InlinePartsBatches(ByEngine, TableExperiment):
     def _group_seconds(self, request: Request, group: Group, tables: set[str]) -> float:
         """To start a server and load its tables."""
         if group.engine == "floor":
-            return SERVER_START_SECONDS
+            return start_seconds(group.engine)
         bytes_each = MORE_DATA_TIMES * MORE_DATA_MEMORY_BYTES if group.setting == MORE_DATA else request.settings.dataset_bytes
-        loading = len(tables) * bytes_each / LOAD_BYTES_PER_SECOND.get(group.engine, LOAD_BYTES_PER_SECOND_HERE)
-        if group.engine == "NDB":
-            return NDB_START_SECONDS + loading
         pool = MORE_DATA_MEMORY_BYTES // 2 if group.setting == MORE_DATA else int(normal(request.mycnf.get("innodb_buffer_pool_size", MEMORY)))
-        return SERVER_START_SECONDS + max(pool, 1 << 30) * 1.25 / CONDITIONING_BYTES_PER_SECOND + loading + 10
+        seconds = start_seconds(group.engine, pool) + load_seconds(group.engine, len(tables) * bytes_each)
+        return seconds + (0 if group.engine == "NDB" else 10)
 
     def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
         made, groups = [], self._groups(request)

@@ -1,1 +1,1 @@
-"""E2: AUTO_INCREMENT over Spider fronts."""
+"""E2: ids in ranges, BLOB against VARBINARY, readers beside an updater."""

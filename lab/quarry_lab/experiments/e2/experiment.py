@@ -10,7 +10,7 @@ shared locks where it reads BLOBs. One engine runs at a time; of NDB one SQL nod
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from rich.table import Table
@@ -26,18 +26,9 @@ from ...report.verdicts import FindingRow, Verdict
 from ...run.experiment import Bench, Context, Experiment, PlanRow, PublishedFigure, Source
 from ...run.tables import comparison_table
 from ...servers import ndb_cluster
-from ..by_engine import ByEngine
-from ..engine_bench import (
-    LOAD_BYTES_PER_SECOND,
-    LOAD_BYTES_PER_SECOND_HERE,
-    NDB_START_SECONDS,
-    SERVER_START_SECONDS,
-    EngineBench,
-    own_cluster,
-    target_needs,
-    uses_own_cluster,
-)
-from ..table_experiment import CONDITIONING_BYTES_PER_SECOND, TableExperiment, buffer_pool_bytes, server_needs
+from .. import by_engine
+from ..engine_bench import EngineBench, load_seconds, own_cluster, start_seconds, target_needs, uses_own_cluster
+from ..table_experiment import TableExperiment, buffer_pool_bytes, server_needs
 from . import bench as fronts_bench
 from . import findings, report
 from .bench import CACHES, OPERATION as FRONTS, FrontsBench
@@ -51,11 +42,10 @@ WIDE_VARIANTS = ("innodb-2blob", "innodb-2varbinary", "quarry-2blob", "quarry-2b
 ALSO_WIDE = ("rocksdb-2blob",)  # when it is asked for
 LOADS = ("insert", FRONTS, "read", "few", "updated")
 SMALL_LOADS = ("insert", FRONTS)
-SQL_NODES = (next(iter(ndb_cluster.SQL_NODES)),)  # one, as there
 FRONTS_START_SECONDS = 30  # an estimate, for the planned wall time only
 
 
-class AutoIncrement(ByEngine, TableExperiment):
+class AutoIncrement(by_engine.ByEngine, TableExperiment):
     name = "e2"
     title = "E2: ids in ranges, BLOB against VARBINARY, readers beside an updater"
     operations = LOADS
@@ -69,6 +59,7 @@ class AutoIncrement(ByEngine, TableExperiment):
     published = (*(PublishedFigure(DOCUMENT.figure(f"prefetch-{n}"), Cell("insert", f"quarry-prefetch-{n}", ROW, THREADS)) for n in CACHES),
                  PublishedFigure(DOCUMENT.figure("two-blobs"), Cell("read", "quarry-2blob", WIDE_ROW, THREADS)),
                  PublishedFigure(DOCUMENT.figure("two-varbinarys"), Cell("read", "quarry-2varbinary", WIDE_ROW, THREADS)))
+    on_ndb = by_engine.twins(findings.QUARRY, findings.NDB)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -111,7 +102,10 @@ class AutoIncrement(ByEngine, TableExperiment):
         missing = server_needs(private, request) if private else []
         if any(cell.operation == FRONTS for cell in self.cells(request)):
             missing += fronts_bench.needs()
-        return missing + (target_needs(request, max(request.threads)) if any(v.server == TARGET for v in variants) else [])
+        return missing + (self._target_needs(request) if any(v.server == TARGET for v in variants) else [])
+
+    def _target_needs(self, request: Request) -> list[str]:
+        return target_needs(request, max(request.threads), sql_nodes=ndb_cluster.ONE_SQL_NODE)
 
     def disk_bytes(self, request: Request) -> int:
         """The tables of one engine (twice for what updates leave), what is inserted, redo log, conditioning, and the reserve."""
@@ -127,14 +121,12 @@ class AutoIncrement(ByEngine, TableExperiment):
 
     def _engine_seconds(self, request: Request, group: Group) -> float:
         """To start it and load its tables."""
-        tables = {cell.variant for cell in self.cells(request) if Group.of(cell) == group and cell.operation not in (*WITHOUT_DATASET, FRONTS)}
-        loading = len(tables) * request.settings.dataset_bytes / LOAD_BYTES_PER_SECOND.get(group.engine, LOAD_BYTES_PER_SECOND_HERE)
         if group.engine == FRONTS_ENGINE:
             return FRONTS_START_SECONDS
-        if group.engine == NDB:
-            return NDB_START_SECONDS + loading
-        probing = request.rounds * (request.settings.device_probe_seconds + 4)
-        return SERVER_START_SECONDS + max(buffer_pool_bytes(request), 1 << 30) * 1.25 / CONDITIONING_BYTES_PER_SECOND + loading + probing
+        tables = {cell.variant for cell in self.cells(request) if Group.of(cell) == group and cell.operation not in WITHOUT_DATASET}
+        probing = 0 if group.engine == NDB else request.rounds * (request.settings.device_probe_seconds + 4)
+        loading = load_seconds(group.engine, len(tables) * request.settings.dataset_bytes)
+        return start_seconds(group.engine, buffer_pool_bytes(request)) + loading + probing
 
     def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
         made = []
@@ -150,12 +142,9 @@ class AutoIncrement(ByEngine, TableExperiment):
     @contextmanager
     def open(self, context: Context) -> Iterator[Bench]:
         is_ours = uses_own_cluster(context.request)
-        with Payload(context.request.payload) as payload, ndb_cluster.as_found(is_ours), EngineBench(context, payload, SQL_NODES) as tables:
-            fronts = FrontsBench(context)
-            try:
+        with Payload(context.request.payload) as payload, ndb_cluster.as_found(is_ours):
+            with EngineBench(context, payload, ndb_cluster.ONE_SQL_NODE) as tables, closing(FrontsBench(context)) as fronts:
                 yield IdsBench(tables, fronts)
-            finally:
-                fronts.close()
 
     def line(self, record: dict) -> str:
         return Experiment.line(self, record) if record["operation"] == FRONTS else super().line(record)

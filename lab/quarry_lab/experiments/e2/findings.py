@@ -44,6 +44,10 @@ FRONT_IDS = Finding(
 FRONT_COUNTS = Finding(
     "e2-fronts-trip", "what the trip costs there: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
     "ratio of AUTO_INCREMENT to the SEQUENCE")
+_SHARDS = {NDB.suffix: "the shards of Spider are servers of MariaDB", INNODB.suffix: "the tables behind the fronts are QUARRY's"}
+# Why another engine has no answer.
+_ELSEWHERE = {SEQUENCE.id: {NDB.suffix: "MySQL has no SEQUENCE", INNODB.suffix: "the rows that a SEQUENCE gives ids to are QUARRY's"},
+              FRONT_IDS.id: _SHARDS, FRONT_COUNTS.id: _SHARDS}
 
 
 # --- kinds of claims ---
@@ -117,10 +121,18 @@ def why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict) -> s
     """One line with a figure where NDB shows a claim and Quarry does not; else empty."""
     if not by_engine.is_ndbs_alone(here, there):
         return ""
-    key, role = _KEYS[claim.judging["load"]], claim.judging["roles"][-1]
-    ours, theirs = (cells.summary(key, engine.roles[role], throughput) for engine in (QUARRY, NDB))
-    rates = f" ({stats.human_count(ours.median)}/s here, {stats.human_count(theirs.median)}/s on NDB)" if ours and theirs else ""
-    return f"; not as on NDB: {claim.judging['on_quarry']}{rates}"
+    ours, theirs = (_seen(cells, claim, engine) for engine in (QUARRY, NDB))
+    seen = f" ({ours} here, {theirs} on NDB)" if ours and theirs else ""
+    return f"; not as on NDB: {claim.judging['on_quarry']}{seen}"
+
+
+def _seen(cells: Cells, claim: Claim, engine: Engine) -> str:
+    """The figure that shows it: what BLOB readers keep, else the rate of the variant that the claim compares with."""
+    if claim.judging["kind"] == "locks":
+        shares = kept(cells, engine.roles["blob"])
+        return f"BLOB readers keep {stats.summarize(list(shares.values())).median:.0%}" if shares else ""
+    found = cells.summary(_KEYS[claim.judging["load"]], engine.roles[claim.judging["roles"][-1]], throughput)
+    return f"{stats.human_count(found.median)}/s" if found else ""
 
 
 def reservations_per_1000_rows(point: dict) -> float | None:
@@ -138,7 +150,7 @@ def trips_per_1000_rows(point: dict) -> float | None:
 
 # --- the table ---
 def rows(found: list[Verdict]) -> list[FindingRow]:
-    return by_engine.rows(DOCUMENT, found, _without)
+    return by_engine.rows(DOCUMENT, found, _without, lambda name, suffix: ("", _ELSEWHERE[name][suffix]))
 
 
 def _without(claim: Claim, suffix: str) -> tuple[str, str]:

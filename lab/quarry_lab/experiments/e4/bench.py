@@ -29,7 +29,7 @@ from ...servers.target import SCHEMA_PREFIX, TargetServer
 from ..table_experiment import value_cache
 from . import space
 from .engines import Group
-from .ways import NDB, WAYS, Way
+from .ways import DAEMON, NDB, WAYS, Way
 
 USER = "lab"
 ROWS_MAX, ROWS_MIN = 200_000, 64
@@ -88,7 +88,7 @@ class ReaderBench(Bench):
 
     def _made(self, engine: str) -> Server:
         if engine == NDB and self.request.target == ndb_cluster.address():
-            return NdbCluster(TARGET)
+            return NdbCluster(TARGET, ndb_cluster.ONE_SQL_NODE)
         if engine in (NDB, TARGET):
             assert self.request.target
             return TargetServer(TARGET, target.over_tcp(self.request.target), self.request.target)
@@ -192,8 +192,8 @@ class ReaderBench(Bench):
             noise.wait_for_quiet(server.process_ids, self.settings.quiet_wait_seconds_max)
         pinned = server.verify_pinned()
         self.progress.step(f"{way.label} {size_label(point.size_bytes)} x {point.threads}")
-        memory = device.memory_info()
-        with noise.Meter(server.process_ids) as meter:
+        memory, parts = device.memory_info(), {DAEMON: server.daemon_ids} if isinstance(server, NdbCluster) else {}
+        with noise.Meter(server.process_ids, parts) as meter:
             result = value_reader.measure(reading)
         return {"payload": self.payload.kind, "result": result, "cpu": meter.usage, "memory_free_before": memory, "configuration": pinned}
 

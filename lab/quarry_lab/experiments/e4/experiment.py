@@ -28,16 +28,8 @@ from ...run.tables import size_label
 from ...servers import ndb_cluster, target
 from ...servers.lab_server import file_sha256
 from ...servers.target import NDB_ALONE
-from ..by_engine import ByEngine
-from ..engine_bench import (
-    LOAD_BYTES_PER_SECOND,
-    LOAD_BYTES_PER_SECOND_HERE,
-    NDB_START_SECONDS,
-    SERVER_START_SECONDS,
-    own_cluster,
-    target_needs,
-    uses_own_cluster,
-)
+from .. import by_engine
+from ..engine_bench import load_seconds, own_cluster, start_seconds, target_needs, uses_own_cluster
 from ..table_experiment import server_needs
 from . import findings, report, space
 from .bench import ReaderBench
@@ -50,7 +42,7 @@ _NDB_DISK = "target-ndb-disk"
 NDB_SPACE_SECONDS = 40  # an estimate: to make the tablespace
 
 
-class Protocols(ByEngine, Experiment):
+class Protocols(by_engine.ByEngine, Experiment):
     name = "e4"
     title = "E4: the compressed protocol, and other ways to a value"
     operations = OPERATIONS
@@ -66,6 +58,7 @@ class Protocols(ByEngine, Experiment):
     published = (PublishedFigure(DOCUMENT.figure("plain"), Cell(FETCH, "text", SMALL, THREADS)),
                  PublishedFigure(DOCUMENT.figure("compressed"), Cell(FETCH, "text-compressed", SMALL, THREADS)),
                  PublishedFigure(DOCUMENT.figure("gain-plain"), Cell(FETCH, "text", SMALL, THREADS), "text-compressed"))
+    on_ndb = by_engine.twins(findings.QUARRY, findings.NDB)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -113,7 +106,7 @@ class Protocols(ByEngine, Experiment):
         private = [table for table in tables_of(request.variants) if table.server != TARGET]
         missing = server_needs(private, request) + value_reader.needs()
         if any(key.startswith(TARGET_PREFIX) for key in request.variants):
-            missing += target_needs(request, max(request.threads), target.needs_over_tcp)
+            missing += target_needs(request, max(request.threads), target.needs_over_tcp, ndb_cluster.ONE_SQL_NODE)
         if "handlersocket" in request.variants and not (MARIADB / "usr" / "lib" / "mysql" / "plugin" / "handlersocket.so").exists():
             missing.append(f"handlersocket.so under {MARIADB} (scripts/fetch-mariadb gets it)")
         return missing
@@ -129,17 +122,14 @@ class Protocols(ByEngine, Experiment):
 
     def seconds_around(self, request: Request) -> float:
         groups = {Group.of(cell) for cell in self.cells(request)}
-        starting = sum(self._engine_seconds(engine) for engine in {group.engine for group in groups})
+        starting = sum(start_seconds(engine) for engine in {group.engine for group in groups})
         return starting + sum(self._load_seconds(request, group) for group in groups)
-
-    def _engine_seconds(self, engine: str) -> float:
-        return NDB_START_SECONDS if engine == NDB else SERVER_START_SECONDS
 
     def _load_seconds(self, request: Request, group: Group) -> float:
         """Of a size's table, and settling."""
         if group.operation == space.OPERATION:
             return NDB_SPACE_SECONDS if group.engine == NDB else 0
-        return request.settings.dataset_bytes / LOAD_BYTES_PER_SECOND.get(group.engine, LOAD_BYTES_PER_SECOND_HERE) + 8
+        return load_seconds(group.engine, request.settings.dataset_bytes) + 8
 
     def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
         made = []
@@ -147,7 +137,7 @@ class Protocols(ByEngine, Experiment):
         for engine in dict.fromkeys(group.engine for group in groups):
             mine = [group for group in groups if group.engine == engine]
             points = [point for point in left if engine_of(point.variant) == engine]
-            around = self._engine_seconds(engine) + sum(self._load_seconds(request, group) for group in mine)
+            around = start_seconds(engine) + sum(self._load_seconds(request, group) for group in mine)
             seconds = around + sum(self.seconds_of(request, point) for point in points)
             sizes = ", ".join(size_label(size) for size in sorted({p.size_bytes for p in points if p.operation == FETCH}))
             disk = "; disk" if any(p.operation == space.OPERATION for p in points) else ""

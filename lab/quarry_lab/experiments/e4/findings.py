@@ -6,15 +6,14 @@ A claim's `kind` names its function here; `roles` are the ways that it speaks of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from ...design import published
-from ...design.cells import CellKey, Cells, throughput
+from ...design.cells import CellKey, Cells, client_cpus, server_cpus, throughput
 from ...design.published import Claim
-from ...design.rules import Level, gain_levels, level, verdict
+from ...design.rules import Level, gain_levels, level, reaches, verdict
 from ...report import stats
-from ...report.stats import Summary
 from ...report.verdicts import (
     ANSWERED,
     FAIR_ROUNDS,
@@ -37,7 +36,7 @@ from ..by_engine import Engine
 from ..table_experiment import answer_gain
 from . import space
 from .engines import FETCH
-from .ways import NDB_API_WAY, SMALL
+from .ways import DAEMON, NDB_API_WAY, SMALL
 
 DOCUMENT = published.document("e4")
 BUSY_MIN = 0.9  # of the processors, where a server is said to max them out: our threshold
@@ -53,17 +52,30 @@ ENGINES = (QUARRY, NDB, INNODB)
 
 _LARGE = Finding("e4-compress-large", "the compressed protocol for values of 4, 64 and 448 KB (not published)",
                  "ratio of SQL text without compression to with it, at each of these sizes")
-# Finding, the way and the one that it is over, and why an engine cannot have it.
-_ANSWERS = (
-    (Finding("e4-prepared", "left open there: what is the part of the protocol? A prepared statement in the binary protocol",
-             "ratio to SQL text, small rows"), "prepared", "plain", ""),
-    (Finding("e4-handlersocket", "what MariaDB's own interface beside SQL gives (not published)", "ratio of HandlerSocket to SQL text, small rows"),
-     "handlersocket", "plain", ""),
-    (Finding("e4-connect", "left open there: how much does a connection per request cost?", "ratio to SQL text on a kept connection, small rows"),
-     "connect", "plain", ""),
-    (Finding("e4-embedded", "left open there: what would an embedded server give?",
-             "ratio to the same statements over TCP, small rows (libmariadbd has no Galera and cannot load ENGINE=QUARRY)"),
-     "embedded", "prepared", "libmariadbd cannot load ENGINE=QUARRY; InnoDB's is measured"))
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a way gives over another one. elsewhere: by an engine's suffix, why it has no such way."""
+
+    finding: Finding
+    role: str
+    over: str
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+
+QUESTIONS = (
+    Question(Finding("e4-prepared", "left open there: what is the part of the protocol? A prepared statement in the binary protocol",
+                     "ratio to SQL text, small rows"), "prepared", "plain"),
+    Question(Finding("e4-handlersocket", "what MariaDB's own interface beside SQL gives (not published)",
+                     "ratio of HandlerSocket to SQL text, small rows"), "handlersocket", "plain",
+             {NDB.suffix: "MySQL has no HandlerSocket", INNODB.suffix: "HandlerSocket is asked on Quarry alone"}),
+    Question(Finding("e4-connect", "left open there: how much does a connection per request cost?",
+                     "ratio to SQL text on a kept connection, small rows"), "connect", "plain"),
+    Question(Finding("e4-embedded", "left open there: what would an embedded server give?",
+                     "ratio to the same statements over TCP, small rows (libmariadbd has no Galera and cannot load ENGINE=QUARRY)"),
+             "embedded", "prepared",
+             {QUARRY.suffix: "libmariadbd cannot load ENGINE=QUARRY; InnoDB's is measured", NDB.suffix: "MySQL 9 has no embedded server"}))
 
 
 def small(cells: Cells) -> list[CellKey]:
@@ -89,13 +101,19 @@ def _processors(cells: Cells, claim: Claim, variants: list[str], parameters: dic
     return [(_alone if key.threads == 1 else _full)(key, cells.rounds_of([key], variants), parameters) for key in keys]
 
 
-def _cpus(points: list[dict], of: str) -> list[float]:
-    return [point["cpu"][f"{of}_cpus"] for point in points]
+def daemon_cpus(point: dict) -> float:
+    """Of the server that requests are sent to; of NDB without its data nodes."""
+    return point["cpu"].get(f"{DAEMON}_cpus", server_cpus(point))
+
+
+def _rest_cpus(point: dict) -> float:
+    """Of the servers behind that one."""
+    return server_cpus(point) - daemon_cpus(point)
 
 
 def _who(points: list[dict]) -> str:
-    server, client = (stats.summarize(_cpus(points, of)).median for of in ("server", "client"))
-    return f"server {server:.2f} and client {client:.2f} processors"
+    daemon, rest, client = (stats.summarize([figure(point) for point in points]).median for figure in (daemon_cpus, _rest_cpus, client_cpus))
+    return f"server {daemon:.2f}{f', data nodes {rest:.2f}' if rest else ''} and client {client:.2f} processors"
 
 
 def _by_rounds(holds: Iterable[bool], clients_more: Iterable[bool]) -> str:
@@ -106,19 +124,22 @@ def _by_rounds(holds: Iterable[bool], clients_more: Iterable[bool]) -> str:
     return MIXED if len(found) > 1 else REPRODUCED if found == {True} else WEAKER
 
 
+def _is_clients(point: dict) -> bool:
+    return client_cpus(point) > daemon_cpus(point)
+
+
 def _full(key: CellKey, points: list[dict], parameters: dict) -> Level:
-    server, client = _cpus(points, "server"), _cpus(points, "client")
-    busy = [(s + c) / point["cpu"]["processors"] for s, c, point in zip(server, client, points, strict=True)]
-    ahead = [s > c for s, c in zip(server, client, strict=True)]
-    state = _by_rounds([b >= BUSY_MIN and a for b, a in zip(busy, ahead, strict=True)], [c > s for s, c in zip(server, client, strict=True)])
+    busy = [(server_cpus(point) + client_cpus(point)) / point["cpu"]["processors"] for point in points]
+    ahead = [daemon_cpus(point) > max(client_cpus(point), _rest_cpus(point)) for point in points]
+    state = _by_rounds([b >= BUSY_MIN and a for b, a in zip(busy, ahead, strict=True)], map(_is_clients, points))
     one = level(f"x{key.threads}", state, stats.summarize(busy), points, parameters, "{:.0%}".format)
     return replace(one, text=f"{one.text} of the processors busy, {_who(points)}")
 
 
 def _alone(key: CellKey, points: list[dict], parameters: dict) -> Level:
-    server, client = _cpus(points, "server"), _cpus(points, "client")
-    state = _by_rounds([s >= ALONE_MIN for s in server], [c > s for s, c in zip(server, client, strict=True)])
-    one = level(f"x{key.threads}", state, stats.summarize(server), points, parameters, "{:.0%}".format)
+    share = [daemon_cpus(point) for point in points]
+    state = _by_rounds([each >= ALONE_MIN for each in share], map(_is_clients, points))
+    one = level(f"x{key.threads}", state, stats.summarize(share), points, parameters, "{:.0%}".format)
     return replace(one, text=f"{one.text} of a request's wall time, {_who(points)}")
 
 
@@ -133,13 +154,7 @@ def _disk(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> 
     each = ", ".join(f"{size_label(key.size_bytes)} {stats.summarize(list(values.values())).median:.2f}"
                      for key, values in zip((short, full), per_byte, strict=True))
     text = f"bytes of disk for each of values of {each}; one over the other {ratio.median:.2f}{ratio.range_text('{:.2f}'.format)}"
-    return [Level("disk", NOT_JUDGED if why else _disk_state(ratio), text, ratio, cells.rounds_of((short, full), variants), why)]
-
-
-def _disk_state(ratio: Summary) -> str:
-    if ratio.high < 1:
-        return OPPOSITE
-    return REPRODUCED if ratio.low >= APART_MIN else WEAKER if ratio.high < APART_MIN else MIXED
+    return [Level("disk", NOT_JUDGED if why else reaches(ratio, APART_MIN), text, ratio, cells.rounds_of((short, full), variants), why)]
 
 
 _KINDS: dict[str, Callable[[Cells, Claim, list[str], dict], list[Level]]] = {"gain": _gain, "processors": _processors, "disk": _disk}
@@ -152,8 +167,8 @@ def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
         found += by_engine.judged(ENGINES, lambda engine, claim=claim: _of_engine(cells, claim, engine, parameters),
                                   lambda here, there, claim=claim: _why_not_here(cells, claim, here, there))
     found += by_engine.judged(ENGINES, lambda engine: _large_verdict(cells, engine, parameters))
-    for finding, role, over, lacking in _ANSWERS:
-        found += by_engine.judged(ENGINES, lambda engine, which=(finding, role, over, lacking): _answer(cells, engine, *which, parameters))
+    for question in QUESTIONS:
+        found += by_engine.judged(ENGINES, lambda engine, question=question: _answer(cells, engine, question, parameters))
     return found
 
 
@@ -178,13 +193,35 @@ def _why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict) -> 
     """One line with a figure where NDB shows a claim and Quarry does not; else empty."""
     if not by_engine.is_ndbs_alone(here, there) or "on_quarry" not in claim.judging:
         return ""
-    role = claim.judging["roles"][-1]
+    ours, theirs = (_SEEN[claim.judging["kind"]](cells, [engine.roles[role] for role in claim.judging["roles"]]) for engine in (QUARRY, NDB))
+    return f"; not as on NDB: {claim.judging['on_quarry']} (here {ours}; on NDB {theirs})"
+
+
+# --- the figures that show why; of variants that have a verdict ---
+def _request_us(point: dict) -> float:
+    return 1e6 * (server_cpus(point) + client_cpus(point)) / throughput(point)
+
+
+def _work_seen(cells: Cells, variants: list[str]) -> str:
+    """What a request costs the processors, and how much more of it compression takes."""
+    found = []
     for key in small(cells):
-        ours, theirs = (cells.summary(key, engine.roles[role], throughput) for engine in (QUARRY, NDB))
-        if role != "disk" and ours and theirs:
-            rates = f"{stats.human_count(ours.median)}/s here, {stats.human_count(theirs.median)}/s on NDB"
-            return f"; not as on NDB: {claim.judging['on_quarry']} (x{key.threads}: {rates})"
-    return f"; not as on NDB: {claim.judging['on_quarry']}"
+        plain, compressed = (cells.summary(key, variant, _request_us) for variant in variants)
+        if plain and compressed:
+            found.append(f"x{key.threads} {plain.median:.0f} µs of processor time a request, {compressed.median - plain.median:+.0f} with compression")
+    return "; ".join(found)
+
+
+def _processors_seen(cells: Cells, variants: list[str]) -> str:
+    return "; ".join(f"x{key.threads} {_who(points)}" for key in small(cells) if (points := cells.rounds_of([key], variants)))
+
+
+def _disk_seen(cells: Cells, variants: list[str]) -> str:
+    found = cells.summary(CellKey(space.OPERATION, space.SIZES[0], 1), variants[0], space.disk_bytes_per_byte)
+    return f"{found.median:.2f} bytes of disk for each of {size_label(space.SIZES[0])}" if found else ""
+
+
+_SEEN: dict[str, Callable[[Cells, list[str]], str]] = {"gain": _work_seen, "processors": _processors_seen, "disk": _disk_seen}
 
 
 def _large_verdict(cells: Cells, engine: Engine, parameters: dict) -> Verdict:
@@ -192,21 +229,21 @@ def _large_verdict(cells: Cells, engine: Engine, parameters: dict) -> Verdict:
     found = cells.ratios([k for k in cells.keys() if k.operation == FETCH and k.size_bytes > SMALL], *pair)
     if not found:
         return not_measured(finding, "no larger values in this run")
-    text = "; ".join(f"{size_label(k.size_bytes)} x{k.threads}: {r.median:.2f}x without" for k, r in found.items())
+    text = "; ".join(f"{size_label(k.size_bytes)} x{k.threads}: {r.median:.2f}x{r.range_text('{:.2f}'.format)} without" for k, r in found.items())
     figures = {f"ratio_{k.size_bytes}_x{k.threads}": figures_of(r) for k, r in found.items()}
     return stated(finding, ANSWERED, text, figures, cells.rounds_of(found, pair), parameters)
 
 
-def _answer(cells: Cells, engine: Engine, finding: Finding, role: str, over: str, lacking: str, parameters: dict) -> Verdict:
-    mine = engine.finding(finding)
-    if role not in engine.roles:
-        return not_measured(mine, lacking or "it has no such interface")
-    return answer_gain(cells, mine, small(cells), engine.roles[role], engine.roles[over], parameters)
+def _answer(cells: Cells, engine: Engine, question: Question, parameters: dict) -> Verdict:
+    mine = engine.finding(question.finding)
+    if question.role not in engine.roles:
+        return not_measured(mine, question.elsewhere[engine.suffix])
+    return answer_gain(cells, mine, small(cells), engine.roles[question.role], engine.roles[question.over], parameters)
 
 
 # --- the table ---
 def rows(found: list[Verdict]) -> list[FindingRow]:
-    return by_engine.rows(DOCUMENT, found, _without)
+    return by_engine.rows(DOCUMENT, found, _without, _unasked)
 
 
 def _without(claim: Claim, suffix: str) -> tuple[str, str]:
@@ -215,4 +252,15 @@ def _without(claim: Claim, suffix: str) -> tuple[str, str]:
         return NOT_MEASURED, claim.judging["lacking"]
     if not has(claim, engine):
         return "", claim.judging["elsewhere"]
-    return NOT_MEASURED, "NDB Cluster was not part of this run: `make ndb` builds it" if engine is NDB else "this run lacks its ways"
+    return _not_in_run(suffix)
+
+
+def _unasked(name: str, suffix: str) -> tuple[str, str]:
+    elsewhere = {question.finding.id: question.elsewhere for question in QUESTIONS}
+    if suffix in elsewhere.get(name, {}):
+        return "", elsewhere[name][suffix]
+    return _not_in_run(suffix)
+
+
+def _not_in_run(suffix: str) -> tuple[str, str]:
+    return NOT_MEASURED, "NDB Cluster was not part of this run: `make ndb` builds it" if suffix == NDB.suffix else "this run lacks its ways"

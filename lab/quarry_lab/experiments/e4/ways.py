@@ -12,6 +12,7 @@ SMALL = 100
 SIZES = (SMALL, 4 * KIB, 64 * KIB, 448 * KIB)
 THREADS = 8
 NDB = "NDB"
+DAEMON = "daemon"  # the server that requests are sent to: of NDB its SQL node, without the data nodes
 
 
 @dataclass(frozen=True)
