@@ -61,10 +61,13 @@ def direction(measured: Summary, neutral: float = 0.0) -> str:
 
 
 def reaches(measured: Summary, threshold: float, neutral: float = 1.0) -> str:
-    """Of claims without a figure, by a threshold of ours: at least it in every round (at most, where it lies below `neutral`), in none, or in some."""
+    """
+    Of claims without a figure, by a threshold of ours: at least it in every round (at most, where it lies below `neutral`), in none, or in some. The other
+    way, too, less than SAME_APART is nothing.
+    """
     if threshold < neutral:
         return reaches(_mirrored(measured, neutral), 2 * neutral - threshold, neutral)
-    if measured.high < neutral:
+    if measured.high < neutral - SAME_APART:
         return OPPOSITE
     return REPRODUCED if measured.low >= threshold else WEAKER if measured.high < threshold else MIXED
 

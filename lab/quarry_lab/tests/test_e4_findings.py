@@ -120,8 +120,8 @@ def test_the_ndb_api_is_judged_on_ndb(native, wanted):
 
 
 @pytest.mark.parametrize("variant, suffix", [("quarry-disk", ""), ("innodb-disk", "-innodb"), ("target-ndb-disk", "-ndb")])
-@pytest.mark.parametrize("short, full, wanted", [(5.3, 1.3, "reproduced"), (1.4, 1.3, "weaker"), (1.0, 1.0, "weaker"), (0.9, 1.3, "opposite"),
-                                                 ((5.3, 1.3, 5.3), 1.3, "mixed")])
+@pytest.mark.parametrize("short, full, wanted", [
+    (5.3, 1.3, "reproduced"), (1.4, 1.3, "weaker"), (1.0, 1.0, "weaker"), (1.25, 1.3, "weaker"), (0.9, 1.3, "opposite"), ((5.3, 1.3, 5.3), 1.3, "mixed")])
 def test_disk_of_short_values_is_judged_on_each_engine(variant, suffix, short, full, wanted):
     assert states(disk(variant, short, full))[f"e4-disk{suffix}"] == wanted
 
