@@ -59,6 +59,17 @@ def test_ratios_are_taken_round_by_round_and_what_was_not_measured_is_left_out(p
     assert "| cold read, data four times the memory, 1 client |  |  | 4.2 (4.2-4.2) |" in lines
 
 
+def test_the_production_profiles_cells_have_rows(performance):
+    found = points("innodb", [100], threads=32) + points("quarry", [130], threads=32) + points("discarded", [143], threads=32)
+    for n in (1, 8, 32):
+        found += points("innodb", [100], operation="mix", threads=n) + points("quarry", [100 + n], operation="mix", threads=n)
+        found += points("innodb-counter", [100], operation="counter", threads=n) + points("quarry-counter", [90], operation="counter", threads=n)
+    works = {row["work"]: row["kib"].get("64", [])[:1] for row in performance.taken([result(found, profile="production")])["rows"]}
+    assert works["durable insert, 32 clients, to BLACKHOLE, which stores nothing"] == [0.9091] and works["durable insert, 32 clients"] == [1.3]
+    assert [works[f"90 % reads and 10 % updates, {who}"] for who in ("1 client", "8 clients", "32 clients")] == [[1.01], [1.08], [1.32]]
+    assert [works[f"update of an INT next to the value, {who}"] for who in ("1 client", "8 clients", "32 clients")] == [[0.9]] * 3
+
+
 def test_results_of_two_commits_or_profiles_make_no_table(performance):
     with pytest.raises(performance.PerformanceError, match="profiles bare and production"):
         performance.taken([result(points("innodb", [1])), result(points("quarry", [1]), profile="production")])
