@@ -281,11 +281,13 @@ class Server:
 
 @pytest.fixture
 def bench(whole, tmp_path, monkeypatch):
-    run, seen, fills = RunDirectory(tmp_path / "run", {}), [], []
+    run, seen, fills, prepared = RunDirectory(tmp_path / "run", {}), [], [], []
     run.add_session({})
     monkeypatch.setattr(e4_bench, "DATA", tmp_path / "data")
     monkeypatch.setattr(e4_bench.value_reader, "fill", lambda reading, _payload: fills.append(reading))
-    monkeypatch.setattr(e4_bench.value_reader, "measure", lambda reading: {"reading": reading, "events_per_second": 1.0})
+    monkeypatch.setattr(e4_bench.value_reader, "prepare", prepared.append)
+    monkeypatch.setattr(e4_bench.value_reader, "measure",
+                        lambda reading: {"reading": reading, "events_per_second": 1.0, "is_prepared": prepared[-1:] == [reading]})
     made = ReaderBench(SimpleNamespace(request=whole, run=run, progress=SimpleNamespace(step=lambda _text: None)), SimpleNamespace(kind="random"))
     monkeypatch.setattr(made, "_made", lambda engine: Server(engine, seen))
     made.seen, made.fills = seen, fills
@@ -328,6 +330,7 @@ def test_of_our_cluster_one_sql_node_has_all_clients_and_the_api_goes_to_the_dat
     assert (by_sql.port, by_sql.compress, by_sql.database, by_sql.path) == (21187, True, "quarry_lab_ndbcluster", "text")
     by_api = bench.measure(Point(1, "fetch", 100, 8, "target-ndb-api"))["result"]["reading"]
     assert (by_api.port, by_api.path) == (target.NDB_MANAGEMENT_PORT, "ndbapi") and len(bench.fills) == 1
+    assert record["result"]["is_prepared"], "its program is compiled before processor time is counted"
 
 
 def test_an_error_of_the_cluster_says_which_of_its_nodes_run(bench, monkeypatch):

@@ -188,6 +188,7 @@ class ReaderBench(Bench):
         else:
             self._ensure_table(way.variant, point.size_bytes)
         reading = self._reading_of(way, point)
+        value_reader.prepare(reading)
         if self.settings.quiet_wait_seconds_max:
             noise.wait_for_quiet(server.process_ids, self.settings.quiet_wait_seconds_max)
         pinned = server.verify_pinned()
