@@ -20,11 +20,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "reader.h"
@@ -250,29 +252,54 @@ MYSQL_STMT* PrepareInsert(MYSQL* connection, const Options& options, int64_t row
   return statement;
 }
 
-/// Rows 1..rows, each a slice of the payload at a random byte offset.
-void Fill(const Options& options) {
-  const int file = ::open(options.payload_path.c_str(), O_RDONLY | O_CLOEXEC);
-  void* bytes = file < 0 ? MAP_FAILED : ::mmap(nullptr, options.payload_bytes, PROT_READ, MAP_SHARED, file, 0);
-  if (bytes == MAP_FAILED || options.payload_bytes <= options.value_bytes)
-    Fail("--payload-path " + options.payload_path, "cannot be used");
-  MYSQL* connection = Connect(options);
-  std::mt19937_64 random(options.value_bytes);
-  const auto statement_rows =
-      static_cast<int64_t>(std::clamp<size_t>(kTransactionBytes / options.value_bytes, 1, kStatementRowsMax));
-  const int64_t transaction_rows =
-      std::max<int64_t>(1, static_cast<int64_t>(kTransactionBytes / options.value_bytes) / statement_rows) *
-      statement_rows;
-  MYSQL_STMT* statement = nullptr;
-  int64_t prepared_rows = 0;
-  for (int64_t first = 1; first <= options.rows; first += statement_rows) {
-    const int64_t count = std::min(statement_rows, options.rows - first + 1);
-    if (count != prepared_rows) {
-      if (statement != nullptr) mysql_stmt_close(statement);
-      statement = PrepareInsert(connection, options, count);
-      prepared_rows = count;
+/// What MySQL Cluster calls temporary, and a lock wait's end: a client is expected to repeat the transaction.
+bool IsTemporary(unsigned error) {
+  constexpr unsigned kLockWaitTimeout = 1205, kTemporary = 1297;
+  return error == kLockWaitTimeout || error == kTemporary;
+}
+
+/// Inserts rows, each with a slice of the payload at a random byte offset.
+class Filler {
+ public:
+  Filler(MYSQL* connection, const Options& options, char* payload)
+      : connection_(connection), options_(options), payload_(payload), random_(options.value_bytes) {
+    const size_t rows = kTransactionBytes / options.value_bytes;
+    statement_rows_ = static_cast<int64_t>(std::clamp<size_t>(rows, 1, kStatementRowsMax));
+    transaction_rows_ = std::max<int64_t>(1, static_cast<int64_t>(rows) / statement_rows_) * statement_rows_;
+  }
+  Filler(const Filler&) = delete;
+  Filler& operator=(const Filler&) = delete;
+  ~Filler() {
+    if (statement_ != nullptr) mysql_stmt_close(statement_);
+  }
+
+  int64_t transaction_rows() const { return transaction_rows_; }
+
+  /// Rows first..last in one transaction, which is repeated upon temporary errors.
+  void Transaction(int64_t first, int64_t last) {
+    for (int attempts = 1; !TryTransaction(first, last, attempts < kAttemptsMax); ++attempts) {
+      Query(connection_, "ROLLBACK");
+      std::this_thread::sleep_for(kPause);
     }
-    if ((first - 1) % transaction_rows == 0) Query(connection, "BEGIN");
+  }
+
+ private:
+  /// False upon a temporary error that `may_fail`; any other error ends the program.
+  bool TryTransaction(int64_t first, int64_t last, bool may_fail) {
+    Query(connection_, "BEGIN");
+    for (int64_t row = first; row <= last; row += statement_rows_) {
+      if (Insert(row, std::min(statement_rows_, last - row + 1))) continue;
+      if (may_fail && IsTemporary(mysql_stmt_errno(statement_))) return false;
+      Fail("INSERT INTO " + options_.table, mysql_stmt_error(statement_));
+    }
+    if (mysql_query(connection_, "COMMIT") == 0) return true;
+    if (may_fail && IsTemporary(mysql_errno(connection_))) return false;
+    Fail("COMMIT", mysql_error(connection_));
+  }
+
+  /// One statement; false upon an error, which the statement knows.
+  bool Insert(int64_t first, int64_t count) {
+    Prepare(count);
     std::vector<long long> keys(
         static_cast<size_t>(count));  // NOLINT(google-runtime-int): what MYSQL_TYPE_LONGLONG binds
     std::vector<MYSQL_BIND> bind(2 * keys.size());
@@ -281,15 +308,43 @@ void Fill(const Options& options) {
       bind[2 * i].buffer_type = MYSQL_TYPE_LONGLONG;
       bind[2 * i].buffer = &keys[i];
       bind[2 * i + 1].buffer_type = MYSQL_TYPE_LONG_BLOB;
-      bind[2 * i + 1].buffer = static_cast<char*>(bytes) + random() % (options.payload_bytes - options.value_bytes);
-      bind[2 * i + 1].buffer_length = options.value_bytes;
+      bind[2 * i + 1].buffer = payload_ + random_() % (options_.payload_bytes - options_.value_bytes);
+      bind[2 * i + 1].buffer_length = options_.value_bytes;
     }
-    if (mysql_stmt_bind_param(statement, bind.data()) != 0 || mysql_stmt_execute(statement) != 0)
-      Fail("INSERT INTO " + options.table, mysql_stmt_error(statement));
-    const int64_t last = first + count - 1;
-    if (last % transaction_rows == 0 || last == options.rows) Query(connection, "COMMIT");
+    return mysql_stmt_bind_param(statement_, bind.data()) == 0 && mysql_stmt_execute(statement_) == 0;
   }
-  if (statement != nullptr) mysql_stmt_close(statement);
+
+  /// Anew only for another number of rows, as of the last statement.
+  void Prepare(int64_t count) {
+    if (count == prepared_rows_) return;
+    if (statement_ != nullptr) mysql_stmt_close(statement_);
+    statement_ = PrepareInsert(connection_, options_, count);
+    prepared_rows_ = count;
+  }
+
+  static constexpr int kAttemptsMax = 600;  // a minute: a redo log that was full has room again by then
+  static constexpr std::chrono::milliseconds kPause{100};
+
+  MYSQL* const connection_;
+  const Options& options_;
+  char* const payload_;
+  std::mt19937_64 random_;
+  int64_t statement_rows_ = 1, transaction_rows_ = 1, prepared_rows_ = 0;
+  MYSQL_STMT* statement_ = nullptr;
+};
+
+/// Rows 1..rows.
+void Fill(const Options& options) {
+  const int file = ::open(options.payload_path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* bytes = file < 0 ? MAP_FAILED : ::mmap(nullptr, options.payload_bytes, PROT_READ, MAP_SHARED, file, 0);
+  if (bytes == MAP_FAILED || options.payload_bytes <= options.value_bytes)
+    Fail("--payload-path " + options.payload_path, "cannot be used");
+  MYSQL* connection = Connect(options);
+  {
+    Filler filler(connection, options, static_cast<char*>(bytes));
+    for (int64_t first = 1; first <= options.rows; first += filler.transaction_rows())
+      filler.Transaction(first, std::min(options.rows, first + filler.transaction_rows() - 1));
+  }
   mysql_close(connection);
   ::munmap(bytes, options.payload_bytes);
   ::close(file);

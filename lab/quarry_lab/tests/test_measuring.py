@@ -340,6 +340,36 @@ def test_a_target_is_refused_for_its_rights_and_for_schemas_in_the_way(server):
 
 
 @pytest.mark.skipif(bool(value_reader.needs()), reason="; ".join(value_reader.needs()))
+def test_a_fill_repeats_a_transaction_upon_an_error_that_is_temporary(server):
+    server.execute("CREATE OR REPLACE TABLE lab.filled (id INT PRIMARY KEY, data LONGBLOB)")
+    reading = value_reader.Reading("lab", "filled", 5000, 40, first="SET GLOBAL innodb_lock_wait_timeout=1", **server.login)
+    other, failures = server.another_connection(), []
+
+    def fill(payload):
+        try:
+            value_reader.fill(reading, payload)
+        except value_reader.ReaderError as failure:
+            failures.append(failure)
+
+    def rolled_back() -> int:
+        return int(server.status("Com_rollback")["com_rollback"])
+
+    with Payload("random", 1 << 20) as payload, other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO lab.filled VALUES (7, 'in the way')")
+        before, filling = rolled_back(), threading.Thread(target=fill, args=(payload,))
+        filling.start()
+        while filling.is_alive() and rolled_back() == before:
+            time.sleep(0.1)
+        cursor.execute("ROLLBACK")
+        filling.join()
+    other.close()
+    server.execute("SET GLOBAL innodb_lock_wait_timeout=DEFAULT")
+    assert failures == [] and server.rows("SELECT COUNT(*), MIN(LENGTH(data)) FROM lab.filled") == [(40, 5000)]
+    server.execute("DROP TABLE lab.filled")
+
+
+@pytest.mark.skipif(bool(value_reader.needs()), reason="; ".join(value_reader.needs()))
 def test_every_way_reads_whole_values(tmp_path: Path):
     """HandlerSocket, HANDLER, text, prepared, compressed, a connection per request, and the server inside the client."""
     port, read_port, write_port = free_ports(3)
