@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from quarry_lab import cli, lab
 from quarry_lab.design.plan import Point, all_points
+from quarry_lab.design.profile import BARE, PRODUCTION
 from quarry_lab.design.request import Address, LabError
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.design.variants import ALL, KIB
@@ -15,7 +16,7 @@ from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.experiments.e1 import bench as e1_bench
 from quarry_lab.experiments.e1 import experiment as e1_experiment
 from quarry_lab.experiments.e1.bench import EngineBench
-from quarry_lab.experiments.e1.engines import MORE_DATA, Group, engine_of
+from quarry_lab.experiments.e1.engines import MORE_DATA, MORE_DATA_MEMORY_BYTES, Group, engine_of
 from quarry_lab.experiments.e1.findings import LIMITED_LINKS
 from quarry_lab.load.sysbench import LateReport, SysbenchError
 from quarry_lab.run import session
@@ -113,8 +114,20 @@ def test_the_tables_of_an_engine_fit_its_memory(whole):
 def test_quarry_and_innodb_have_more_data_than_memory_each_alone(whole):
     groups = [group for group in E1._groups(whole) if group.setting == MORE_DATA]
     assert {group.engine for group in groups} == {"innodb", "quarry-head", "quarry-default"}
-    assert users(whole, 64, "innodb", MORE_DATA) == {32, 128, 512}
+    assert users(whole, 64, "innodb", MORE_DATA) == {32, 128}
     assert not [c for c in E1.cells(replace(whole, options={"sweep": 1, "more_data": 0})) if c.setting == MORE_DATA]
+
+
+@pytest.mark.parametrize("profile, log_cache", [(PRODUCTION, {"binlog_cache_size": "512K"}), (BARE, {})])
+def test_caches_and_what_the_users_need_fit_the_memory(bench, monkeypatch, profile, log_cache):
+    """A server that the kernel ends for its memory ends the run."""
+    monkeypatch.setattr(e1_bench, "MemoryCgroup", lambda _bytes: contextlib.nullcontext(SimpleNamespace(path=None)))
+    bench.request = replace(bench.request, profile=profile)
+    for key in ("innodb", "quarry-default"):
+        (server,) = bench._made(Group(64 * KIB, key, MORE_DATA), [ALL[key]]).values()
+        assert {name: value for name, value in server.extra.items() if name.startswith("binlog_cache")} == log_cache
+        caches = sum(int(server.extra.get(name, 0)) for name in ("innodb_buffer_pool_size", "quarry_cache_size"))
+        assert caches + e1_bench.users_bytes(128, 64 * KIB) + 128 * (512 << 10) <= MORE_DATA_MEMORY_BYTES
 
 
 def test_ndb_is_measured_once_more_with_limited_links_where_they_can_be(whole, monkeypatch):

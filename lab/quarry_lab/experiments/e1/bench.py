@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 
 from ...design.plan import Point
+from ...design.profile import PRODUCTION
 from ...design.request import DATA, LabError
 from ...design.variants import TARGET, Variant
 from ...probes import device
@@ -16,7 +17,7 @@ from ...servers.memory_cgroup import MemoryCgroup
 from ...servers.ndb_cluster import NdbCluster
 from .. import engine_bench
 from ..engine_bench import level_text
-from .engines import MORE_DATA, MORE_DATA_MEMORY_BYTES, MORE_DATA_TIMES, Group
+from .engines import MORE_DATA, MORE_DATA_LOG_CACHE, MORE_DATA_MEMORY_BYTES, MORE_DATA_TIMES, Group
 from .findings import LIMITED_LINKS, LINK_MBITS
 
 # Of each user, client and server together: copies of a value in the packet, the engine's record and the client library; and a thread's own.
@@ -57,6 +58,8 @@ class EngineBench(engine_bench.EngineBench):
         caches = cache_options(variant.engine, MORE_DATA_MEMORY_BYTES)
         if variant.needs_plugin:
             caches["quarry_cache_size"] = str((MORE_DATA_MEMORY_BYTES - int(caches["innodb_buffer_pool_size"])) // 2)
+        if self.request.profile == PRODUCTION:
+            caches["binlog_cache_size"] = MORE_DATA_LOG_CACHE
         plugin = self.request.plugin if variant.needs_plugin else None
         return LabServer(variant.server, DATA / variant.server, plugin, False, {**self.request.mycnf, **caches}, cgroup=cgroup.path)
 

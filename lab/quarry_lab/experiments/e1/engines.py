@@ -20,6 +20,8 @@ MORE_DATA = "data four times the memory"  # a cell's setting
 MORE_DATA_VARIANTS, MORE_DATA_KIB = ("innodb", HEAD, OWN), 64
 MORE_DATA_MEMORY_BYTES = 1536 << 20  # of the whole server, page cache included
 MORE_DATA_TIMES = 4
+MORE_DATA_USERS_MAX = 128  # what 512 need for themselves would be half of that memory
+MORE_DATA_LOG_CACHE = "512K"  # for each user: two images of a value, and not the 4 MB of a server with more memory
 LINKED_VARIANTS, LINKED_KIB = ("target-ndb-head", "target-ndb-inline"), 24
 _PAIR = (HEAD, INLINE, "target-ndb-head", "target-ndb-inline", FLOOR)
 _NDB, _OWN_DEFAULTS, _INNODB = "NDB", "QUARRY", "InnoDB"
@@ -73,7 +75,7 @@ def grid(request: Request, variants: list[Variant], has_limited_links: bool) -> 
              for users in users_of(request, variant, size)]
     if request.options["more_data"] and MORE_DATA_KIB * KIB in request.sizes_bytes:
         cells += [Cell("mix", key, MORE_DATA_KIB * KIB, users, MORE_DATA) for key in MORE_DATA_VARIANTS if key in request.variants
-                  for users in request.threads]
+                  for users in request.threads if users <= MORE_DATA_USERS_MAX]
     if has_limited_links and LINKED_KIB * KIB in request.sizes_bytes:
         cells += [Cell("mix", key, LINKED_KIB * KIB, users, LIMITED_LINKS) for key in LINKED_VARIANTS if key in request.variants for users in request.threads]
     return cells
