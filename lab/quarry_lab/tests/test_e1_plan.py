@@ -162,6 +162,7 @@ def test_other_users_are_measured_everywhere(whole):
 
 def test_the_users_of_the_plan_are_let_in(whole, monkeypatch):
     """max_connections of the private servers; of NDB's two SQL nodes together."""
+    monkeypatch.setattr(e1_experiment.device, "memory_info", lambda: {"MemAvailable": 64 << 30})
     monkeypatch.setattr(ndb_cluster, "needs", lambda: [])
     monkeypatch.setattr(e1_experiment, "server_needs", lambda *_arguments: [])
     monkeypatch.setattr(e1_experiment, "reason_against", lambda: None)
