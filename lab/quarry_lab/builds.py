@@ -21,6 +21,7 @@ import pymysql
 from quarry_server import private
 from quarry_server.server import BUILD, PLUGIN, ServerError
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from .design.variants import KIB
@@ -202,7 +203,7 @@ def main(arguments: list[str]) -> int:
                            Contestant("new", "QUARRY", servers["new"])]
             points = measure(contestants, cells, parsed.rounds, parsed.statements, parsed.seed, console)
         except (ConfigurationError, ServerError, pymysql.MySQLError) as error:
-            console.print(f"[red]error:[/red] {error}", highlight=False)
+            console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
             return 1
         finally:
             for server in servers.values():

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from quarry_server.server import PLUGIN, ServerError
+from quarry_server.server import PLUGIN
 from rich.console import Console
 
 from . import lab
@@ -19,9 +19,7 @@ from .catalogue import EXPERIMENTS
 from .load.payload import KINDS
 from .run.command import apply_options, chosen, run_and_report, with_target
 from .run.experiment import Experiment
-from .run.verb import EXIT_INTERRUPTED, numbers
-from .servers.lab_server import ConfigurationError
-from .servers.program import ProgramError
+from .run.verb import exit_code_of, numbers
 from .servers.target import PASSWORD_VARIABLE
 
 # Verbs of other parts of the package, each with a main(arguments) of its own.
@@ -132,15 +130,5 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)  # one way to end early: points kept, servers stopped, data removed
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    try:
-        if parsed.verb == "bench":
-            run_bench(parsed, console)
-        else:
-            lab.run(parsed, console)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except (LabError, ConfigurationError, ProgramError, ServerError, OSError) as error:
-        console.print(f"[red]error:[/red] {error}", highlight=False, markup=True)
-        return 1
-    return 0
+    run = run_bench if parsed.verb == "bench" else lab.run
+    return exit_code_of(lambda console: run(parsed, console))

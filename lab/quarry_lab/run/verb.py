@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pymysql
 from quarry_server.server import ServerError
 from rich.console import Console
+from rich.markup import escape
 
 from ..design.request import LabError
 from ..servers.lab_server import ConfigurationError
@@ -46,6 +47,6 @@ def exit_code_of(run: Callable[[Console], None]) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except (LabError, ConfigurationError, ProgramError, ServerError, pymysql.MySQLError, OSError) as error:
-        console.print(f"[red]error:[/red] {error}", highlight=False)
+        console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
         return 1
     return 0

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pymysql
 import pytest
 from quarry_lab import cli
 from quarry_lab.design.plan import OPERATIONS, all_points, interleave, table_cells
@@ -134,6 +135,17 @@ def test_without_a_name_the_experiments_are_listed_one_a_line(capsys):
     listed = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line[:1].strip()}
     assert set(listed) == {*EXPERIMENTS, *cli.COMPARISONS}
     assert all(e.title in listed[name] for name, e in EXPERIMENTS.items())
+
+
+@pytest.mark.parametrize("error", [pymysql.OperationalError(2013, "Lost connection"), LabError("last lines of [/path/error.log]: [Note] ready")])
+def test_an_error_of_a_run_is_said_as_it_is(monkeypatch, capsys, error):
+    """Brackets are no markup."""
+    def fail(_arguments, _console):
+        raise error
+
+    monkeypatch.setattr(cli, "run_bench", fail)
+    assert cli.main(["bench", "--exp", "e1"]) == 1
+    assert f"error: {error}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["--engines", "oracle"], ["--ops", "delete"], ["--rounds", "0"], ["--seconds", "0"]])
