@@ -24,11 +24,11 @@ from quarry_server.server import BUILD, PLUGIN, PrivateServer, ServerError, SqlE
 from rich.console import Console
 
 from ..design.request import LabError
-from ..load.sysbench import SysbenchError
 from ..probes import device, noise
 from ..report.stats import counted
 from ..run import session
 from ..servers.lab_server import ConfigurationError, LabServer
+from ..servers.program import ProgramError
 from . import (
     console as tables_console, corpus as corpus_module, crash as crash_module, curve as curve_module, measure, overwrite, report, space, summary, workers)
 from .screen import Screen
@@ -43,7 +43,7 @@ FAILURES = (
     ConfigurationError,
     ServerError,
     SqlError,
-    SysbenchError,
+    ProgramError,
     workers.WorkerError,
     mariadb.Error,
     pymysql.Error,

@@ -153,8 +153,6 @@ class EngineBench(TableBench):
         server = self.servers[ALL[point.variant].server]
         try:
             return super().measure(point)
-        except sysbench.LateReport:
-            raise  # it is measured again
         except (sysbench.SysbenchError, pymysql.MySQLError) as error:
             raise self._named(point, server, error) from error
 

@@ -166,8 +166,6 @@ class ColdBench(LimitedBench):
     def _sysbench(self, point: Point, load: sysbench.Load) -> sysbench.LoadResult:
         try:
             return sysbench.run(load, self._payload)
-        except sysbench.LateReport:
-            raise  # it is measured again
         except sysbench.SysbenchError as error:
             raise self._failed(OPERATION_LABELS[point.operation], error) from error
 
