@@ -69,15 +69,19 @@ class ByEngine(Experiment):
     on_ndb: ClassVar[Mapping[str, str]] = {}
 
     def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
-        here, there = super().beside(run, figure), self._ndb_beside(run, figure)
+        here, there = self.of_one(run, figure), self._ndb_beside(run, figure)
         return f"Quarry {here}; NDB {there}" if there else here
+
+    def of_one(self, run: RunDirectory, figure: PublishedFigure) -> str:
+        """What stands beside a figure for the engine whose variants it names."""
+        return super().beside(run, figure)
 
     def _ndb_beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
         """Empty where NDB has no such variant, or was not measured."""
         variant, over = (self.on_ndb.get(key) if key else None for key in (figure.cell.variant, figure.over))
         if not variant or (figure.over and not over):
             return ""
-        found = super().beside(run, replace(figure, cell=replace(figure.cell, variant=variant), over=over))
+        found = self.of_one(run, replace(figure, cell=replace(figure.cell, variant=variant), over=over))
         return "" if found == NOT_MEASURED else found
 
     def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:

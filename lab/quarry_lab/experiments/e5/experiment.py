@@ -65,6 +65,7 @@ class DiskData(ByEngine, JavaExperiment):
         "One server with a memory limit and a dataset four times that. Rates and latencies are of the machine's own device, and the share of its raw "
         "rate is next to them. Drives are loop devices with I/O quotas of our choice, which hold for all that reaches a drive, writes of the page "
         "cache, too: they show what more drives give. NDB, where it is built, has 2 data nodes on the machine's own device.")
+    on_ndb = {QUARRY.variant: NDB.variant}
     published = (_beside("load", "load"), _beside("mix", PUBLISHED), *(_beside(name, PUBLISHED) for name in _MEANS))
 
     @property
@@ -189,16 +190,11 @@ class DiskData(ByEngine, JavaExperiment):
         of_device = f", {share.median:.0%} of the device's raw rate" if share else ""
         return f"{super().ours(run, cell)}, {stats.human_bytes(payload.median)}/s{of_device}"
 
-    def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
-        """Quarry's, and NDB's where it was measured: the figure is NDB's."""
-        here, there = (self._beside(run, replace(figure, cell=replace(figure.cell, variant=engine.variant))) for engine in (QUARRY, NDB))
-        return here if there == NOT_MEASURED else f"Quarry {here}; NDB {there}"
-
-    def _beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
+    def of_one(self, run: RunDirectory, figure: PublishedFigure) -> str:
         """Latencies in their own unit."""
         mean = _MEANS.get(figure.figure.id)
         if mean is None:
-            return super().beside(run, figure)
+            return super().of_one(run, figure)
         found = self.cells_of(run).summary(CellKey.of(figure.cell), figure.cell.variant, mean)
         return f"{found.median:.2f} ms{found.range_text('{:.2f}'.format)}" if found else NOT_MEASURED
 
