@@ -81,12 +81,12 @@ while left:
 def links(ndb, monkeypatch):
     monkeypatch.setattr(ndb, "NAMESPACE", f"quarry-ndb-test-{os.getpid()}")
     try:
-        ndb.make_links(100)
+        ndb.make_links(100, ndb.NAMESPACE)
     except ndb.FetchError as error:
         pytest.skip(str(error))
     yield ndb
-    ndb.remove_links()
-    assert not ndb.has_namespace()
+    ndb.remove_links(ndb.NAMESPACE)
+    assert not ndb.has_namespace(ndb.NAMESPACE)
 
 
 def test_a_limited_link_is_between_one_data_node_and_one_sql_node(links):
@@ -98,7 +98,7 @@ def test_a_limited_link_is_between_one_data_node_and_one_sql_node(links):
     def send(source, target):
         before = classed()[0]
         hosts = links.LIMITED_HOSTS[source], links.LIMITED_HOSTS[target]
-        subprocess.run([*links.within(), sys.executable, "-c", SEND, *hosts], check=True)
+        subprocess.run([*links.limited_network(links.NAMESPACE).prefix, sys.executable, "-c", SEND, *hosts], check=True)
         return {name for name, count in classed()[0].items() if count - before[name] >= 100_000}
 
     assert len(classed()[0]) == 8 and "100Mbit" in classed()[1]
@@ -114,8 +114,8 @@ def test_limits_that_cannot_be_made_leave_nothing(ndb, monkeypatch):
     begun = ndb.link_commands(100, ndb.NAMESPACE)[:2]
     monkeypatch.setattr(ndb, "link_commands", lambda _mbits, _name: [*begun, ["tc", "-n", ndb.NAMESPACE, "no-such-word"]])
     with pytest.raises(ndb.FetchError, match="kernel's htb and u32"):
-        ndb.make_links(100)
-    assert not ndb.has_namespace()
+        ndb.make_links(100, ndb.NAMESPACE)
+    assert not ndb.has_namespace(ndb.NAMESPACE)
 
 
 def test_a_machine_without_room_for_the_cluster_is_told_what_it_takes(ndb, monkeypatch):
