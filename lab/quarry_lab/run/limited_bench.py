@@ -15,6 +15,8 @@ from .experiment import Bench, Context
 # Parts of the memory limit. InnoDB's only cache is its buffer pool; MyRocks and QUARRY have the page cache beside their own.
 BUFFER_POOL_SHARE, BLOCK_CACHE_SHARE, MEMTABLES_SHARE = 1 / 2, 1 / 8, 1 / 16
 REDO_BYTES = 256 << 20
+# For the environment of every engine's server: with an arena per thread, heaps outgrow their caches by some hundred MiB under values like these.
+FEW_ARENAS = {"MALLOC_ARENA_MAX": "2"}
 
 
 def cache_options(engine: str, memory_bytes: int) -> dict[str, str]:

@@ -10,7 +10,7 @@ from ...design.request import DATA, LabError
 from ...design.variants import TARGET, Variant
 from ...probes import device
 from ...report import stats
-from ...run.limited_bench import cache_options
+from ...run.limited_bench import FEW_ARENAS, cache_options
 from ...run.runner import Server, use_schema
 from ...servers.lab_server import LabServer
 from ...servers.memory_cgroup import MemoryCgroup
@@ -53,15 +53,19 @@ class EngineBench(engine_bench.EngineBench):
         return super()._made(group, variants)
 
     def _limited_server(self, variant: Variant) -> LabServer:
-        """With all of its memory in a cgroup: half is the pool, half of the rest the value cache, and what is left the page cache's and its own."""
+        """
+        With all of its memory in a cgroup: half is the pool, an eighth the value cache, and what is left the page cache's and its own. With an arena for
+        each thread the sessions' own would outgrow that.
+        """
         cgroup = self._stack.enter_context(MemoryCgroup(MORE_DATA_MEMORY_BYTES))
         caches = cache_options(variant.engine, MORE_DATA_MEMORY_BYTES)
         if variant.needs_plugin:
-            caches["quarry_cache_size"] = str((MORE_DATA_MEMORY_BYTES - int(caches["innodb_buffer_pool_size"])) // 2)
+            caches["quarry_cache_size"] = str(MORE_DATA_MEMORY_BYTES // 8)
         if self.request.profile == PRODUCTION:
             caches["binlog_cache_size"] = MORE_DATA_LOG_CACHE
         plugin = self.request.plugin if variant.needs_plugin else None
-        return LabServer(variant.server, DATA / variant.server, plugin, False, {**self.request.mycnf, **caches}, cgroup=cgroup.path)
+        return LabServer(variant.server, DATA / variant.server, plugin, False, {**self.request.mycnf, **caches}, cgroup=cgroup.path,
+                         environment=FEW_ARENAS)
 
     def _named_in_run(self, group: Group) -> str:
         return f"{group.engine}, {group.setting}" if group.setting else group.engine

@@ -25,7 +25,7 @@ from ...load.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
 from ...probes import device, noise, processors
 from ...probes.timeline import Timeline
 from ...run.experiment import Context
-from ...run.limited_bench import BUFFER_POOL_SHARE, LimitedBench, cache_options
+from ...run.limited_bench import BUFFER_POOL_SHARE, FEW_ARENAS, LimitedBench, cache_options
 from ...run.runner import written
 from ...servers import drives, links, ndb_cluster
 from ...servers.drives import Drive
@@ -38,8 +38,6 @@ from .engines import ENGINES, TABLE, DiskEngine, Layout, Setting
 
 _LENGTHS_CHECKED = 100
 PUBLISHED = "published"  # the workload
-# For every engine: with an arena per thread, MyRocks' heap outgrows its caches by some hundred MiB under values like these.
-ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 # As in InnoDB. MyRocks waits a second by default, and one statement that fails ends the run.
 _LOCK_WAIT_SECONDS = 50
 _LOCAL = Link("localhost", "localhost", shaped=False)
@@ -81,7 +79,7 @@ class DiskBench(LimitedBench):
     def describe(self) -> dict:
         layouts = {paths: Layout.of(self.request.options, paths).describe() for paths in self.request.options["paths"]}
         link = [limited_link(self.request.options)] if self.request.options["link_mbits"] else []
-        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": self._memory_limit(), "environment": ENVIRONMENT,
+        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": self._memory_limit(), "environment": FEW_ARENAS,
                 "layouts": layouts, "rows": self.rows, "payload_bytes": self.rows * PAYLOAD_BYTES, "links": links.probe(link) if link else []}
 
     def _memory_limit(self) -> dict:
@@ -144,7 +142,7 @@ class DiskBench(LimitedBench):
             extra = {"quarry_data_paths": ";".join(str(path) for path in layout.data), **extra}
         plugin = self.request.plugin if engine.engine == "QUARRY" else None
         return LabServer("main", layout.home, plugin, engine.engine == "ROCKSDB", extra, layout.directories(),
-                         self._cgroup.path if self._cgroup else None, ENVIRONMENT, only_on=processors.SERVERS if self.request.apart else None)
+                         self._cgroup.path if self._cgroup else None, FEW_ARENAS, only_on=processors.SERVERS if self.request.apart else None)
 
     def _begin_on_target(self, engine: DiskEngine) -> None:
         """As it is configured: the memory limit is for the private servers. The cluster of `make ndb` runs for its own blocks alone."""
