@@ -35,7 +35,7 @@ from ..servers import drives, journal
 from .experiment import Bench, Context, Experiment
 from .progress import RunProgress
 
-ATTEMPTS = 3  # at a point whose load told its figures too late
+ATTEMPTS = 8  # at a point whose load told its figures too late: with 512 users of large values that is every second one
 
 
 def machine() -> dict:
