@@ -1,6 +1,7 @@
 """
 E3's ways to keep a value compressed: in the application, in the server, or not at all. The tables are the published ones: `uncompressed_blobs`
 (ROW_FORMAT=DYNAMIC) and `compressed_blobs` (ROW_FORMAT=COMPRESSED), `id INT NOT NULL PRIMARY KEY` and a value that is NOT NULL; each way has a schema of its own.
+The author's engine was InnoDB. Of Quarry and NDB there are the same tables with what decides: uncompressed values, and lz4 17.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ class Method:
     @property
     def needs_plugin(self) -> bool:
         return self.engine == "QUARRY"
+
+    @property
+    def on_ndb(self) -> bool:
+        return self.engine == "NDBCLUSTER"
 
     def create_table(self, schema: str) -> str:
         options = f" {self.options}" if self.options else ""
@@ -56,8 +61,11 @@ METHODS = {
         Method("page-compressed", "InnoDB PAGE_COMPRESSED", options="ROW_FORMAT=DYNAMIC PAGE_COMPRESSED=1"),
         Method("rocksdb", "MyRocks lz4", engine="ROCKSDB", options=""),
         Method("quarry", "QUARRY", engine="QUARRY"),
+        Method("quarry-app-lz4-17", "QUARRY, lz4 17", "lz4-17", engine="QUARRY"),
         Method("quarry-lz4", "QUARRY CODEC=lz4", engine="QUARRY", column="MEDIUMBLOB CODEC=lz4"),
         Method("quarry-zstd", "QUARRY CODEC=zstd", engine="QUARRY", column="MEDIUMBLOB CODEC=zstd"),
+        Method("ndb-app-none", "NDB", engine="NDBCLUSTER", options=""),
+        Method("ndb-app-lz4-17", "NDB, lz4 17", "lz4-17", engine="NDBCLUSTER", options=""),
     )
 }
 LABELS = {key: method.label for key, method in METHODS.items()}

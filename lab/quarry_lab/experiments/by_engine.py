@@ -1,8 +1,8 @@
 """
 Findings with a verdict for each engine: who the engines are, the verdicts of a claim, and the table with a column for each.
 
-Quarry's verdict has the claim's own id; the others' ids end with the engine's suffix, and exist where something was measured. A cell of the table
-without a verdict says why.
+Quarry's verdict has the claim's own id; the others' ids end with the engine's suffix, and exist where something was measured. In E3, whose document
+measured InnoDB, the claim's own id is InnoDB's. A cell of the table without a verdict says why.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from ..run.experiment import Experiment, PublishedFigure
 
 Who = TypeVar("Who", bound="Judged")
 HEADINGS = ("published", "NDB here", "Quarry here", "InnoDB here")
-ON_NDB, OWN, ON_INNODB = "-ndb", "-own", "-innodb"
+ON_NDB, OWN, ON_INNODB, ON_QUARRY = "-ndb", "-own", "-innodb", "-quarry"
+COLUMNS = (ON_NDB, "", ON_INNODB)  # suffixes of the ids, as HEADINGS has the engines
 SHOWN, NOT_SHOWN = (REPRODUCED, STRONGER), (WEAKER, OPPOSITE, MIXED)
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Who gets a verdict. suffix: of the findings' ids; name: before their statements. Quarry has neither."""
+    """Who gets a verdict. suffix: of the findings' ids; name: before their statements. The one with the claim's own id has neither."""
 
     suffix: str
     name: str
@@ -85,7 +86,7 @@ class ByEngine(Experiment):
         return "" if found == NOT_MEASURED else found
 
     def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        return [verdict for verdict in found if not verdict.id.endswith((ON_NDB, OWN, ON_INNODB))]
+        return [verdict for verdict in found if not verdict.id.endswith((ON_NDB, OWN, ON_INNODB, ON_QUARRY))]
 
 
 def no_such_point(_name: str, _suffix: str) -> tuple[str, str]:
@@ -93,16 +94,16 @@ def no_such_point(_name: str, _suffix: str) -> tuple[str, str]:
 
 
 def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str], tuple[str, str]],
-         unasked: Callable[[str, str], tuple[str, str]] = no_such_point) -> list[FindingRow]:
+         unasked: Callable[[str, str], tuple[str, str]] = no_such_point, columns: tuple[str, str, str] = COLUMNS) -> list[FindingRow]:
     """
     What was published, and each engine's verdict with its figures. found: all verdicts of a run. without: state and text of an engine (its suffix)
-    that has no verdict on a claim. unasked: the same of a finding that was not published, by its id.
+    that has no verdict on a claim. unasked: the same of a finding that was not published, by its id. columns: as COLUMNS.
     """
     by_id = {verdict.id: verdict for verdict in found}
     made = []
     for claim in document.claims.values():
         figures = "; ".join(figure.text for figure in claim.figures) or "no figure"
-        ndb, quarry, innodb = ([_said(by_id.pop(claim.id + suffix, None)) or without(claim, suffix)] for suffix in (ON_NDB, "", ON_INNODB))
+        ndb, quarry, innodb = ([_said(by_id.pop(claim.id + suffix, None)) or without(claim, suffix)] for suffix in columns)
         made.append(FindingRow(claim.says, ([("", figures)], ndb, [*quarry, *_own(by_id, claim.id)], innodb)))
     return made + [_not_published(by_id, name, unasked) for name in [name for name in by_id if not name.endswith((ON_NDB, OWN, ON_INNODB))]]
 

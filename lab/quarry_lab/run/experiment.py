@@ -224,7 +224,7 @@ class Experiment(ABC):
     def tables(self, run: RunDirectory) -> list[Table]: ...
 
     def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        """Of verdicts on several engines those on Quarry; all where finding_columns does not part them."""
+        """Of verdicts on several engines those with the claims' own ids; all where finding_columns does not part them."""
         return found
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:

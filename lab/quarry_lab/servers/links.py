@@ -125,11 +125,12 @@ class Endpoint:
 class Network:
     """
     All links of a run to one port of a server, which listens on `addresses` once this has been entered. Use as a context manager.
-    Externally synchronised. connections: how many share a link, once clients use it.
+    Externally synchronised. connections: how many share a link, once clients use it. by_proxy: all of them, for a server that listens on the loopback
+    interface alone.
     """
 
-    def __init__(self, links: list[Link], port: int, connections: int = 1):
-        self.links, self.port, self._connections = links, port, connections
+    def __init__(self, links: list[Link], port: int, connections: int = 1, by_proxy: bool = False):
+        self.links, self.port, self._connections, self._by_proxy = links, port, connections, by_proxy
         self.addresses = [LOOPBACK]
         self._stack = ExitStack()
         self._endpoints: dict[str, Endpoint] = {}
@@ -148,7 +149,7 @@ class Network:
     def _make(self, stack: ExitStack, link: Link) -> Endpoint:
         if not link.shaped:
             return Endpoint(LOOPBACK, self.port)
-        if queue := link.queue():
+        if not self._by_proxy and (queue := link.queue()):
             try:
                 namespace = stack.enter_context(ClientNamespace(queue, link.both_ways))
             except NamespaceError as error:

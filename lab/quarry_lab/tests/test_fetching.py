@@ -9,17 +9,18 @@ from types import SimpleNamespace
 import pytest
 
 from quarry_lab.design.methods import METHODS
-from quarry_lab.design.plan import interleave
-from quarry_lab.experiments.e3 import figures as e3_figures
+from quarry_lab.design.plan import Block, Cell, Point, interleave
+from quarry_lab.design.request import Address
+from quarry_lab.experiments.e3 import bench as e3_bench, figures as e3_figures
 from quarry_lab.experiments.e3.bench import FetchBench, rows_of
 from quarry_lab.experiments.e3.experiment import FetchCompressed
-from quarry_lab.experiments.e3.findings import CLOUD, DOCUMENT_BYTES, LOCAL, RANDOM, REAL, THREADS, as_published, verdicts
+from quarry_lab.experiments.e3.findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, ENGINES, LOCAL, RANDOM, REAL, THREADS, as_published, has, verdicts
 from quarry_lab.experiments.e3.grid import APPLICATION, SIZES
 from quarry_lab.load import java
 from quarry_lab.design.published import Figure
 from quarry_lab.report.stats import Summary
 from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
-from quarry_lab.servers import processor_cgroup, routed
+from quarry_lab.servers import links, ndb_cluster, processor_cgroup, routed
 from quarry_lab.servers.links import LINKS, Link
 from quarry_lab.servers.namespaces import queues
 
@@ -33,6 +34,16 @@ def point(variant, megabytes, round_number, kind=REAL, size=DOCUMENT_BYTES, link
         "result": {"events_per_second": rate / size, "interval_seconds": 10, "uncompressed_bytes_per_second": rate, "received_bytes_per_second": rate / 4},
         "cpu": {"noisy": False, "server_cpus": 0.5, "client_cpus": 0.5}, "loaded": {"uncompressed_bytes": 4, "sent_bytes": 1},
     }
+
+
+@pytest.fixture(autouse=True)
+def ndb_is_not_built(monkeypatch):
+    monkeypatch.setattr(ndb_cluster, "is_built", lambda: False)
+
+
+@pytest.fixture
+def ndb_is_built(monkeypatch, ndb_is_not_built):
+    monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
 
 
 class Run:
@@ -76,14 +87,77 @@ def test_two_rounds_are_not_judged():
 UUID = "2e37598d-d17a-9330-cd87-594ba18cfc87"
 
 
-@pytest.mark.parametrize("changed, state", [({}, REPRODUCED), ({"quarry-zstd": None}, MIXED), ({"app-zstd": UUID}, OPPOSITE),
-                                            ({"app-none": "x", "quarry-lz4": "x", "quarry-zstd": "x"}, MIXED)])
-def test_only_codec_columns_can_be_used_inside(changed, state):
-    value = {"app-none": UUID, "app-zstd": None, "quarry-lz4": UUID, "quarry-zstd": UUID, **changed}
-    assert states(Run(rounds({"app-none": (1, 1, 1)}), {str(DOCUMENT_BYTES): value}))["e3-usable-inside"] == state
+@pytest.mark.parametrize("changed, state", [({}, REPRODUCED), ({"zstd": None}, MIXED), ({"codec": UUID}, OPPOSITE), ({"none": "x", "lz4": "x", "zstd": "x"}, MIXED)])
+@pytest.mark.parametrize("ways, suffix", [({"none": "quarry", "codec": "quarry-app-lz4-17", "lz4": "quarry-lz4", "zstd": "quarry-zstd"}, "-quarry"),
+                                          ({"none": "app-none", "codec": "app-zstd", "lz4": "row-compressed", "zstd": "column-compressed"}, "")])
+def test_only_what_the_server_compresses_can_be_used_inside(ways, suffix, changed, state):
+    value = {"none": UUID, "codec": None, "lz4": UUID, "zstd": UUID, **changed}
+    run = Run(rounds({ways["none"]: (1, 1, 1)}), {str(DOCUMENT_BYTES): {ways[name]: said for name, said in value.items()} | {"uncompress": None}})
+    assert states(run)[f"e3-usable-inside{suffix}"] == state
+    assert {v.id for v in verdicts(run) if v.id.startswith("e3-usable-inside") and v.state != NOT_MEASURED} == {f"e3-usable-inside{suffix}"}
 
 
-def test_the_normal_plan_has_every_way_on_localhost_and_every_link():
+# --- the engines next to each other ---
+ENGINES_RATES = {"app-none": (500, 510, 520), "app-lz4-17": (1000, 1010, 1020), "quarry": (600, 610, 620), "quarry-app-lz4-17": (590, 580, 570),
+                 "quarry-lz4": (900, 910, 920), "ndb-app-none": (200, 210, 220), "ndb-app-lz4-17": (800, 810, 820)}
+
+
+def test_each_engine_has_a_verdict_of_its_own():
+    found = states(Run(rounds(ENGINES_RATES)))
+    assert {suffix: found[f"e3-local-lz4-ahead-of-none{suffix}"] for suffix in ("", "-quarry", "-ndb")} == {"": REPRODUCED, "-quarry": OPPOSITE, "-ndb": REPRODUCED}
+    assert {suffix: found[f"e3-local-lz4{suffix}"] for suffix in ("", "-quarry", "-ndb")} == {"": REPRODUCED, "-quarry": OPPOSITE, "-ndb": STRONGER}
+    assert found["e3-local-row-format-quarry"] == OPPOSITE, "a CODEC is Quarry's table that compresses"
+    assert "e3-local-row-format-ndb" not in found and "e3-local-lz4-first-quarry" not in found
+    (quarry,) = (v for v in verdicts(Run(rounds(ENGINES_RATES))) if v.id == "e3-local-lz4-quarry")
+    assert quarry.statement.startswith("Quarry: ") and "QUARRY, lz4 17 / QUARRY" in quarry.reason
+
+
+def test_the_table_has_a_column_for_each_engine_and_says_why_one_is_empty():
+    experiment = FetchCompressed()
+    by_statement = {row.statement: row.cells for row in experiment.finding_rows(Run(rounds(ENGINES_RATES)))}
+    _published, ndb, quarry, innodb = by_statement["on localhost lz4 is ahead of no compression"]
+    assert [cell[0][0] for cell in (ndb, quarry, innodb)] == [REPRODUCED, OPPOSITE, REPRODUCED]
+    _published, ndb, quarry, innodb = by_statement["on localhost lz4 outperforms every other codec"]
+    assert ndb == quarry == [("", "not asked: such values were fetched from InnoDB's tables alone, as published")] and innodb[0][0] == NOT_MEASURED
+    only_innodb = {row.statement: row.cells for row in experiment.finding_rows(Run(rounds({k: v for k, v in ENGINES_RATES.items() if k.startswith("app")})))}
+    assert "make ndb" in only_innodb["on localhost lz4 is ahead of no compression"][1][0][1]
+    assert set(v.id for v in experiment.quarrys_own(experiment.verdicts(Run(rounds(ENGINES_RATES))))) == set(DOCUMENT.claims)
+
+
+def test_what_grid_measures_of_other_engines_is_what_their_findings_take(ndb_is_built):
+    """No finding is said to have an engine whose ways its cells lack."""
+    experiment = FetchCompressed()
+    cells = experiment.cells(experiment.request("normal"))
+    made = [p for c in cells for n in (1, 2, 3) for p in [point(c.variant, 100 + n, n, c.operation, c.size_bytes, c.setting)]]
+    value = {key: UUID if METHODS[key].codec == "none" else None for key in METHODS}
+    found = {v.id: v.state for v in verdicts(Run(made, {str(DOCUMENT_BYTES): value}))}
+    for claim in DOCUMENT.claims.values():
+        for engine in ENGINES:
+            assert (claim.id + engine.suffix in found) == has(claim, engine), (claim.id, engine.name)
+    assert NOT_MEASURED not in found.values()
+
+
+def test_ndb_is_a_part_where_it_is_built_and_comes_last(monkeypatch, ndb_is_built):
+    experiment = FetchCompressed()
+    request = experiment.request("normal")
+    blocks = experiment.plan(request)
+    on_ndb = [METHODS[block.points[0].variant].on_ndb for block in blocks]
+    assert on_ndb == sorted(on_ndb) and sum(on_ndb) == request.rounds
+    assert {point.setting for block in blocks[-request.rounds:] for point in block.points} == {LOCAL, CLOUD}
+    assert all(METHODS[point.variant].on_ndb for block in blocks[-request.rounds:] for point in block.points)
+    monkeypatch.setattr(ndb_cluster, "needs", lambda: ["NDB Cluster, which `make ndb` builds"])
+    assert "NDB Cluster, which `make ndb` builds" in experiment.needs(request)
+    monkeypatch.setattr(ndb_cluster, "is_built", lambda: False)
+    assert not any(METHODS[key].on_ndb for key in experiment.request("normal").variants)
+
+
+def test_ndb_is_on_no_link_of_private_servers(ndb_is_built):
+    experiment = FetchCompressed()
+    asked = replace(experiment.request("normal"), operations=["stub-2"], sizes_bytes=[1024], variants=["ndb-app-none"])
+    assert {cell.setting for cell in experiment.cells(asked)} == {key for key, link in LINKS.items() if key not in ("weak", "routed")}
+
+
+def test_the_normal_plan_has_every_way_on_localhost_and_every_link(ndb_is_built):
     experiment = FetchCompressed()
     cells = experiment.cells(experiment.request("normal"))
     assert {c.variant for c in cells if (c.operation, c.size_bytes, c.setting) == (REAL, DOCUMENT_BYTES, LOCAL)} == set(METHODS)
@@ -108,7 +182,7 @@ def test_none_and_an_lz4_are_measured_on_every_link_with_every_alphabet():
     assert all((REAL, link, way) in found for link in LINKS if link != "proxy" for way in ("app-none", "app-lz4-17"))
 
 
-def test_the_normal_plan_takes_two_hours_at_most_and_says_how_long_each_link_takes():
+def test_the_normal_plan_takes_two_hours_at_most_and_says_how_long_each_link_takes(ndb_is_built):
     experiment = FetchCompressed()
     request = experiment.request("normal")
     points = [point for block in experiment.plan(request) for point in block.points]
@@ -175,8 +249,10 @@ def test_a_chart_shows_lz4_over_none_by_alphabet_and_link():
 def test_published_rates_stand_beside_ours_in_their_unit():
     experiment, run = FetchCompressed(), Run(rounds(PUBLISHED, link=CLOUD))
     beside = {figure.what: experiment.beside(run, figure) for figure in experiment.published}
-    assert beside["4.29 MB in the cloud, lz4 17"].startswith("1,060 MB/s")
+    assert beside["4.29 MB in the cloud, lz4 17"].startswith("InnoDB 1,060 MB/s")
     assert beside["4.29 MB on localhost, ROW_FORMAT=COMPRESSED"] == "not measured"
+    engines = experiment.beside(Run(rounds(ENGINES_RATES)), next(figure for figure in experiment.published if figure.what == "4.29 MB on localhost, uncompressed"))
+    assert [part.split(" (")[0] for part in engines.split("; ")] == ["InnoDB 510 MB/s", "Quarry 610 MB/s", "NDB 210 MB/s"]
 
 
 def test_the_tables_are_the_authors():
@@ -221,6 +297,64 @@ def test_a_resumed_run_loads_what_its_later_rounds_need(monkeypatch):
     bench = FetchBench(context, server, network, experiment.methods_of(request))
     bench.begin(replace(block, points=block.points[-1:]))
     assert len(loaded) == len({cell.variant for cell in cells if cell.setting != "routed"}) > 1
+
+
+def test_ndb_runs_for_its_own_blocks_alone(monkeypatch):
+    events, cell = [], Cell(REAL, "ndb-app-none", DOCUMENT_BYTES, THREADS, LOCAL)
+
+    class Cluster:
+        process_ids, address, login = {1}, Address(socket="x"), {"password": ""}
+
+        def __init__(self, *_args):
+            pass
+
+        def start(self):
+            events.append("start")
+            return self
+
+        def close(self):
+            events.append("stop")
+
+        def describe(self):
+            return {}
+
+        def execute(self, statement):
+            events.append(statement.split("`")[1] if "DATABASE" in statement else "table")
+
+    monkeypatch.setattr(e3_bench, "NdbCluster", Cluster)
+    monkeypatch.setattr(e3_bench, "over_tcp", lambda _address: Address(host="127.0.0.1", port=1))
+    monkeypatch.setattr(java, "load_blobs", lambda _dataset, _payloads, targets, _client: [{} for _ in targets])
+    run = SimpleNamespace(run={"sessions": [{}]}, update_session=lambda _name, _value: None)
+    context = SimpleNamespace(run=run, request=FetchCompressed().request("normal"), progress=SimpleNamespace(step=lambda _text: None))
+    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None, rows=lambda _sql: [(None,)])
+    network = SimpleNamespace(port=1, links=[], endpoint=lambda _key: None)
+    here = replace(cell, variant="app-none", operation="stub-2")
+    bench = FetchBench(context, server, network, {("stub-2", DOCUMENT_BYTES): {"app-none"}}, None, ({(REAL, DOCUMENT_BYTES): {"ndb-app-none"}}, [LINKS[LOCAL]]))
+    for asked in (cell, cell, here):
+        bench.begin(Block(1, "x", (Point.of(1, asked),)))
+    bench.close()
+    payloads, values = (f"quarry_lab_e3_real_{DOCUMENT_BYTES}_{what}" for what in ("payloads", "ndb_app_none"))
+    assert events == ["start", payloads, "table", values, "table", "stop"]
+
+
+def test_a_server_on_the_loopback_interface_is_reached_by_the_proxy_alone(monkeypatch):
+    class Proxy:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_exc):
+            pass
+
+        def add(self, link, port, _connections):
+            return port + len(link.key)
+
+        def version(self):
+            return "a proxy"
+
+    monkeypatch.setattr(links, "Toxiproxy", Proxy)
+    monkeypatch.setattr(Link, "queue", lambda _self: pytest.fail("the kernel was asked"))
+    with links.Network([LINKS["localhost"], LINKS["cloud"]], 100, by_proxy=True) as network:
+        assert [network.endpoint(key).port for key in ("localhost", "cloud")] == [100, 105] and network.addresses == ["127.0.0.1"]
 
 
 def test_links_ask_the_proxy_for_their_rate_and_delay():

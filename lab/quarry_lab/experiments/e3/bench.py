@@ -2,13 +2,14 @@
 Measures E3's points: the same values in one table for each method, fetched by JMH through one of the links.
 
 Datasets are loaded when a block first needs them and stay until the run ends: they are small against the buffer pool, so every fetch is
-hot, and each point verifies all its values first (lab/java, FetchBlobs).
+hot, and each point verifies all its values first (lab/java, FetchBlobs). NDB's cluster runs for its own blocks, which come together (experiment.py).
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import asdict, dataclass
 
 from ...design.methods import METHODS
 from ...design.plan import Block, Point
@@ -16,15 +17,18 @@ from ...design.request import LabError
 from ...load import java
 from ...probes import noise, processors
 from ...run.experiment import Bench, Context
-from ...servers import links
+from ...servers import links, ndb_cluster
 from ...servers.lab_server import LabServer
-from ...servers.links import LINKS, LOOPBACK, Endpoint, Network
+from ...servers.links import LINKS, LOOPBACK, Endpoint, Link, Network
+from ...servers.ndb_cluster import NdbCluster
 from ...servers.processor_cgroup import ProcessorCgroup
 from ...servers.routed import PRIMARY, RoutedPair
-from .datasets import Datasets, payloads_of, schema_of
+from ...servers.target import SCHEMA_PREFIX, over_tcp
+from .datasets import DATABASE, Datasets
 from .findings import DOCUMENT
 
 ROWS_MAX, ROWS_MIN = 256, 4
+_NDB = "NDB"  # in run.json
 Methods = dict[tuple[str, int], set[str]]  # (kind, bytes of a value) -> all that any round measures
 
 
@@ -38,27 +42,44 @@ def weak_processors() -> float:
     return len(processors.AVAILABLE) * (1 + DOCUMENT.value("weak-processor-share"))
 
 
+@dataclass
+class Site:
+    """Where values lie, and how they are fetched. name: as progress has it; clients: by link; processes: all that serve a fetch."""
+
+    name: str
+    data: Datasets
+    clients: dict[str, java.Client]
+    processes: Callable[[], set[int]]
+
+
+def _clients(network: Network, password: str, user: str = java.USER) -> dict[str, java.Client]:
+    return {link.key: java.Client(network.endpoint(link.key), password, user) for link in network.links}
+
+
 class FetchBench(Bench):
     """
-    Externally synchronised. The caller starts and closes the server, the pair and the networks. methods: those of the server; a resumed run may
-    have nothing left of some of them in its first round. weak: where the server runs.
+    Externally synchronised. The caller starts and closes the server, the pair and the networks, and closes this. methods: those of the server; a resumed
+    run may have nothing left of some of them in its first round. weak: where the server runs. on_ndb: the methods and links of NDB's cluster.
     """
 
-    def __init__(self, context: Context, server: LabServer, network: Network, methods: Methods, weak: ProcessorCgroup | None = None):
+    def __init__(self, context: Context, server: LabServer, network: Network, methods: Methods, weak: ProcessorCgroup | None = None,
+                 on_ndb: tuple[Methods, list[Link]] = ({}, [])):
         self.run, self.progress, self.request = context.run, context.progress, context.request
-        self.server, self.network, self._weak = server, network, weak
-        self._pair: RoutedPair | None = None
+        self.server, self._weak, self._on_ndb = server, weak, on_ndb
         password = java.create_account(server)
-        self._data = Datasets(server, java.Client(Endpoint(LOOPBACK, network.port), password), methods)
-        self._clients = {link.key: java.Client(network.endpoint(link.key), password) for link in network.links}
+        data = Datasets(server, java.Client(Endpoint(LOOPBACK, network.port), password), methods)
+        self._main = Site("the server", data, _clients(network, password), lambda: {server.pid, *network.pids()})
+        self._pair: RoutedPair | None = None
+        self._routed: Site | None = None
+        self._ndb: Site | None = None
+        self._cluster = ExitStack()
 
     def route(self, pair: RoutedPair, network: Network, methods: Methods) -> None:
         """Gives the points of routed links their servers. network: of the proxy."""
         password = java.create_account(pair.primary)
         pair.replicate(java.USER, password)
-        self._pair, self._routed_network = pair, network
-        self._routed_data = Datasets(pair.primary, java.Client(Endpoint(LOOPBACK, pair.ports[PRIMARY]), password), methods)
-        self._clients |= {link.key: java.Client(network.endpoint(link.key), password) for link in network.links}
+        data = Datasets(pair.primary, java.Client(Endpoint(LOOPBACK, pair.ports[PRIMARY]), password), methods)
+        self._pair, self._routed = pair, Site("the primary", data, _clients(network, password), lambda: pair.pids() | network.pids())
 
     def describe(self) -> dict:
         self.progress.step("measuring the links")
@@ -67,53 +88,79 @@ class FetchBench(Bench):
         pair = self._pair.describe() if self._pair else {}
         return {"servers": {"main": self.server.describe(), **pair}, "links": found, **weak, "java": java.version(), "libraries": java.libraries()}
 
+    def close(self) -> None:
+        """Ends NDB's cluster."""
+        self._ndb = None
+        self._cluster.close()
+
     # --- preparing ---
     def begin(self, block: Block) -> None:
+        if METHODS[block.points[0].variant].on_ndb:
+            self._ndb = self._ndb or self._start_ndb()
+            for kind, size_bytes in self._on_ndb[0]:
+                self._load(self._ndb, kind, size_bytes)
+            return
+        self.close()
         kind, size_bytes = block.points[0].operation, block.points[0].size_bytes
-        dataset = java.Dataset(kind, size_bytes, self._rows(size_bytes), self.request.seed)
-        if self._data.needs(kind, size_bytes):
-            self.progress.step(f"loading {kind}, {size_bytes} bytes")
-            self._data.load(dataset)
+        if self._load(self._main, kind, size_bytes):
             self.server.settle()
             if kind == "real":
-                seen = self.run.run["sessions"][-1].get("json_value", {})
-                self.run.update_session("json_value", {**seen, str(size_bytes): self._data.inside(kind, size_bytes)})
-        if self._pair and self._routed_data.needs(kind, size_bytes):
-            self.progress.step(f"loading {kind}, {size_bytes} bytes, on the primary")
-            self._routed_data.load(dataset)
+                self._note("json_value", str(size_bytes), self._main.data.inside(kind, size_bytes))
+        if self._pair and self._routed and self._load(self._routed, kind, size_bytes):
             self._pair.catch_up()
+
+    def _start_ndb(self) -> Site:
+        self.progress.step("starting NDB Cluster")
+        server = NdbCluster(_NDB, ndb_cluster.ONE_SQL_NODE).start()
+        self._cluster.callback(server.close)
+        self._note("servers", _NDB, server.describe())
+        address, password, (methods, wanted) = over_tcp(server.address), server.login["password"], self._on_ndb
+        network = self._cluster.enter_context(Network(wanted, address.port, max(self.request.threads), by_proxy=True))
+        loader = java.Client(Endpoint(address.host, address.port), password, address.user)
+        data = Datasets(server, loader, methods, SCHEMA_PREFIX + DATABASE)
+        return Site(_NDB, data, _clients(network, password, address.user), lambda: server.process_ids | network.pids())
+
+    def _load(self, site: Site, kind: str, size_bytes: int) -> bool:
+        """Whether it had to."""
+        if not site.data.needs(kind, size_bytes):
+            return False
+        self.progress.step(f"loading {kind}, {size_bytes} bytes, on {site.name}")
+        site.data.load(java.Dataset(kind, size_bytes, self._rows(size_bytes), self.request.seed))
+        return True
+
+    def _note(self, name: str, key: str, value) -> None:
+        """In run.json, next to what it has under that name."""
+        self.run.update_session(name, {**self.run.run["sessions"][-1].get(name, {}), key: value})
 
     def _rows(self, size_bytes: int) -> int:
         return rows_of(size_bytes, self.request.settings.dataset_bytes)
 
     # --- measuring ---
     def measure(self, point: Point) -> dict:
-        link, method = LINKS[point.setting], METHODS[point.variant]
+        link, method, site = LINKS[point.setting], METHODS[point.variant], self._site(point)
         self.progress.step(f"{method.label}, {point.operation} {point.size_bytes} bytes, {point.setting}")
-        data = self._routed_data if link.routed else self._data
         before = self._pair.fetches() if link.routed and self._pair else {}
-        with self._limit(link), noise.Meter(self._pids(link)) as meter:
-            fetched = self._fetch(point)
+        with self._limit(link), noise.Meter(site.processes()) as meter:
+            fetched = self._fetch(point, site)
         more = {"routed_to": self._routed_to(before)} if before else {}
         return {
             "result": {"events_per_second": fetched.operations_per_second, "interval_seconds": self.request.settings.seconds, **asdict(fetched)},
-            "loaded": data.loaded(point.operation, point.size_bytes, point.variant),
+            "loaded": site.data.loaded(point.operation, point.size_bytes, point.variant),
             "cpu": meter.usage, **more,
         }
 
-    def _fetch(self, point: Point) -> java.FetchResult:
-        method, settings = METHODS[point.variant], self.request.settings
-        target = java.LoadTarget(f"{schema_of(point.operation, point.size_bytes, method.key)}.{method.table}", method.codec, method.select)
-        return java.fetch_blobs(target, payloads_of(point.operation, point.size_bytes), self._rows(point.size_bytes), point.threads,
-                                (settings.warmup_seconds, settings.seconds), self.run.path / "jmh.json", self._clients[point.setting])
+    def _site(self, point: Point) -> Site:
+        site = self._ndb if METHODS[point.variant].on_ndb else self._routed if LINKS[point.setting].routed else self._main
+        assert site
+        return site
 
-    def _limit(self, link: links.Link) -> AbstractContextManager[None]:
+    def _fetch(self, point: Point, site: Site) -> java.FetchResult:
+        settings, where = self.request.settings, (point.operation, point.size_bytes)
+        return java.fetch_blobs(site.data.target(*where, METHODS[point.variant]), site.data.payloads(*where), self._rows(point.size_bytes), point.threads,
+                                (settings.warmup_seconds, settings.seconds), self.run.path / "jmh.json", site.clients[point.setting])
+
+    def _limit(self, link: Link) -> AbstractContextManager[None]:
         return self._weak.limited(weak_processors()) if link.weak_server and self._weak else nullcontext()
-
-    def _pids(self, link: links.Link) -> set[int]:
-        if link.routed and self._pair:
-            return self._pair.pids() | self._routed_network.pids()
-        return {self.server.pid, *self.network.pids()}
 
     def _routed_to(self, before: dict[str, int]) -> dict[str, int]:
         """Fetches of each server meanwhile. Raises LabError unless both had some."""

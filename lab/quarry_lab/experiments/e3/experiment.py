@@ -2,13 +2,14 @@
 E3: fetching compressed BLOBs. Where to compress a value (in the application, in the server, nowhere) when it is fetched over a network.
 
 Published by Wix Engineering, in Java with JMH: throughput in uncompressed bytes per second, on localhost, in a cloud and over slower links.
-An operation is a kind of data, a setting is a link (links.py), a variant is a way to compress (methods.py). grid.py names the cells.
+An operation is a kind of data, a setting is a link (links.py), a variant is a way to compress in an engine's table (methods.py). grid.py names the cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from contextlib import ExitStack, contextmanager
+import random
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,33 +18,36 @@ from rich.table import Table
 
 from ...design.cells import CellKey
 from ...design.methods import LABELS, METHODS, ROCKSDB_OPTIONS
-from ...design.plan import Cell, Point
+from ...design.plan import Block, Cell, Point, in_a_row, interleave
 from ...design.request import DATA, LabError, Request, Settings
 from ...design.results import RunDirectory
 from ...load import java
 from ...report import stats
-from ...report.verdicts import Verdict
+from ...report.verdicts import NOT_MEASURED, FindingRow, Verdict
 from ...run.experiment import Context, PlanRow, PublishedFigure, Source, noise_note
-from ...servers import processor_cgroup, routed
+from ...servers import ndb_cluster, processor_cgroup, routed
 from ...servers.lab_server import LabServer
 from ...servers.links import LINKS, Link, Network
 from ...servers.processor_cgroup import ProcessorCgroup
 from ...servers.routed import RoutedPair
 from quarry_server.ports import free_ports
+from ..by_engine import ByEngine
+from ..engine_bench import start_seconds
 from ..java_experiment import JavaExperiment
 from ..table_experiment import value_cache
 from . import figures as e3_figures, findings as e3_findings
 from .bench import FetchBench, Methods, rows_of
-from .findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, LOCAL, LZ4_9, LZ4_17, MYSQL, NONE, RANDOM, REAL, THREADS, bytes_rate
-from .grid import INSIDE, KINDS, SIZES, TABLE, ZSTD, chosen, is_in_full
+from .findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, ENGINES, LOCAL, LZ4_9, LZ4_17, MYSQL, NONE, RANDOM, REAL, TABLE, THREADS, bytes_rate
+from .grid import INSIDE, KINDS, SIZES, ZSTD, chosen, is_in_full
 
 _JVM_SECONDS = 4  # two starts and the verification; an estimate
 _LOAD_BYTES_PER_SECOND = 2 << 20  # of one way; brotli 11 is most of it
+_NDB = "NDB"  # the group of its cells
 _QUICK_KINDS = (REAL, RANDOM[0], RANDOM[-1])
 _QUICK_WAYS = (NONE, LZ4_9, LZ4_17, ZSTD, MYSQL, TABLE, INSIDE, "quarry-lz4")
 
 
-class FetchCompressed(JavaExperiment):
+class FetchCompressed(ByEngine, JavaExperiment):
     name = "e3"
     title = "E3: fetching compressed values through JDBC"
     operations = KINDS
@@ -52,7 +56,8 @@ class FetchCompressed(JavaExperiment):
         DOCUMENT.text, DOCUMENT.setup,
         "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
         "Links other than localhost are made on this machine, by the kernel or by a shaping proxy, as the author's charts show them. A weak server is "
-        "this one with a part of its processor time. What is said to be published was read off the author's charts.")
+        "this one with a part of its processor time. NDB, where it is built, has 2 data nodes and one SQL node with clients, which a shaping proxy reaches. "
+        "What is said to be published was read off the author's charts.")
     published = tuple(PublishedFigure(DOCUMENT.figure(name), Cell(REAL, key, DOCUMENT_BYTES, THREADS, link)) for name, key, link in (
         ("cloud-none", "app-none", CLOUD), ("cloud-lz4-17", "app-lz4-17", CLOUD), ("cloud-zstd", "app-zstd", CLOUD), ("cloud-uncompress", "uncompress", CLOUD),
         ("local-none", "app-none", LOCAL), ("local-lz4-17", "app-lz4-17", LOCAL), ("local-row-format", "row-compressed", LOCAL),
@@ -65,7 +70,9 @@ class FetchCompressed(JavaExperiment):
 
     # --- what to run ---
     def default_request(self) -> Request:
-        return Request(self.name, list(KINDS), list(SIZES), [THREADS], list(METHODS), settings=Settings(dataset_bytes=8 << 20),
+        """NDB's part where it is built."""
+        ways = [key for key, method in METHODS.items() if not method.on_ndb or ndb_cluster.is_built()]
+        return Request(self.name, list(KINDS), list(SIZES), [THREADS], ways, settings=Settings(dataset_bytes=8 << 20),
                        options={"links": list(LINKS)})
 
     def quick(self, request: Request) -> Request:
@@ -82,7 +89,7 @@ class FetchCompressed(JavaExperiment):
         localhost, and every way to compress on every link.
         """
         grid = [Cell(kind, key, size, threads, link) for kind in request.operations for size in request.sizes_bytes
-                for link in request.options["links"] for threads in request.threads for key in request.variants]
+                for link in request.options["links"] for threads in request.threads for key in request.variants if _can_take(link, key)]
         own_kinds = _QUICK_KINDS if request.scale == "quick" else KINDS
         if request.operations != list(own_kinds) or request.sizes_bytes != list(SIZES):
             return grid
@@ -90,7 +97,14 @@ class FetchCompressed(JavaExperiment):
         return [cell for cell in grid if cell in wanted or (request.scale == "full" and is_in_full(cell))]
 
     def group(self, cell: Cell) -> Hashable:
-        return (cell.operation, cell.size_bytes)
+        return _NDB if METHODS[cell.variant].on_ndb else (cell.operation, cell.size_bytes)
+
+    def plan(self, request: Request) -> list[Block]:
+        """NDB's rounds come together, behind all others, so that its cluster is started once."""
+        there = self._ndb_cells(request)
+        here = [cell for cell in self.cells(request) if cell not in there]
+        behind = in_a_row(_NDB, there, request.rounds, random.Random(request.seed)) if there else []
+        return [*interleave(here, request.rounds, request.seed, self.group), *behind]
 
     def needs_plugin(self, request: Request) -> bool:
         return any(METHODS[key].needs_plugin for key in request.variants)
@@ -106,7 +120,10 @@ class FetchCompressed(JavaExperiment):
             missing.append(f"a processor cgroup for a weak server: {reason} (--option links={self._links_but(request, 'weak')} leaves it out)")
         if any(link.routed for link in measured) and (reason := routed.reason_against()):
             missing.append(f"{reason} for a proxy that routes (--option links={self._links_but(request, 'routed')} leaves it out)")
-        return missing
+        return missing + (ndb_cluster.needs() if self._ndb_cells(request) else [])
+
+    def _ndb_cells(self, request: Request) -> list[Cell]:
+        return [cell for cell in self.cells(request) if METHODS[cell.variant].on_ndb]
 
     def _links(self, request: Request) -> list[Link]:
         """Those that a cell is measured on."""
@@ -121,12 +138,8 @@ class FetchCompressed(JavaExperiment):
         return 2 * self._dataset_bytes(request) + (4 << 30) + request.settings.disk_reserve_bytes
 
     def methods_of(self, request: Request, is_routed: bool = False) -> Methods:
-        """(kind, bytes of a value) -> the methods measured with such values: on the routed links, or on all others."""
-        found: Methods = {}
-        for cell in self.cells(request):
-            if LINKS[cell.setting].routed == is_routed:
-                found.setdefault(self.group(cell), set()).add(cell.variant)
-        return found
+        """(kind, bytes of a value) -> the methods of private servers measured with such values: on the routed links, or on all others."""
+        return _by_values(cell for cell in self.cells(request) if LINKS[cell.setting].routed == is_routed and not METHODS[cell.variant].on_ndb)
 
     def _dataset_bytes(self, request: Request) -> int:
         """Of all kinds, sizes and methods."""
@@ -137,7 +150,8 @@ class FetchCompressed(JavaExperiment):
         return request.settings.seconds + request.settings.warmup_seconds + _JVM_SECONDS
 
     def seconds_around(self, request: Request) -> float:
-        return 60 + self._dataset_bytes(request) / _LOAD_BYTES_PER_SECOND / len(KINDS)
+        cluster = start_seconds(_NDB) if self._ndb_cells(request) else 0
+        return 60 + cluster + self._dataset_bytes(request) / _LOAD_BYTES_PER_SECOND / len(KINDS)
 
     def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
         """By link, and what is done once."""
@@ -158,13 +172,16 @@ class FetchCompressed(JavaExperiment):
         java.build()
         measured, connections = self._links(request), max(request.threads)
         (port,) = free_ports(1)
+        on_ndb = self._ndb_cells(request)
         with ExitStack() as stack:
+            stack.enter_context(ndb_cluster.as_found(bool(on_ndb)))
             network = stack.enter_context(Network([link for link in measured if not link.routed], port, connections))
             weak = stack.enter_context(ProcessorCgroup()) if any(link.weak_server for link in measured) else None
             server = self._server(request, network, weak)
             stack.callback(server.close)
             server.start()
-            bench = FetchBench(context, server, network, self.methods_of(request), weak)
+            there = [LINKS[key] for key in dict.fromkeys(cell.setting for cell in on_ndb)]
+            bench = stack.enter_context(closing(FetchBench(context, server, network, self.methods_of(request), weak, (_by_values(on_ndb), there))))
             if behind := [link for link in measured if link.routed]:
                 self._route(stack, request, bench, behind)
             yield bench
@@ -193,9 +210,15 @@ class FetchCompressed(JavaExperiment):
         return f"round {record['round']}  {what} [bold]{rate:>9}[/bold]/s{noise_note(record)}"
 
     # --- what came out ---
+    def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
+        """Of each engine whose tables have this way."""
+        roles = [(engine.name or "InnoDB", engine.roles[figure.cell.variant]) for engine in ENGINES if figure.cell.variant in engine.roles]
+        found = [(name, self.ours(run, replace(figure.cell, variant=way))) for name, way in roles]
+        return "; ".join(f"{name} {text}" for name, text in found if text != NOT_MEASURED) or NOT_MEASURED
+
     def ours(self, run: RunDirectory, cell: Cell) -> str:
         found = self.cells_of(run).summary(CellKey.of(cell), cell.variant, bytes_rate)
-        return f"{found.median / 1e6:,.0f} MB/s{found.range_text(lambda rate: f'{rate / 1e6:,.0f}')}" if found else "not measured"
+        return f"{found.median / 1e6:,.0f} MB/s{found.range_text(lambda rate: f'{rate / 1e6:,.0f}')}" if found else NOT_MEASURED
 
     def figures(self, run: RunDirectory) -> dict[str, Figure]:
         return e3_figures.figures(run)
@@ -203,5 +226,20 @@ class FetchCompressed(JavaExperiment):
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
         return e3_findings.verdicts(run)
 
+    def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
+        return e3_findings.rows(self.verdicts(run))
+
     def tables(self, run: RunDirectory) -> list[Table]:
         return e3_figures.tables(run)
+
+
+def _can_take(link: str, way: str) -> bool:
+    """A weak server and a pair behind a routing proxy are private servers; NDB's cluster is neither. An unknown link is refused elsewhere."""
+    return not METHODS[way].on_ndb or link not in LINKS or not (LINKS[link].routed or LINKS[link].weak_server)
+
+
+def _by_values(cells: Iterable[Cell]) -> Methods:
+    found: Methods = {}
+    for cell in cells:
+        found.setdefault((cell.operation, cell.size_bytes), set()).add(cell.variant)
+    return found

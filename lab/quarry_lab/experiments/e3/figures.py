@@ -18,8 +18,8 @@ from ...run.tables import add_sections
 from ...servers.links import LINKS
 from .findings import DOCUMENT_BYTES, LZ4_9, NONE, RANDOM, THREADS, bytes_rate, size_text, stored_ratio
 
-# Where the value is decompressed: (start of the variant's key, what the legend says, colour); the last one fits every variant.
-_PLACES = (("app", "in the application", "#E69F00"), ("quarry", "by QUARRY", "#0072B2"), ("rocksdb", "by MyRocks", "#009E73"),
+# Where the value is decompressed: (a part of the variant's key, what the legend says, colour); the first that fits, and the last fits every variant.
+_PLACES = (("app-", "in the application", "#E69F00"), ("quarry", "by QUARRY", "#0072B2"), ("rocksdb", "by MyRocks", "#009E73"),
            ("", "by the server or InnoDB", "#D55E00"))
 _MIB = 1 << 20
 CHART_CELLS_MAX = 6
@@ -73,7 +73,7 @@ def _links_table(run: RunDirectory) -> list[Table]:
 
 
 def _place(variant: str) -> tuple[str, str, str]:
-    return next(place for place in _PLACES if variant.startswith(place[0]))
+    return next(place for place in _PLACES if place[0] in variant)
 
 
 def figures(run: RunDirectory) -> dict[str, Figure]:

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 from ...design import published, rules
 from ...design.cells import CellKey, Cells, client_cpus, server_cpus
-from ...design.methods import LABELS
+from ...design.methods import LABELS, METHODS
 from ...design.published import Claim, Figure
 from ...design.results import RunDirectory
 from ...design.rules import Level, against, direction, gain, level
 from ...report import stats
 from ...report.stats import Summary
-from ...report.verdicts import MIXED, OPPOSITE, REPRODUCED, Verdict, not_measured, stated
+from ...report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, FindingRow, Verdict, not_measured, stated
 from ...servers.links import LINKS
+from .. import by_engine
+from ..by_engine import ON_NDB, ON_QUARRY, Engine
 
 DOCUMENT = published.document("e3")
 REAL = "real"
@@ -24,10 +26,17 @@ DOCUMENT_BYTES = int(DOCUMENT.value("largest-document"))
 MEDIUM_BYTES = int(DOCUMENT.value("largest-medium"))
 THREADS = int(DOCUMENT.value("client-threads"))
 LOCAL, CLOUD = "localhost", "cloud"
-NONE, LZ4_9, LZ4_17, MYSQL = "app-none", "app-lz4-9", "app-lz4-17", "app-mysql"
+NEAR = (LOCAL, CLOUD)
+NONE, LZ4_9, LZ4_17, MYSQL, TABLE = "app-none", "app-lz4-9", "app-lz4-17", "app-mysql", "row-compressed"
+_UNCOMPRESS = "uncompress"
 _SLIGHT_LOSS = (-0.25, -1e-9)  # what counts as losing slightly: our reading
 _OWNER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}( \d+ ARRAY)?")
 Rates = dict[str, dict[int, float]]  # variant -> round -> rate
+# Roles are the ways that the document has. Of Quarry a CODEC is what ROW_FORMAT=COMPRESSED is of InnoDB: the engine compresses by itself.
+INNODB = Engine("", "", {key: key for key, method in METHODS.items() if method.engine == "InnoDB"})
+QUARRY = Engine(ON_QUARRY, "Quarry", {NONE: "quarry", LZ4_17: "quarry-app-lz4-17", TABLE: "quarry-lz4", "quarry-zstd": "quarry-zstd"})
+NDB = Engine(ON_NDB, "NDB", {NONE: "ndb-app-none", LZ4_17: "ndb-app-lz4-17"})
+ENGINES = (INNODB, QUARRY, NDB)
 
 
 def bytes_rate(point: dict) -> float:
@@ -66,10 +75,16 @@ def as_published(found: Summary, figure: Figure) -> str:
 
 @dataclass(frozen=True)
 class Seen:
-    """The rounds of a run as the rules read them."""
+    """The rounds of one engine in a run as the rules read them: its ways have the names of their roles."""
 
     cells: Cells
     parameters: dict
+
+    @classmethod
+    def of(cls, run: RunDirectory, engine: Engine) -> Seen:
+        roles = {way: role for role, way in engine.roles.items()}
+        points = [point | {"variant": roles[point["variant"]]} for point in run.points if point["variant"] in roles]
+        return cls(Cells(points, {role: LABELS[way] for role, way in engine.roles.items()}), run.run["parameters"])
 
     def keys(self, link: str, kinds: Iterable[str] = (REAL,)) -> list[CellKey]:
         return [key for key in self.cells.keys() if key.setting == link and key.operation in kinds and key.threads == THREADS]
@@ -81,7 +96,7 @@ class Seen:
         if not ratio:
             return []
         points = self.cells.rounds_of([key], (variant, over))
-        return [level(name or f"{LABELS[variant]} / {LABELS[over]}", state(gain(ratio)), gain(ratio), points, self.parameters)]
+        return [level(name or f"{self.cells.label(variant)} / {self.cells.label(over)}", state(gain(ratio)), gain(ratio), points, self.parameters)]
 
     def applications(self, key: CellKey) -> list[str]:
         """The ways to compress in the application that this cell has, and none."""
@@ -112,7 +127,7 @@ def _ahead(seen: Seen, key: CellKey, these: list[str], of: list[str]) -> list[Le
     state = states[0] if states[0] == states[1] else OPPOSITE if states[1] == OPPOSITE else MIXED
     points = seen.cells.rounds_of([key], [*these, *of])
     slowest, best = (_by_median(seen, key, variants, pick) for variants, pick in ((these, min), (of, max)))
-    return [level(f"{size_text(key.size_bytes)}, {LABELS[slowest]} / {LABELS[best]}", state, gain(slow), points, seen.parameters)]
+    return [level(f"{size_text(key.size_bytes)}, {seen.cells.label(slowest)} / {seen.cells.label(best)}", state, gain(slow), points, seen.parameters)]
 
 
 def _by_median(seen: Seen, key: CellKey, variants: list[str], pick: Callable) -> str:
@@ -240,11 +255,16 @@ _KINDS: dict[str, Callable[[Seen, Claim], list[Level]]] = {
     "random": _random, "stored": _stored, "poor_ratio": _poor_ratio, "growing_gain": _growing_gain, "moves_work": _moves_work, "more_effort": _more_effort}
 
 
+def _pairs(claim: Claim) -> list[list]:
+    """[variant, over, ...] of a claim that names its ways."""
+    judging = claim.judging
+    return judging.get("ratios") or ([judging["pair"]] if "pair" in judging else [])
+
+
 def _lacking(claim: Claim) -> str:
     """What this run would have needed."""
     judging = claim.judging
-    pairs = judging.get("ratios") or [judging.get("pair", ["app-none", "app-lz4-9"])]
-    ways = ", ".join(dict.fromkeys(LABELS[v] for pair in pairs for v in pair[:2]))
+    ways = ", ".join(dict.fromkeys(LABELS[v] for pair in _pairs(claim) or [(NONE, LZ4_9)] for v in pair[:2]))
     if judging["kind"] in (*_ORDERS, "winners"):
         ways = "no compression, an lz4 and another codec in the application"
     data = "random data" if judging["kind"] in ("random", "stored", "growing_gain", "poor_ratio") else "real data"
@@ -253,26 +273,56 @@ def _lacking(claim: Claim) -> str:
 
 
 # --- what the server can do with the stored values ---
-def _usable(run: RunDirectory, claim: Claim, parameters: dict) -> Verdict:
+def _usable(run: RunDirectory, claim: Claim, engine: Engine) -> Verdict:
     """What the JSON functions gave, of the last session that asked."""
-    asked = [found for session in run.run["sessions"] for found in session.get("json_value", {}).values() if NONE in found]
+    finding = engine.finding(claim.finding)
+    asked = [found for session in run.run["sessions"] for found in session.get("json_value", {}).values() if engine.roles[NONE] in found]
     if not asked:
-        return not_measured(claim.finding, "no document was stored uncompressed in this run")
-    found = asked[-1]
+        return not_measured(finding, "no document was stored uncompressed in this run")
+    found = {role: asked[-1][way] for role, way in engine.roles.items() if way in asked[-1] and way != _UNCOMPRESS}
     plain = found[NONE]
-    codecs = {key: value for key, value in found.items() if key.startswith("app-") and key != NONE}
-    inside = {key: value for key, value in found.items() if key in ("quarry-lz4", "quarry-zstd")}
+    codecs = [value for role, value in found.items() if role.startswith("app-") and role != NONE]
+    inside = [value for role, value in found.items() if not role.startswith("app-")]
     if not codecs or not inside:
-        return not_measured(claim.finding, "takes an application codec and a CODEC column")
-    lost, kept = [v is None for v in codecs.values()], [v == plain for v in inside.values()]
-    holds = bool(plain and _OWNER.fullmatch(plain)) and all(lost) and all(kept)
-    state = REPRODUCED if holds else MIXED if any(lost) else OPPOSITE
-    given = [LABELS[key] for key, value in found.items() if value == plain]
-    text = f"'{plain}' from: {', '.join(given)}; nothing from: {', '.join(LABELS[k] for k, v in found.items() if v is None) or '-'}"
-    return stated(claim.finding, state, text, {"json_value": found}, [p for p in run.points if p["operation"] == REAL], parameters)
+        return not_measured(finding, "takes an application codec and a column that the server compresses")
+    holds = bool(plain and _OWNER.fullmatch(plain)) and not any(codecs) and all(value == plain for value in inside)
+    state = REPRODUCED if holds else OPPOSITE if all(codecs) else MIXED
+    given, nothing = ([LABELS[engine.roles[role]] for role, value in found.items() if value == wanted] for wanted in (plain, None))
+    text = f"'{plain}' from: {', '.join(given)}; nothing from: {', '.join(nothing) or '-'}"
+    points = [p for p in run.points if p["operation"] == REAL and p["variant"] in engine.roles.values()]
+    return stated(finding, state, text, {"json_value": found}, points, run.run["parameters"])
 
 
+# --- verdicts ---
 def verdicts(run: RunDirectory) -> list[Verdict]:
-    seen = Seen(Cells(run.points, LABELS), run.run["parameters"])
-    return [_usable(run, claim, seen.parameters) if claim.judging["kind"] == "usable"
-            else rules.verdict(claim.finding, _KINDS[claim.judging["kind"]](seen, claim), _lacking(claim)) for claim in DOCUMENT.claims.values()]
+    seen = {engine.suffix: Seen.of(run, engine) for engine in ENGINES}
+    return [verdict for claim in DOCUMENT.claims.values() for verdict in by_engine.judged(
+        [engine for engine in ENGINES if has(claim, engine)], lambda engine, claim=claim: _of_engine(run, seen[engine.suffix], claim, engine))]
+
+
+def _of_engine(run: RunDirectory, seen: Seen, claim: Claim, engine: Engine) -> Verdict:
+    if claim.judging["kind"] == "usable":
+        return _usable(run, claim, engine)
+    return rules.verdict(engine.finding(claim.finding), _KINDS[claim.judging["kind"]](seen, claim), _lacking(claim))
+
+
+def has(claim: Claim, engine: Engine) -> bool:
+    """Whether grid.py has what a claim takes in an engine's tables. InnoDB, which was published, has all."""
+    judging = claim.judging
+    if engine is INNODB:
+        return True
+    if judging["kind"] == "usable":
+        return engine is QUARRY
+    ways = {NONE, LZ4_17} if judging["kind"] == "lz4_over_none" else {way for pair in _pairs(claim) for way in pair[:2]}
+    return bool(ways) and ways <= engine.roles.keys() and judging.get("link", LOCAL) in NEAR
+
+
+def rows(found: list[Verdict]) -> list[FindingRow]:
+    return by_engine.rows(DOCUMENT, found, _without, columns=(ON_NDB, ON_QUARRY, ""))
+
+
+def _without(claim: Claim, suffix: str) -> tuple[str, str]:
+    (engine,) = (engine for engine in ENGINES if engine.suffix == suffix)
+    if not has(claim, engine):
+        return "", "not asked: such values were fetched from InnoDB's tables alone, as published"
+    return NOT_MEASURED, "NDB Cluster was not part of this run: `make ndb` builds it" if engine is NDB else "this run lacks its ways"
