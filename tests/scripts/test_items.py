@@ -98,6 +98,7 @@ def test_files_are_found_wherever_they_lie(items, tmp_path):
         ('note = "no finding"', "", ["item 2: an item that is 'no' has to have 'note'"]),
         ('note = "no finding"', 'why = "no finding"', ["item 2: unknown key 'why'"]),
         ('test = ["options_test.cc::TakesSizes"]', "", ["item 1: an item that is 'yes' has to have 'test'"]),
+        ('note = "no finding"', 'note = "none"\nresult = "e6"', ["item 2: no experiment 'e6' (allowed: e1, e2, e3, e4, e5)"]),
     ],
 )
 def test_what_is_wrong_is_named(items, tmp_path, old, new, said):
@@ -114,10 +115,33 @@ def test_entries_that_cannot_be_read_are_named(items, tmp_path):
 
 def test_the_page_has_counts_on_top_and_a_table_for_each_document(items, tmp_path):
     assert found(items, tmp_path, ENTRIES) == []
-    text = items.page(items.load(tmp_path / "items.toml"))
-    assert text.index("| First | 2 | 1 | 0 | 1 | 0 |") < text.index("| all | 3 | 1 | 0 | 1 | 1 |") < text.index("## First")
+    text = items.page(items.load(tmp_path / "items.toml"), set())
+    assert text.index("| First | 2 | 1 | 0 | 0 | 1 | 0 |") < text.index("| all | 3 | 1 | 0 | 0 | 1 | 1 |") < text.index("## First")
     assert "| 1 | an option \\| a default | yes | `options.cc`; use/guide.md, 'Sizes' | `options_test.cc::TakesSizes` |  |" in text
     assert text.index("## First") < text.index("## Second")
+
+
+@pytest.mark.parametrize(
+    "state, note, shown, lacking",
+    [
+        ("yes", "", "unmeasured", "e2 has no result yet"),
+        ("partly", "one size", "partly", "one size; e2 has no result yet"),
+    ],
+)
+def test_an_item_that_a_result_answers_waits_for_it(items, tmp_path, state, note, shown, lacking):
+    entries = ENTRIES.replace('state = "yes"', f'state = "{state}"\nresult = "e2"\nnote = "{note}"')
+    assert found(items, tmp_path, entries) == []
+    results = tmp_path / "lab" / "results"
+    results.mkdir(parents=True)
+    (results / "e1-2026-01-02-abc1234.json").touch()
+    documents = items.load(tmp_path / "items.toml")
+
+    def row():
+        return next(line for line in items.page(documents, items.measured(tmp_path)).splitlines() if line.startswith("| 1 |"))
+
+    assert f" | {shown} | " in row() and row().endswith(f"| {lacking} |")
+    (results / "e2-2026-01-02-abc1234.json").touch()
+    assert f" | {state} | " in row() and row().endswith(f"| {note} |")
 
 
 def test_a_page_that_is_out_of_date_is_refused_and_made_anew(items, tmp_path, monkeypatch, capsys):
