@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from .design.profile import BARE
 from .design.variants import KIB
 from .report.stats import paired_ratio, summarize
 from .run.verb import chosen, numbers
@@ -150,7 +151,7 @@ def compare(points: list[dict], cell: Cell, numerator: str, denominator: str):
 
 
 def report(points: list[dict], cells: list[Cell], names: list[str]) -> Table:
-    table = Table(title="processor time of the serving thread, microseconds a statement (scan: a row); ratios: above 1 the new build costs less")
+    table = Table(title=f"profile {BARE}; processor time of the serving thread, microseconds a statement (scan: a row); ratios: above 1 the new build costs less")
     others = [name for name in names if name != "new"]
     for column in ("cell", *names, *(f"{name} / new" for name in others)):
         table.add_column(column, justify="left" if column == "cell" else "right")

@@ -21,6 +21,7 @@ from quarry_server.server import BUILD, PLUGIN
 from rich.console import Console
 from rich.table import Table
 
+from .design.profile import BARE
 from .design.request import BENCH_OUTPUT
 from .design.variants import ALL, KIB, create_table
 from .load import sysbench
@@ -89,7 +90,7 @@ def loads_of(parsed: argparse.Namespace) -> list[tuple[str, int, int, int]]:
 
 def report(points: list[dict], engines: list[str]) -> Table:
     """Of each cell: events a second of every engine, and the median and range of its rounds' ratios to the first."""
-    table = Table(title=f"turns of {TURN_MS} ms within one load; events a second of each engine's turns, and its ratio to {engines[0]}'s")
+    table = Table(title=f"profile {BARE}; turns of {TURN_MS} ms within one load; events a second of each engine's turns, and its ratio to {engines[0]}'s")
     numbers = range(1, len(engines))
     for heading in ("", *engines, *(f"{engines[n]} / {engines[0]}" for n in numbers), "rounds", "noisy"):
         table.add_column(heading, justify="right" if heading else "left")

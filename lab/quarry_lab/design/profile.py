@@ -1,8 +1,9 @@
 """
 What the servers of a run keep beside their tables, and on what file system: the configuration that people have, and the one without it.
 
-production: a binary log of rows, flushed at each commit, and the data on a file system with a journal. bare: neither of them. The servers of
-a target are configured by others, and those of `make ndb` by scripts/ndb, without a binary log.
+production: a binary log of rows, flushed at each commit, and the data on a file system with a journal. bare: no binary log, and the file
+system as it is. `turns` and `builds` are always bare. The servers of a target are configured by others, and those of `make ndb` by scripts/ndb,
+without a binary log and on the file system of the tree.
 """
 
 PRODUCTION, BARE = "production", "bare"

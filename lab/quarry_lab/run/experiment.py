@@ -18,7 +18,7 @@ A new experiment is a subclass of Experiment in a module of its own, listed in c
     open(context)         a context manager that yields a Bench: everything started on entry, everything removed on exit, on any way out
     figures(run)          name -> matplotlib Figure (charts.py): saved as PNG, and drawn into the report
     verdicts(run)         one Verdict per finding (rules.verdict for what was published, verdicts.judge, not_measured)
-    tables(run)           rich tables for the terminal and the report; report() prints them and the verdicts
+    tables(run)           rich tables for the terminal and the report; report() prints the profile, them and the verdicts
     ours(run, cell)       this run's figure beside a published one, as text; by default the events per second of the cell
     payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
 
@@ -51,6 +51,7 @@ from rich.table import Table
 from ..design import variants
 from ..design.cells import CellKey, Cells, throughput
 from ..design.plan import Block, Cell, Point, by_size, interleave
+from ..design.profile import TEXTS
 from ..design.published import Figure as Published
 from ..design.request import Address, Request
 from ..design.results import RunDirectory
@@ -245,6 +246,7 @@ class Experiment(ABC):
         return "; ".join(f"x{key.threads}: {r.median - 1:+.0%}{r.range_text(lambda x: f'{x - 1:+.0%}')}" for key, r in gains.items()) or "not measured"
 
     def report(self, console: Console, run: RunDirectory) -> None:
+        console.print(f"profile {TEXTS[run.run['parameters']['profile']]}", highlight=False)  # of every table that follows
         for table in self.tables(run):
             console.print(table)
         if found := self.verdicts(run):

@@ -27,7 +27,7 @@ def test_report_names_every_contestant():
     stream = io.StringIO()
     Console(file=stream, width=200).print(builds.report(measured, [CELL], ["innodb", "old", "new"]))
     text = stream.getvalue()
-    assert "read 64 KB" in text and "1.25 (1.20-1.30)" in text and "1.52 (1.50-1.55)" in text
+    assert "profile bare" in text and "read 64 KB" in text and "1.25 (1.20-1.30)" in text and "1.52 (1.50-1.55)" in text
 
 
 @pytest.mark.parametrize("arguments", [["--ops", "read,fly"], ["--rounds", "0"], ["--baseline", "/nowhere.so"]])

@@ -5,6 +5,7 @@ import io
 import matplotlib.pyplot as plt
 import pytest
 from quarry_lab.design.cells import CellKey, Cells, bytes_written_ratio, payload_rate, throughput
+from quarry_lab.design.profile import TEXTS
 from quarry_lab.design.variants import KIB
 from quarry_lab.experiments.e1 import experiment as e1
 from quarry_lab.experiments.e2 import findings as e2
@@ -14,6 +15,7 @@ from quarry_lab.run.tables import comparison_table
 from rich.console import Console
 
 from overlaps import overlaps
+from plain import Plain
 
 
 class Run:
@@ -137,6 +139,17 @@ def test_table_shows_ratio_noise_and_cold_reads(make_point):
     text = console.export_text()
     assert "2.50x" in text and "noisy 1/1" in text and "read from the device 1/1" in text
     assert "plain: 1 round of 10 s, profile bare, payload random" in text
+
+
+@pytest.mark.parametrize("profile", TEXTS)
+def test_a_report_says_its_profile_before_its_tables(profile, monkeypatch):
+    monkeypatch.setattr(Plain, "tables", lambda _self, _run: ["a table"])
+    console = Console(width=200, file=io.StringIO(), record=True)
+    run = Run([])
+    run.run["parameters"]["profile"] = profile
+    Plain().report(console, run)
+    text = console.export_text()
+    assert text.index(TEXTS[profile]) < text.index("a table")
 
 
 def test_a_points_line_counts_statements_that_were_repeated(make_point):

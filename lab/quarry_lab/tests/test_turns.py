@@ -46,7 +46,7 @@ def test_the_report_compares_round_by_round():
     stream = io.StringIO()
     Console(file=stream, width=200).print(turns.report(points, ["innodb", "quarry"]))
     text = stream.getvalue()
-    assert "mix 4 KB x8" in text and "0.950 (0.900-1.000)" in text and "800" in text and "760" in text
+    assert "profile bare" in text and "mix 4 KB x8" in text and "0.950 (0.900-1.000)" in text and "800" in text and "760" in text
 
 
 @pytest.mark.parametrize(("arguments", "why"), [
