@@ -237,7 +237,7 @@ def print_trial(console: Console, found: dict) -> None:
     settings = found["settings"]
     console.print()
     console.print(Text.assemble(("Trial: measured here", "bold"), f", {found['rows']:,} rows of the sample ({human_bytes(found['value_bytes'])} of values), "
-                                f"{settings['clients']} clients, {settings['rounds']} rounds of {settings['seconds']} s; to InnoDB: median and range of the rounds"))
+                                f"{settings['clients']} clients, {settings['rounds']} rounds of {settings['seconds']} s, no binary log; to InnoDB: median and range of the rounds"))
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("")
     for contestant in found["contestants"]:
