@@ -47,11 +47,14 @@ def twins(here: Engine, there: Engine) -> dict[str, str]:
 
 
 def judged(engines: Iterable[Who], judge: Callable[[Who], Verdict],
-           why: Callable[[Verdict, Verdict], str] = lambda _here, _there: "") -> list[Verdict]:
-    """Of one finding Quarry's verdict, and every other engine's that was measured. why: what Quarry's adds to its words, given it and NDB's."""
+           why: Callable[[Verdict, Verdict], str] = lambda _here, _there: "", quarry: str = "") -> list[Verdict]:
+    """
+    Of one finding the verdict with the claim's own id, and every other engine's that was measured. why: what Quarry's adds to its words, given it and
+    NDB's. quarry: its suffix.
+    """
     made = {engine.suffix: judge(engine) for engine in engines}
-    if ON_NDB in made:
-        made[""] = replace(made[""], reason=made[""].reason + why(made[""], made[ON_NDB]))
+    if {quarry, ON_NDB} <= made.keys():
+        made[quarry] = replace(made[quarry], reason=made[quarry].reason + why(made[quarry], made[ON_NDB]))
     return [verdict for suffix, verdict in made.items() if not suffix or verdict.state != NOT_MEASURED]
 
 
