@@ -105,7 +105,7 @@ def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str
     by_id = {verdict.id: verdict for verdict in found}
     made = []
     for claim in document.claims.values():
-        figures = "; ".join(figure.text for figure in claim.figures) or "no figure"
+        figures = "; ".join(figure.text for figure in claim.published) or "no figure"
         ndb, quarry, innodb = ([_said(by_id.pop(claim.id + suffix, None)) or without(claim, suffix)] for suffix in columns)
         made.append(FindingRow(claim.says, ([("", figures)], ndb, [*quarry, *_own(by_id, claim.id)], innodb)))
     return made + [_not_published(by_id, name, unasked) for name in [name for name in by_id if not name.endswith((ON_NDB, OWN, ON_INNODB))]]

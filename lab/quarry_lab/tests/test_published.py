@@ -175,11 +175,13 @@ def test_rows_of_figures_and_their_quotients(tmp_path, monkeypatch):
     published.document.cache_clear()
 
 
-def test_a_claim_without_its_figure_is_an_error(tmp_path, monkeypatch):
+@pytest.mark.parametrize("lines, said", [('figures = ["c"]', "claim e9-b: no figure 'c'"),
+                                         ('figures = ["a"]\nborrowed = ["c"]', r"claim e9-b: borrows 'c', which is none of its figures \(a\)")])
+def test_a_claim_without_its_figure_is_an_error(tmp_path, monkeypatch, lines, said):
     monkeypatch.setattr(published, "_DIRECTORY", tmp_path)
     published.document.cache_clear()
     (tmp_path / "e9.toml").write_text('[document]\ntext = "x"\nsetup = "x"\n[figure.a]\nvalue = 1\nunit = "ms"\nplace = "x"\nsays = "x"\n'
-                                      '[claim.b]\nitem = 1\nsays = "x"\nrule = "x"\nfigures = ["c"]\n')
-    with pytest.raises(published.PublishedError, match="claim e9-b: no figure 'c'"):
+                                      f'[claim.b]\nitem = 1\nsays = "x"\nrule = "x"\n{lines}\n')
+    with pytest.raises(published.PublishedError, match=said):
         published.document("e9")
     published.document.cache_clear()

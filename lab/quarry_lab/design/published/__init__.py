@@ -10,8 +10,8 @@ A [figure.<id>] has
 A figure with `from` is computed from others: 'a / b' is their quotient as a gain. Its unit, place and words are made of theirs unless it has its own.
 A figure with `each` is a row of figures of one kind: each key of that table is one figure, <id>.<key>; a quotient of two rows is a row of quotients.
 In a claim the name of a row stands for all its figures.
-A [claim.<id>] has `item` (its number in the audit's list), `says`, `rule`, and the `figures` it is judged by; what else stands there belongs to the
-judging function. In `says` and `rule` each '{}' is the text of the next of the claim's figures, '{1}' of its second, '{id}' of the one so named.
+A [claim.<id>] has `item` (its number in the audit's list), `says`, `rule`, and the `figures` it is judged by; `borrowed` names those of them that the
+document gives of something else, and that are but a threshold of the rule. What else stands there belongs to the judging function. In `says` and `rule` each '{}' is the text of the next of the claim's figures, '{1}' of its second, '{id}' of the one so named.
 """
 
 from __future__ import annotations
@@ -97,6 +97,11 @@ class Claim:
         return self.figures[0]
 
     @property
+    def published(self) -> tuple[Figure, ...]:
+        """Its own figures, without those that its rule borrows."""
+        return tuple(figure for figure in self.figures if figure.id not in self.judging.get("borrowed", ()))
+
+    @property
     def finding(self) -> Finding:
         return Finding(self.id, self.says, self.rule)
 
@@ -174,6 +179,8 @@ def _claim(key: str, entry: dict, figures: dict[str, Figure]) -> Claim:
     missing = [name for name in names if name not in figures]
     if missing:
         raise PublishedError(f"claim {key}: no figure '{missing[0]}' in this file")
+    if unused := [name for name in entry.get("borrowed", ()) if name not in names]:
+        raise PublishedError(f"claim {key}: borrows '{unused[0]}', which is none of its figures ({', '.join(names) or 'it has none'})")
     used = tuple(figures[name] for name in names)
     says, rule = (_filled(entry[part], used, figures) for part in ("says", "rule"))
     judging = {name: value for name, value in entry.items() if name not in ("item", "says", "rule", "figures")}
