@@ -120,6 +120,11 @@ SIBLINGS = {
     "24 KB converges at 256 users": ("e1", mix(24, 256, quarry_head=100, quarry_inline=101), {"e1-24kb-convergence": "reproduced"}),
     "24 KB does not converge": ("e1", mix(24, 256, quarry_head=100, quarry_inline=130), {"e1-24kb-convergence": "weaker"}),
     "24 KB: rounds too far apart to tell": ("e1", mix(24, 256, quarry_head=100, quarry_inline=(80, 101, 125)), {"e1-24kb-convergence": "not judged"}),
+    "24 KB gains as published, converges with 256 users and falls with 512":
+        ("e1", [p for users, rate, gain in ((32, 100, 20), (128, 150, 18), (256, 200, 1), (512, 190, -6))
+                for p in mix(24, users, quarry_head=rate, quarry_inline=rate + gain)],
+         {"e1-24kb-inline": "reproduced", "e1-24kb-convergence": "reproduced", "e1-24kb-reduced": "reproduced"}),
+    "24 KB gains with 256 users alone": ("e1", mix(24, 256, quarry_head=100, quarry_inline=120), {"e1-24kb-inline": "not measured"}),
     "24 KB falls at 512 users":
         ("e1", mix(24, 256, quarry_head=100, quarry_inline=100) + mix(24, 512, quarry_head=80, quarry_inline=85), {"e1-24kb-reduced": "reproduced"}),
     "24 KB rises at 512 users":

@@ -110,7 +110,8 @@ def _sizes(claim: Claim) -> list[int]:
 
 # --- kinds of claims ---
 def _gain(side: Side, claim: Claim) -> list[Level]:
-    keys = side.keys(_sizes(claim), claim.judging.get("users", ()))
+    below = claim.judging.get("users_below", float("inf"))
+    keys = [key for key in side.keys(_sizes(claim), claim.judging.get("users", ())) if key.threads < below]
     return side.compared(claim, keys, lambda found: against(found, claim.figure.judged, 0.0))
 
 
@@ -334,6 +335,7 @@ def _lacking(claim: Claim) -> str:
         levels = [32 if judging["kind"] == "many_users" else most // 2, most]
     users = f" with {', '.join(map(str, levels))} users" if levels else ""
     some = " at two client levels" if judging["kind"] == "cap" else " at the same client level"
+    some += f" of fewer than {judging['users_below']} users" if "users_below" in judging else ""
     return f"this run lacks {' or '.join(roles)} of {', '.join(map(str, _sizes(claim)))} KB{users or some}"
 
 
