@@ -92,6 +92,20 @@ def test_memory_is_judged_once_a_size_for_each_engine():
     assert found["e1-memory-ndb"].reason.startswith("4 KB inline / default: 1.50x")
 
 
+def test_a_cap_is_that_of_each_sql_server():
+    """NDB's clients are spread over two; the published cap is of each of 16."""
+    rounds = mix(448, 32, target_ndb_head=960) + mix(448, 128, target_ndb_head=1000)
+    for point in rounds:
+        point["nodes"] = {"statements": {"4": 500, "5": 500}}
+    cap = verdicts(rounds)["e1-448kb-cap-ndb"]
+    assert cap.state == "reproduced" and cap.reason.startswith("highest default x128: 500/s (500/s to 500/s), 32 to 128 users +4%")
+    (figure,) = [figure for figure in E1.published if figure.figure.id == "448kb-cap-per-node"]
+    there = mix(448, 32, target_ndb_head_4m=960)
+    for point in there:
+        point["nodes"] = {"statements": {"4": 500, "5": 500}}
+    assert E1.beside(Run(there + mix(448, 32, quarry_head_4m=700)), figure) == "Quarry x32: 700/s (700 to 700); NDB x32: 480/s (480 to 480)"
+
+
 def swept(rates):
     return [p for key, rate in rates.items() for p in points("mix", 448 * 1024, 32, key, rate)]
 

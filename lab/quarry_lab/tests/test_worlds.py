@@ -148,6 +148,10 @@ SIBLINGS = {
          {"e1-448kb-32users": "opposite", "e1-448kb-batch": "opposite"}),
     "448 KB is capped at what one SQL server had there": ("e1", mix(448, 32, quarry_head_4m=480) + mix(448, 64, quarry_head_4m=500), {"e1-448kb-cap": "reproduced"}),
     "448 KB at one level shows no cap": ("e1", mix(448, 32, quarry_head_4m=500), {"e1-448kb-cap": "not measured"}),
+    "448 KB reaches that rate and grows on": ("e1", mix(448, 32, quarry_head_4m=250) + mix(448, 128, quarry_head_4m=500), {"e1-448kb-cap": "weaker"}),
+    "448 KB grows on in some rounds": ("e1", mix(448, 32, quarry_head_4m=480) + mix(448, 128, quarry_head_4m=(490, 500, 560)), {"e1-448kb-cap": "mixed"}),
+    "448 KB is capped with the first users, and slower with more":
+        ("e1", mix(448, 32, quarry_head_4m=500) + mix(448, 128, quarry_head_4m=300), {"e1-448kb-cap": "reproduced"}),
     "448 KB is capped far above that": ("e1", mix(448, 32, quarry_head_4m=7000) + mix(448, 64, quarry_head_4m=7100), {"e1-448kb-cap": "stronger"}),
     "inline wins where latency is acceptable":
         ("e1", mix(4, 8, 12, quarry_head=100, quarry_inline=110) + mix(24, 32, 40, quarry_head=100, quarry_inline=90),

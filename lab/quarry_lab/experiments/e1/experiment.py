@@ -20,7 +20,7 @@ from ...design.variants import ALL, E1_SIZES_KIB, KIB, SWEEP_KIB, TARGET, Varian
 from ...load.payload import Payload
 from ...probes import device
 from ...report import stats
-from ...report.verdicts import Finding, FindingRow, Verdict
+from ...report.verdicts import NOT_MEASURED, Finding, FindingRow, Verdict
 from ...run.experiment import Context, PlanRow, PublishedFigure, Source
 from ...run.tables import size_label
 from ...servers import ndb_cluster
@@ -193,6 +193,13 @@ class InlinePartsBatches(by_engine.ByEngine, TableExperiment):
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:
         return columns.rows(self.verdicts(run))
+
+    def ours(self, run: RunDirectory, cell: Cell) -> str:
+        """At every client level, of each SQL server: the one published rate is so."""
+        cells, wanted = self.cells_of(run), CellKey.of(cell)
+        keys = [key for key in cells.keys() if replace(key, threads=wanted.threads) == wanted]
+        rates = [(key, rate) for key in keys if (rate := cells.summary(key, cell.variant, e1_findings.per_server))]
+        return "; ".join(f"x{key.threads}: {rate.median:,.0f}/s{rate.range_text('{:,.0f}'.format)}" for key, rate in rates) or NOT_MEASURED
 
     def figures(self, run: RunDirectory) -> dict:
         return e1_figures.figures(self.cells_of(run))

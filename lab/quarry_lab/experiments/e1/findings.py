@@ -92,6 +92,12 @@ class Side:
         ratio = stats.paired_ratio(self.cells.values(after, variant, throughput), self.cells.values(before, variant, throughput))
         return (gain(ratio), self.cells.rounds_of((before, after), [variant])) if ratio else None
 
+    def last_step(self, size_kib: int, variant: str, users: float = float("inf")) -> tuple[int, int, Summary, list[dict]] | None:
+        """The two most users that this variant has, of at most so many, its growth from one to the other, and the points; None without two."""
+        found = [key.threads for key in self.keys([size_kib]) if key.threads <= users and self.cells.rounds(key, variant)]
+        step = self.growth(size_kib, variant, found[-2], found[-1]) if len(found) > 1 else None
+        return (found[-2], found[-1], step[0], step[1]) if step else None
+
     def grown(self, claim: Claim, few: int, many: int, state: Callable[[Summary], str]) -> list[Level]:
         made = []
         for variant, words in self.of(claim):
@@ -168,18 +174,27 @@ def _saturation(side: Side, claim: Claim) -> list[Level]:
     return made
 
 
+def per_server(point: dict) -> float:
+    """Throughput of each SQL server that has clients: NDB has several, and they share the load."""
+    return throughput(point) / max(1, len(point.get("nodes", {}).get("statements", {})))
+
+
 def _cap(side: Side, claim: Claim) -> list[Level]:
-    """The highest of all variants and levels: that is what a cap is."""
-    per_node = claim.figures[1]
-    keys = side.keys(_sizes(claim))
-    if len({key.threads for key in keys}) < 2:
-        return []
-    rates = [(rate, key, variant, words) for variant, words in side.of(claim) for key in keys if (rate := side.cells.summary(key, variant, throughput))]
+    """The highest of all variants and levels, of a variant whose last users gain nothing: that is what a cap is."""
+    _all, per_node, bounded = claim.figures
+    keys, limit = side.keys(_sizes(claim)), bounded.judged[1]
+    rates = [(rate, key, variant, words) for variant, words in side.of(claim) for key in keys if (rate := side.cells.summary(key, variant, per_server))]
     if not rates:
         return []
     rate, key, variant, words = max(rates, key=lambda found: found[0].median)
-    points = side.cells.rounds_of([key], [variant])
-    return [level(f"highest {words} x{key.threads}", against(rate, per_node.judged), rate, points, side.parameters, per_node.number)]
+    last = side.last_step(claim.judging["size"], variant)
+    if not last:
+        return []
+    few, many, grown, points = last
+    state = WEAKER if grown.low > limit else MIXED if grown.high > limit else against(rate, per_node.judged)
+    points += [point for point in side.cells.rounds_of([key], [variant]) if key.threads not in (few, many)]
+    one = level(f"highest {words} x{key.threads}", state, rate, points, side.parameters, per_node.number)
+    return [replace(one, text=f"{one.text}, {few} to {many} users {grown.median:+.0%}")]
 
 
 def _where(side: Side, claim: Claim, least: float, most: float) -> list[Level]:
