@@ -137,7 +137,7 @@ def test_each_finding_has_what_was_published_and_each_engines_verdict():
 
 def test_a_figure_that_a_rule_borrows_is_not_shown_as_published():
     made = columns(E1, NDB_ALONE_GAINS)
-    starts = ("64 KB: a slight gain", "64 KB: up to 128 users", "64 KB: with more pressure", "448 KB: from 64 users on results", "4 KB: throughput begins")
+    starts = ("64 KB: a slight gain", "64 KB: up to 128 users", "64 KB: with more pressure", "448 KB: from 64 users on throughput", "4 KB: throughput begins")
     shown = [next(row["published"] for statement, row in made.items() if statement.startswith(start)) for start in starts]
     assert shown == [[("", "no figure")]] * 4 + [[("", "512 users; about 10 ms")]]
 

@@ -119,6 +119,9 @@ SIBLINGS = {
         ("e1", mix(4, 256, 3, quarry_head=100) + mix(4, 512, 5, quarry_head=101), {"e1-4kb-saturation": "weaker"}),
     "24 KB converges at 256 users": ("e1", mix(24, 256, quarry_head=100, quarry_inline=101), {"e1-24kb-convergence": "reproduced"}),
     "24 KB does not converge": ("e1", mix(24, 256, quarry_head=100, quarry_inline=130), {"e1-24kb-convergence": "weaker"}),
+    "24 KB converges in throughput and not in latency":
+        ("e1", mix(24, 256, {"quarry_head": 60, "quarry_inline": 40}, quarry_head=100, quarry_inline=101),
+         {"e1-24kb-convergence": "reproduced", "e1-24kb-latency-convergence": "weaker"}),
     "24 KB: rounds too far apart to tell": ("e1", mix(24, 256, quarry_head=100, quarry_inline=(80, 101, 125)), {"e1-24kb-convergence": "not judged"}),
     "24 KB gains as published, converges with 256 users and falls with 512":
         ("e1", [p for users, rate, gain in ((32, 100, 20), (128, 150, 18), (256, 200, 1), (512, 190, -6))
@@ -130,6 +133,10 @@ SIBLINGS = {
     "24 KB rises at 512 users":
         ("e1", mix(24, 256, quarry_head=100, quarry_inline=100) + mix(24, 512, quarry_head=120, quarry_inline=115), {"e1-24kb-reduced": "opposite"}),
     "24 KB VARBINARY stays": ("e1", mix(24, 256, quarry_varbinary=100) + mix(24, 512, quarry_varbinary=101), {"e1-24kb-varbinary-bounded": "reproduced"}),
+    "24 KB VARBINARY answers later with more users":
+        ("e1", mix(24, 256, 40, quarry_varbinary=100) + mix(24, 512, 80, quarry_varbinary=101), {"e1-24kb-varbinary-latency": "reproduced"}),
+    "24 KB VARBINARY answers sooner with more users":
+        ("e1", mix(24, 256, 40, quarry_varbinary=100) + mix(24, 512, 30, quarry_varbinary=101), {"e1-24kb-varbinary-latency": "opposite"}),
     "larger batches answer sooner at 64 KB":
         ("e1", [p for users in (32, 64, 128) for p in mix(64, users, {"quarry_head": 30, "quarry_head_4m": 15}, quarry_head=100, quarry_head_4m=160)],
          {"e1-64kb-batch-healthier": "reproduced", "e1-64kb-batch-latency": "reproduced"}),
@@ -143,6 +150,9 @@ SIBLINGS = {
     "448 KB improves at 32 users, then no more":
         ("e1", mix(448, 32, {"quarry_head": 90, "quarry_head_4m": 60}, quarry_head=100, quarry_head_4m=130) + mix(448, 64, quarry_head=100, quarry_head_4m=101),
          {"e1-448kb-32users": "reproduced", "e1-448kb-convergence": "reproduced", "e1-448kb-batch": "reproduced"}),
+    "448 KB: from 64 users on throughput converges and latency does not":
+        ("e1", mix(448, 64, {"quarry_head": 400, "quarry_head_4m": 200}, quarry_head=100, quarry_head_4m=101),
+         {"e1-448kb-convergence": "reproduced", "e1-448kb-latency-convergence": "weaker"}),
     "448 KB: larger batches answer later":
         ("e1", mix(448, 32, {"quarry_head": 60, "quarry_head_4m": 90}, quarry_head=130, quarry_head_4m=100),
          {"e1-448kb-32users": "opposite", "e1-448kb-batch": "opposite"}),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from matplotlib.figure import Figure
 
 from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput
@@ -11,9 +9,8 @@ from ...report import charts, stats
 from ...run.tables import size_label
 from .beside import FLOOR
 from .engines import MORE_DATA, MORE_DATA_KIB
-from .findings import ENGINES, NDB, QUARRY, SWEEP_SIZE, SWEEP_THREADS, Engine, sweep, word
+from .findings import ENGINES, NDB, QUARRY, SWEEP_SIZE, SWEEP_THREADS, Engine, Measure, sweep, word
 
-Measure = Callable[[dict], float | None]
 _MEASURES: tuple[tuple[str, str, Measure], ...] = (
     ("throughput", "transactions per second", throughput), ("p95", "95th percentile, milliseconds", p95_ms))
 

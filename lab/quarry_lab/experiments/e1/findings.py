@@ -27,6 +27,7 @@ SWEEP_SIZE, SWEEP_THREADS = 448 * KIB, 32
 LINK_MBITS = 150  # ours: half of what values of 24 KB take of each link of NDB on two processors
 LIMITED_LINKS = f"links of {LINK_MBITS} Mbit/s"  # a cell's setting: each way between each data node and each SQL node
 HARM_MIN = 0.05  # of an excessive batch: our threshold
+Measure = Callable[[dict], float | None]
 _ROLES = {"default": HEAD, "inline": INLINE, "binary": VARBINARY, "default_4m": HEAD_4M, "inline_4m": INLINE_4M}
 
 
@@ -70,8 +71,7 @@ class Side:
 
     def compared(self, claim: Claim, keys: list[CellKey], state: Callable[[Summary], str], only: str = "", note: str = "") -> list[Level]:
         """A level for every cell and pair (of `only` alone); `state` is given the gain, of latency how many times sooner. note: ends a level's name."""
-        is_p95 = claim.judging.get("measure") == "p95"
-        made = []
+        made, is_p95 = [], _is_p95(claim)
         for variant, over, words in (pair for pair in self.pairs(claim) if only in ("", pair[2])):
             for key in keys:
                 ratio = self.cells.ratio(key, over, variant, p95_ms) if is_p95 else self.cells.ratio(key, variant, over)
@@ -86,10 +86,10 @@ class Side:
         parts += [words] if len(claim.judging["pairs"]) > 1 else []
         return " ".join([*parts, f"x{key.threads}"]) + (", " + key.setting if key.setting else "") + (" sooner" if is_p95 else "")
 
-    def growth(self, size_kib: int, variant: str, few: int, many: int) -> tuple[Summary, list[dict]] | None:
-        """Throughput of `many` users over that of `few`, as a gain, and the points; None where one is missing."""
+    def growth(self, size_kib: int, variant: str, few: int, many: int, figure: Measure = throughput) -> tuple[Summary, list[dict]] | None:
+        """Throughput, or another figure, of `many` users over that of `few`, as a gain, and the points; None where one is missing."""
         before, after = (CellKey("mix", size_kib * KIB, users) for users in (few, many))
-        ratio = stats.paired_ratio(self.cells.values(after, variant, throughput), self.cells.values(before, variant, throughput))
+        ratio = stats.paired_ratio(self.cells.values(after, variant, figure), self.cells.values(before, variant, figure))
         return (gain(ratio), self.cells.rounds_of((before, after), [variant])) if ratio else None
 
     def last_step(self, size_kib: int, variant: str, users: float = float("inf")) -> tuple[int, int, Summary, list[dict]] | None:
@@ -99,11 +99,15 @@ class Side:
         return (found[-2], found[-1], step[0], step[1]) if step else None
 
     def grown(self, claim: Claim, few: int, many: int, state: Callable[[Summary], str]) -> list[Level]:
-        made = []
+        made, figure = [], p95_ms if _is_p95(claim) else throughput
         for variant, words in self.of(claim):
-            if found := self.growth(claim.judging["size"], variant, few, many):
+            if found := self.growth(claim.judging["size"], variant, few, many, figure):
                 made.append(level(f"{words} {few} to {many}", state(found[0]), found[0], found[1], self.parameters))
         return made
+
+
+def _is_p95(claim: Claim) -> bool:
+    return claim.judging.get("measure") == "p95"
 
 
 def word(role: str) -> str:
@@ -144,6 +148,11 @@ def _same(side: Side, claim: Claim) -> list[Level]:
 def _reduced(side: Side, claim: Claim) -> list[Level]:
     most = int(claim.figure.value)
     return side.grown(claim, most // 2, most, lambda found: {REPRODUCED: OPPOSITE, OPPOSITE: REPRODUCED}.get(direction(found), direction(found)))
+
+
+def _rises(side: Side, claim: Claim) -> list[Level]:
+    most = int(claim.figure.value)
+    return side.grown(claim, most // 2, most, direction)
 
 
 def _growth(side: Side, claim: Claim) -> list[Level]:
@@ -298,8 +307,8 @@ def _spread(side: Side, claim: Claim) -> list[Level]:
 
 
 _KINDS: dict[str, Callable[[Side, Claim], list[Level]]] = {
-    "gain": _gain, "direction": _direction, "slight": _slight, "no_difference": _no_difference, "same": _same, "reduced": _reduced, "growth": _growth,
-    "saturation": _saturation, "cap": _cap, "acceptable": _acceptable, "strained": _strained, "many_users": _many_users,
+    "gain": _gain, "direction": _direction, "slight": _slight, "no_difference": _no_difference, "same": _same, "reduced": _reduced, "rises": _rises,
+    "growth": _growth, "saturation": _saturation, "cap": _cap, "acceptable": _acceptable, "strained": _strained, "many_users": _many_users,
     "memory": _memory, "spread": _spread}
 
 
@@ -345,7 +354,7 @@ def _lacking(claim: Claim) -> str:
         return f"no client level of this run has both variants and such a latency ({claim.figure.text})"
     roles = [word(role) for role in judging.get("roles", [])] or [" and ".join(map(word, pair)) for pair in judging["pairs"]]
     levels = judging.get("users") or sorted({users for few, many, _which in judging.get("steps", []) for users in (few, many)})
-    if judging["kind"] in ("saturation", "same", "reduced", "many_users"):
+    if judging["kind"] in ("saturation", "same", "reduced", "rises", "many_users"):
         most = int(claim.figure.value)
         levels = [32 if judging["kind"] == "many_users" else most // 2, most]
     users = f" with {', '.join(map(str, levels))} users" if levels else ""
