@@ -113,6 +113,10 @@ SIBLINGS = {
     "64 KB without most levels": ("e1", mix(64, 32, quarry_head_4m=100), {"e1-64kb-users": "not measured"}),
     "4 KB is bounded at 512 users, for latency":
         ("e1", mix(4, 256, 8, quarry_head=100, quarry_inline=115) + mix(4, 512, 40, quarry_head=101, quarry_inline=112), {"e1-4kb-saturation": "reproduced"}),
+    "4 KB grows up to 256 users, and is bounded at 512":
+        ("e1", mix(4, 128, 6, quarry_head=70) + mix(4, 256, 8, quarry_head=100) + mix(4, 512, 40, quarry_head=101), {"e1-4kb-saturation": "reproduced"}),
+    "4 KB is bounded long before 512 users":
+        ("e1", mix(4, 128, 20, quarry_head=100) + mix(4, 256, 40, quarry_head=100) + mix(4, 512, 80, quarry_head=101), {"e1-4kb-saturation": "stronger"}),
     "4 KB still grows at 512 users":
         ("e1", mix(4, 256, 8, quarry_head=100, quarry_inline=115) + mix(4, 512, 9, quarry_head=170, quarry_inline=190), {"e1-4kb-saturation": "weaker"}),
     "4 KB is bounded at 512 users, but not for latency":
@@ -194,6 +198,9 @@ SIBLINGS = {
     "latency of many users grows with the values":
         ("e1", mix(4, 32, 3, quarry_head=9) + mix(24, 32, 4, quarry_head=9) + mix(4, 512, 90, quarry_head=9) + mix(24, 512, 300, quarry_head=9),
          {"e1-many-users": "reproduced"}),
+    "latency of many users grows, and stays below what is healthy":
+        ("e1", mix(4, 32, 1, quarry_head=9) + mix(24, 32, 1.1, quarry_head=9) + mix(4, 512, 1.2, quarry_head=9) + mix(24, 512, 1.3, quarry_head=9),
+         {"e1-many-users": "mixed"}),
     "latency of many users does not": ("e1", mix(4, 32, 3, quarry_head=9) + mix(24, 32, 4, quarry_head=9) + mix(4, 512, 90, quarry_head=9) + mix(24, 512, 60, quarry_head=9),
                                        {"e1-many-users": "mixed"}),
     "E2: 1,024 as published": ("e2", prefetched({1: 1211.91, 256: 3471.71, 1024: 3659.52}), {"e2-prefetch": "reproduced", "e2-prefetch-1024": "reproduced"}),

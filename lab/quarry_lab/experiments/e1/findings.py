@@ -16,7 +16,7 @@ from ...design.rules import Level, against, direction, gain, level, no_differenc
 from ...design.variants import KIB, SWEEP_KIB, sweep_key
 from ...report import stats
 from ...report.stats import Summary
-from ...report.verdicts import MIXED, NOT_JUDGED, OPPOSITE, REPRODUCED, WEAKER, Finding, Verdict, figures_of, not_measured, stated
+from ...report.verdicts import MIXED, NOT_JUDGED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, Verdict, figures_of, not_measured, stated
 from .. import by_engine
 from .beside import floor_note, why_not_here
 
@@ -167,7 +167,7 @@ def _growth(side: Side, claim: Claim) -> list[Level]:
 
 
 def _saturation(side: Side, claim: Claim) -> list[Level]:
-    """No more growth, and latency as the cause."""
+    """No more growth, and latency as the cause. A variant that did not grow before either is bounded with fewer users already: that is more."""
     users, healthy, bounded = claim.figures
     most = int(users.value)
     key = CellKey("mix", claim.judging["size"] * KIB, most)
@@ -178,8 +178,12 @@ def _saturation(side: Side, claim: Claim) -> list[Level]:
             grown, limit = found[0], bounded.judged[1]
             holds = grown.high <= limit and late.low > healthy.value
             state = REPRODUCED if holds else WEAKER if grown.low > limit or late.high <= healthy.value else MIXED
+            before = side.last_step(claim.judging["size"], variant, most // 2)
+            if before and before[2].high <= limit and state == REPRODUCED:
+                state = STRONGER
             one = level(f"{words} {most // 2} to {most}", state, grown, found[1], side.parameters)
-            made.append(replace(one, text=f"{one.text}, p95 {late.median:.3g} ms{late.range_text('{:.3g}'.format)}"))
+            text = f"{one.text}, p95 {late.median:.3g} ms{late.range_text('{:.3g}'.format)}"
+            made.append(replace(one, text=text + (f", {before[0]} to {before[1]} {before[2].median:+.0%}" if before else "")))
     return made
 
 
@@ -237,14 +241,18 @@ def sometimes(levels: list[Level], mainly: str) -> str:
 
 
 def _many_users(side: Side, claim: Claim) -> list[Level]:
-    """Latency over users at each size, and over sizes at the most users."""
-    most = int(claim.figure.value)
+    """Latency at the most users at each size, beyond what is healthy, over users at each size, and over sizes at the most users."""
+    most, healthy = int(claim.figure.value), claim.figures[1]
     made: list[Level] = []
     for variant, _words in side.of(claim):
         late = {size: CellKey("mix", size * KIB, most) for size in _sizes(claim)}
         late = {size: key for size, key in late.items() if side.cells.values(key, variant, p95_ms)}
         if len(late) < 2:
             continue
+        for size, key in late.items():
+            if found := side.cells.summary(key, variant, p95_ms):
+                state = REPRODUCED if found.low > healthy.value else WEAKER if found.high <= healthy.value else MIXED
+                made.append(level(f"{size} KB x{most}", state, found, side.cells.rounds_of([key], [variant]), side.parameters, "{:.3g} ms".format))
         steps = [(f"{size} KB, {most} / 32 users", key, replace(key, threads=32)) for size, key in late.items()]
         steps += [(f"{size} / {before} KB x{most}", late[size], late[before]) for before, size in zip(list(late), list(late)[1:], strict=False)]
         for name, key, base in steps:
