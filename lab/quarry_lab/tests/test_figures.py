@@ -16,6 +16,7 @@ from rich.console import Console
 
 from overlaps import overlaps
 from plain import Plain
+from worlds import spread
 
 
 class Run:
@@ -106,12 +107,14 @@ def test_e1_memory_is_judged_per_payload_byte(make_point):
 
 
 def sweep_points(make_point, largest_rate):
-    rates = {"quarry-head": 100.0, "quarry-head-4m": 160.0, "quarry-batch-32768k": largest_rate}
+    """largest_rate: of all rounds, or of each."""
+    rates = {"quarry-head": 100.0, "quarry-head-4m": 160.0}
     return [make_point(variant=v, operation="mix", size_bytes=448 * KIB, threads=32, round_number=r, rate=rate)
-            for r in (1, 2, 3) for v, rate in rates.items()]
+            for r in (1, 2, 3) for v, rate in {**rates, "quarry-batch-32768k": spread(largest_rate)[r - 1]}.items()]
 
 
-@pytest.mark.parametrize("largest_rate, state", [(120.0, "reproduced"), (158.0, "weaker"), (200.0, "opposite")])
+@pytest.mark.parametrize("largest_rate, state", [
+    (120.0, "reproduced"), (158.0, "weaker"), (200.0, "opposite"), ((150.0, 158.0, 150.0), "mixed"), ((161.0, 159.0, 161.0), "weaker")])
 def test_e1_too_large_a_batch(make_point, largest_rate, state):
     run = Run(sweep_points(make_point, largest_rate))
     assert verdict_of(e1.InlinePartsBatches(), run, "e1-excessive-batch").state == state

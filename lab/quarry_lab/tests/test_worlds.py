@@ -178,6 +178,7 @@ SIBLINGS = {
          + points("mix", 24 * 1024, 32, "target-ndb-inline", 45, 80, LIMITED_LINKS), {"e1-strained-latency-ndb": "reproduced", "e1-24kb-inline-ndb": "reproduced"}),
     "parts win at 4 KB alone":
         ("e1", mix(4, 32, 40, quarry_head=100, quarry_inline=90) + mix(24, 32, 40, quarry_head=100, quarry_inline=110), {"e1-strained-latency": "mixed"}),
+    "parts are a thousandth ahead in every round": ("e1", mix(24, 32, 40, quarry_head=100, quarry_inline=99.9), {"e1-strained-latency": "weaker"}),
     "parts win at no level in every round": ("e1", mix(24, 32, 40, quarry_head=100, quarry_inline=(90, 110, 110)), {"e1-strained-latency": "weaker"}),
     "only the levels of such a latency count":
         ("e1", mix(24, 8, 12, quarry_head=100, quarry_inline=110) + mix(24, 32, 500, quarry_head=100, quarry_inline=50), {"e1-acceptable-latency": "reproduced"}),
