@@ -3,7 +3,7 @@
 import pytest
 from quarry_lab import lab_page, lab_results
 from quarry_lab.catalogue import EXPERIMENTS
-from quarry_lab.experiments.e1.findings import link_bytes, thread_us
+from quarry_lab.experiments.e1.findings import LIMITED_LINKS, link_bytes, thread_us
 from quarry_lab.lab_page import Chapter
 from plans import columns
 from worlds import Run, mix, points
@@ -32,9 +32,32 @@ def test_no_reason_where_there_is_nothing_to_explain(rounds):
     assert "not as on NDB" not in verdicts(rounds)["e1-4kb-inline"].reason
 
 
+def test_the_trips_that_ndb_saves_stand_next_to_the_reason():
+    rounds = mix(4, 32, quarry_head=100, quarry_inline=100, target_ndb_head=20, target_ndb_inline=23.6)
+    for point in rounds:
+        if point["variant"].startswith("target-"):
+            point["result"] |= {"total_reads": 100, "total_rows_written": 100}
+            point["nodes"] = {"trips": {"4": 150, "5": 50 if point["variant"] == "target-ndb-inline" else 250}}
+    assert "waits for the data nodes in a transaction: NDB, inline 1.00, NDB default 2.00)" in verdicts(rounds)["e1-4kb-inline"].reason
+
+
+def test_what_processors_or_memory_show_has_these_figures_at_the_claims_own_level():
+    """Quarry's throughput does not fall with 512 users, nor does inline take more memory of it."""
+    rounds = mix(24, 32, quarry_head=9, target_ndb_head=9)
+    rounds += mix(24, 256, quarry_head=100, target_ndb_head=50) + mix(24, 512, quarry_head=110, target_ndb_head=40)
+    reason = verdicts(rounds)["e1-24kb-reduced"].reason
+    assert "(24 KB x512: of 2 processors 1.90 are busy here, 1.90 with NDB)" in reason and "two processors" not in reason
+    sizes = {"quarry-head": 120, "quarry-inline": 110, "target-ndb-head": 100, "target-ndb-inline": 150}
+    memory = [point | {"memory": {"payload_bytes": 100, "cached_bytes": {"x": size}}} for key, size in sizes.items() for point in points("mix", 4096, 32, key, 1)]
+    assert ("bytes of memory for each of payload: QUARRY DEFAULTS=NDB, inline 1.10, QUARRY DEFAULTS=NDB 1.20, NDB, inline 1.50, NDB default 1.00"
+            in verdicts(memory)["e1-memory"].reason)
+
+
 def test_every_claim_that_ndb_may_show_alone_has_a_reason_in_its_data():
+    from quarry_lab.experiments.e1.beside import SHOWN_BY
     from quarry_lab.experiments.e1.findings import DOCUMENT
 
+    assert {claim.judging["shown_by"] for claim in DOCUMENT.claims.values() if "on_quarry" in claim.judging} == set(SHOWN_BY)
     without = {claim.id for claim in DOCUMENT.claims.values() if "on_quarry" not in claim.judging}
     assert without == {"e1-parts-spread", "e1-more-nodes"}  # of these Quarry's verdict itself says why
 
@@ -46,6 +69,14 @@ def test_a_level_whose_latency_is_the_clients_is_named():
     reason = verdicts(rounds)["e1-4kb-inline"].reason
     assert "by the floor's p95, at 4 KB x512 60 of 90 ms" in reason and "4 KB x32 5 of" not in reason
     assert "floor" not in verdicts([p for p in rounds if p["variant"] != "floor"])["e1-4kb-inline"].reason
+
+
+def test_a_level_with_limited_links_has_its_own_latency_next_to_the_floors():
+    rounds = mix(24, 32, {"target_ndb_head": 12, "target_ndb_inline": 12, "floor": 10}, target_ndb_head=100, target_ndb_inline=110, floor=900)
+    for variant, rate in (("target-ndb-head", 50), ("target-ndb-inline", 45)):
+        rounds += points("mix", 24 * 1024, 32, variant, rate, 70, LIMITED_LINKS)
+    reason = verdicts(rounds)["e1-strained-latency-ndb"].reason
+    assert "at p95 70 ms" in reason and "floor" not in reason
 
 
 def test_own_defaults_and_innodb_have_verdicts_of_their_own():

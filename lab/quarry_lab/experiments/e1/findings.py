@@ -18,7 +18,7 @@ from ...report import stats
 from ...report.stats import Summary
 from ...report.verdicts import MIXED, NOT_JUDGED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, Verdict, figures_of, not_measured, stated
 from .. import by_engine
-from .beside import floor_note, why_not_here
+from .beside import AT_MOST_USERS, floor_note, transactions, why_not_here
 
 DOCUMENT = published.document("e1")
 HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M = "quarry-head", "quarry-inline", "quarry-varbinary", "quarry-head-4m", "quarry-inline-4m"
@@ -279,10 +279,6 @@ def _memory(side: Side, claim: Claim) -> list[Level]:
     return made
 
 
-def _transactions(point: dict) -> int:
-    return point["result"]["total_reads"] + point["result"]["total_rows_written"]
-
-
 def link_bytes(point: dict) -> float | None:
     """Of the data node whose links to SQL nodes carry most: bytes sent for each transaction."""
     return _busiest(point, "sent_bytes", lambda _name: True)
@@ -300,7 +296,7 @@ def _busiest(point: dict, counters: str, wanted: Callable[[str], bool], group: C
     for name, count in point.get("nodes", {}).get(counters, {}).items():
         if wanted(name):
             sums[group(name)] = sums.get(group(name), 0) + count
-    return max(sums.values()) / _transactions(point) if sums else None
+    return max(sums.values()) / transactions(point) if sums else None
 
 
 def _spread(side: Side, claim: Claim) -> list[Level]:
@@ -337,13 +333,8 @@ def _of_claim(cells: Cells, claim: Claim, parameters: dict) -> list[Verdict]:
     kind = claim.judging["kind"]
     if kind == "lacking":
         return [not_measured(claim.finding, claim.judging["lacking"])]
-    base = tuple(engine.roles[_base_role(claim)] for engine in (QUARRY, NDB))
     return by_engine.judged(ENGINES, lambda engine: _of_engine(cells, claim, engine, parameters),
-                            lambda here, there: why_not_here(cells, claim, here, there, base))
-
-
-def _base_role(claim: Claim) -> str:
-    return claim.judging["pairs"][0][1] if "pairs" in claim.judging else claim.judging.get("roles", ["default"])[0]
+                            lambda here, there: why_not_here(cells, claim, here, there, QUARRY.roles, NDB.roles))
 
 
 def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> Verdict:
@@ -366,7 +357,7 @@ def _lacking(claim: Claim) -> str:
         return f"no client level of this run has both variants and such a latency ({claim.figure.text})"
     roles = [word(role) for role in judging.get("roles", [])] or [" and ".join(map(word, pair)) for pair in judging["pairs"]]
     levels = judging.get("users") or sorted({users for few, many, _which in judging.get("steps", []) for users in (few, many)})
-    if judging["kind"] in ("saturation", "same", "reduced", "rises", "many_users"):
+    if judging["kind"] in AT_MOST_USERS:
         most = int(claim.figure.value)
         levels = [32 if judging["kind"] == "many_users" else most // 2, most]
     users = f" with {', '.join(map(str, levels))} users" if levels else ""
