@@ -48,7 +48,8 @@ def test_what_processors_or_memory_show_has_these_figures_at_the_claims_own_leve
     reason = verdicts(rounds)["e1-24kb-reduced"].reason
     assert "(24 KB x512: of 2 processors 1.90 are busy here, 1.90 with NDB)" in reason and "two processors" not in reason
     sizes = {"quarry-head": 120, "quarry-inline": 110, "target-ndb-head": 100, "target-ndb-inline": 150}
-    memory = [point | {"memory": {"payload_bytes": 100, "cached_bytes": {"x": size}}} for key, size in sizes.items() for point in points("mix", 4096, 32, key, 1)]
+    memory = [point | {"memory": {"payload_bytes": 100, "cached_bytes": {"x": size}}}
+              for key, size in sizes.items() for point in points("mix", 4096, 32, key, 1)]
     assert ("bytes of memory for each of payload: QUARRY DEFAULTS=NDB, inline 1.10, QUARRY DEFAULTS=NDB 1.20, NDB, inline 1.50, NDB default 1.00"
             in verdicts(memory)["e1-memory"].reason)
 

@@ -69,9 +69,10 @@ class InlinePartsBatches(by_engine.ByEngine, TableExperiment):
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "The same tables and statements. NDB, where it is built, has 2 data nodes and 2 SQL nodes; Quarry and InnoDB are one server each. One engine "
-        "runs at a time, on the processors that the client has, too; each has as much memory for data, and a variant's data take about a quarter of "
-        "it. All parts of a value of Quarry lie on one server: no load of it is spread over nodes. Values of 24 KB on NDB are measured once more with "
-        f"{LIMITED_LINKS} each way between a data node and a SQL node, where the kernel can limit them.")
+        "runs at a time, on the processors that the client has, too; a variant's data take about a quarter of NDB's DataMemory, of InnoDB's buffer pool "
+        "and of Quarry's value cache, which is next to such a pool. A commit of Quarry or InnoDB waits for the device, one of NDB for the memory of two "
+        "data nodes. All parts of a value of Quarry lie on one server: no load of it is spread over nodes. Values of 24 KB on NDB are measured once more "
+        f"with {LIMITED_LINKS} each way between a data node and a SQL node, where the kernel can limit them.")
     published = (*(PublishedFigure(DOCUMENT.figure(name), Cell("mix", variant, kib * KIB, 32), over) for name, kib, variant, over in (
         ("4kb-inline", 4, INLINE, HEAD), ("4kb-varbinary", 4, VARBINARY, INLINE), ("24kb-inline", 24, INLINE, HEAD),
         ("24kb-varbinary", 24, VARBINARY, INLINE), ("64kb-inline", 64, INLINE_4M, HEAD_4M), ("64kb-batch", 64, HEAD_4M, HEAD))),
