@@ -11,7 +11,7 @@ from html import escape
 
 from .design.profile import TEXTS
 from .design.results import RunDirectory
-from .lab_results import is_older_than_the_engine
+from .lab_results import commits_of, is_older_than_the_engine
 from .probes.noise import NOISE_CPUS_MAX
 from .report import page, stats, verdicts
 from .report.html_table import html_table
@@ -119,7 +119,7 @@ def _alarms(chapters: list[Chapter], lab: dict) -> list[str]:
         found.append("This report is of an unfinished run: some points are missing.")
     if _noisy(points) > len(points) * verdicts.NOISY_SHARE_MAX:
         found.append(f"The machine was not quiet: other work disturbed {_noisy(points)} of {len(points)} points. Figures are shown, conclusions are not drawn.")
-    if old := [c.experiment.name.upper() for c in chapters if is_older_than_the_engine(c.last_session["machine"]["commit"])]:
+    if old := [c.experiment.name.upper() for c in chapters if any(map(is_older_than_the_engine, commits_of(c.run.run)))]:
         found.append(f"Older than the code: the engine's sources changed since {', '.join(dict.fromkeys(old))} ran.")
     short = [c for c in chapters if c.run.run["parameters"]["rounds"] < FAIR_ROUNDS or c.run.run["parameters"]["settings"]["seconds"] < FAIR_SECONDS]
     if short:

@@ -44,6 +44,7 @@ _CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "processors")
 _SAMPLE = ("second", "device_busy_share", "machine_busy_share", "server_cpus", "drives", "work")
 _SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "memory_limit", "payload_bytes")
 _SERVER = ("version", "pinned", "plugin_sha256", "data_nodes")
+_DATE_CHARACTERS = len("2026-01-31")
 _PATH = re.compile(r"(?<![\w.:])/(?:[\w.+@-]+/)*([\w.+@-]*)")
 _INTRODUCTION = """# The published experiments: results
 
@@ -65,8 +66,13 @@ class Result:
         return self.run["sessions"][-1]
 
     @property
-    def commit(self) -> str:
-        return self.session["machine"]["commit"]
+    def commits(self) -> list[str]:
+        return commits_of(self.run)
+
+
+def commits_of(run: dict) -> list[str]:
+    """Of all its sessions, in their order: one that was broken off may have been gone on with at another commit."""
+    return list(dict.fromkeys(session["machine"]["commit"] for session in run["sessions"]))
 
 
 def without_paths(value):
@@ -126,9 +132,10 @@ def read(path: Path) -> Result:
 
 
 def newest(experiment: str, directory: Path = DIRECTORY) -> Result | None:
-    """Of the usual payload, by date and then by name."""
-    paths = sorted(directory.glob(f"{experiment}-[0-9]*.json"))
-    return read(paths[-1]) if paths else None
+    """Of the usual payload; of one day the one whose last session began last, for names of commits have no order."""
+    dates = {path: path.name.removeprefix(f"{experiment}-")[:_DATE_CHARACTERS] for path in sorted(directory.glob(f"{experiment}-[0-9]*.json"))}
+    results = [read(path) for path, date in dates.items() if date == max(dates.values())]
+    return max(results, key=lambda result: result.session.get("started", 0), default=None)
 
 
 def is_older_than_the_engine(commit: str) -> bool | None:
@@ -148,13 +155,17 @@ def block(experiment: Experiment, result: Result | None, directory: Path = DIREC
     if result is None:
         return "\n".join(_without_result(experiment.name, directory))
     parameters, machine = result.run["parameters"], result.session["machine"]
-    head = (f"{result.run['date']}, commit {result.commit or 'unknown'}; {machine['cpu']}, {machine['processors']} processors; "
+    head = (f"{result.run['date']}, commit {_commits(result)}; {machine['cpu']}, {machine['processors']} processors; "
             f"profile {TEXTS[parameters['profile']]}; {parameters['rounds']} rounds of "
             f"{parameters['settings']['seconds']} s; {len(result.points)} points, {sum(p['cpu']['noisy'] for p in result.points)} of them noisy. "
             f"`lab/results/{result.path.name}` has every round.")
     lines = [head, "", *_findings(experiment, result)]
     lines += ["", "| published | there | here (range of the rounds) |", "|---|---|---|"]
     return "\n".join([*lines, *(_row(f.what, f.value, experiment.beside(result, f)) for f in experiment.published)])
+
+
+def _commits(result: Result) -> str:
+    return " and ".join(commit or "unknown" for commit in result.commits)
 
 
 def _without_result(name: str, directory: Path) -> Iterator[str]:
@@ -197,9 +208,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
     made = page()
     for experiment in PUBLISHED:
         result = newest(experiment.name)
-        if result and is_older_than_the_engine(result.commit) is not False:
-            console.print(f"[yellow]{result.path.name}[/yellow] was measured at {result.commit or 'an unknown commit'}: the engine's code is another one now",
-                          highlight=False)
+        if result and any(is_older_than_the_engine(commit) is not False for commit in result.commits):
+            console.print(f"[yellow]{result.path.name}[/yellow] was measured at commit {_commits(result)}: the engine's code is another one now", highlight=False)
     if arguments.check and made != found:
         raise LabError(f"{PAGE.relative_to(REPOSITORY)} is not what lab/results gives: `make results`")
     if made != found:

@@ -135,6 +135,13 @@ def test_a_page_says_when_its_results_are_older_than_the_engine(chapters, monkey
     assert "Older than the code: the engine&#x27;s sources changed since E1, E2, E4 ran." in lab_page.render(chapters, LAB)
 
 
+def test_a_run_of_two_commits_is_older_when_its_first_is(chapters, monkeypatch):
+    first = chapters[0].last_session
+    chapters[0].run.add_session({**first, "machine": {**first["machine"], "commit": "def456"}})
+    monkeypatch.setattr(lab_page, "is_older_than_the_engine", lambda commit: commit == "abc123")
+    assert "sources changed since E1, E2, E4 ran." in lab_page.render(chapters, LAB)
+
+
 def test_json_and_csv_hold_what_the_page_shows(chapters, tmp_path):
     state = lab.LabState(tmp_path, {"scale": "normal"}, fresh=False)
     steps = [lab.Step(c.experiment, type("R", (), {"output_directory": c.run.path}), 1, 0, 0, False) for c in chapters]

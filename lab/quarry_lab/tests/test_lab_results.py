@@ -13,9 +13,9 @@ from worlds import mix, ycsb
 MACHINE = {"cpu": "a processor", "processors": 2, "memory_bytes": 1, "file_system": "ext4 rw", "device": "/dev/vda", "commit": "abc1234"}
 
 
-def made_run(path, name, points, rounds=3, finished=True):
+def made_run(path, name, points, rounds=3, finished=True, commit="abc1234", started=1.0):
     run = RunDirectory(path, {"name": name, "rounds": rounds, "payload": "random", "profile": "bare", "settings": {"seconds": 10}, "target": "/home/someone/mysqld.sock"})
-    run.add_session({"started": 1.0, "machine": MACHINE, "command": ["quarry_lab", "bench", "--plugin", "/home/someone/ha_quarry.so"], "json_value": {},
+    run.add_session({"started": started, "machine": {**MACHINE, "commit": commit}, "command": ["quarry_lab", "bench", "--plugin", "/home/someone/ha_quarry.so"], "json_value": {},
                      "device_probes": [], "servers": {"main": {"version": "10.11", "command": ["/usr/sbin/mariadbd"], "pinned": {"a": "1"}, "plugin": "/x/y.so",
                                                                "plugin_sha256": "0" * 64}}})
     for point in points:
@@ -59,6 +59,20 @@ def test_the_page_has_each_experiment_with_its_newest_result(tmp_path):
             "**reproduced**: x8: +16% (+16% to +16%) |") in made
     assert "commit abc1234" in made and [e.title in made for e in PUBLISHED] == [True] * len(PUBLISHED)
     assert made.count("No result of this experiment") == len(PUBLISHED) - 1
+
+
+def test_of_two_results_of_one_day_the_later_one_counts(tmp_path):
+    for commit, started, rate in (("abc1234", 200.0, 116), ("fed4321", 100.0, 150)):
+        lab_results.add(made_run(tmp_path / commit, "e1", mix(4, 8, quarry_head=100, quarry_inline=rate), commit=commit, started=started), tmp_path / "results")
+    assert lab_results.newest("e1", tmp_path / "results").commits == ["abc1234"]
+
+
+def test_a_run_that_was_gone_on_with_names_all_of_its_commits(tmp_path):
+    run = made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100), finished=False)
+    run.add_session({**run.run["sessions"][0], "machine": {**MACHINE, "commit": "fed4321"}})
+    run.finish()
+    lab_results.add(run, tmp_path / "results")
+    assert "commit abc1234 and fed4321; a processor" in lab_results.page(tmp_path / "results")
 
 
 def test_earlier_figures_stand_in_until_there_is_a_result(tmp_path):
