@@ -11,6 +11,7 @@ from html import escape
 
 from .design.profile import TEXTS
 from .design.results import RunDirectory
+from .design.variants import TARGET_PREFIX
 from .lab_results import commits_of, is_older_than_the_engine
 from .probes.noise import NOISE_CPUS_MAX
 from .report import page, stats, verdicts
@@ -19,6 +20,7 @@ from .report.stats import counted
 from .report.verdicts import ANSWERED, FAIR_ROUNDS, FAIR_SECONDS, MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Verdict
 from .run.experiment import Experiment
 
+_ON_NDB = f"{TARGET_PREFIX}ndb"  # how the variants of NDB begin
 _CHIPS = {REPRODUCED: "yes", STRONGER: "yes", WEAKER: "no", OPPOSITE: "no", MIXED: "question", ANSWERED: "question"}
 
 _RULES = """<p>Each verdict is computed from the raw rounds of this run by the rule given in its experiment. <b>Reproduced</b>: the rounds' range
@@ -80,12 +82,15 @@ def _headline(chapters: list[Chapter]) -> str:
 def _lead(chapters: list[Chapter], lab: dict) -> str:
     machine = chapters[0].last_session["machine"]
     points = sum(len(c.run.points) for c in chapters)
+    has_ndb = any(p["variant"].startswith(_ON_NDB) for c in chapters for p in c.run.points)
+    ndb = ", except those of NDB, which wait for the memory of its data nodes" if has_ndb else ""
     return escape(f"{machine['cpu']}, {machine['processors']} processors, {stats.human_bytes(machine['memory_bytes'])} of memory, "
-                  f"{(machine['file_system'].split() or ['?'])[0]}. {points:,} points at scale '{lab['scale']}', private servers, every commit durable.")
+                  f"{(machine['file_system'].split() or ['?'])[0]}. {points:,} points at scale '{lab['scale']}', private servers, every commit durable{ndb}.")
 
 
 def _states(chapters: list[Chapter]) -> Counter:
-    return Counter(v.state for chapter in chapters for v in chapter.verdicts())
+    """Of each finding once, as the table of all of them has it: of one with a verdict for each engine Quarry's."""
+    return Counter(v.state for chapter in chapters for v in chapter.experiment.quarrys_own(chapter.verdicts()))
 
 
 def _noisy(points: list[dict]) -> int:
@@ -93,7 +98,8 @@ def _noisy(points: list[dict]) -> int:
 
 
 def _judged(chapters: list[Chapter]) -> int:
-    return sum(count for state, count in _states(chapters).items() if state not in (NOT_JUDGED, NOT_MEASURED))
+    """Verdicts on any engine."""
+    return sum(v.state not in (NOT_JUDGED, NOT_MEASURED) for chapter in chapters for v in chapter.verdicts())
 
 
 def _tiles(chapters: list[Chapter]) -> list[str]:

@@ -216,6 +216,14 @@ def test_the_document_and_the_page_have_the_columns(tmp_path):
     assert "NDB: 4 KB" not in lab_page._verdicts([Chapter(E1, run)])
 
 
+def test_the_page_counts_a_finding_once_and_says_whose_commits_are_durable():
+    """NDB's verdicts are no more findings; what Quarry does not show is not counted as shown."""
+    chapter = Chapter(E1, Run(NDB_ALONE_GAINS, machine={"cpu": "x", "processors": 2, "memory_bytes": 1, "file_system": "ext4"}))
+    states, findings = lab_page._states([chapter]), {verdict.id for verdict in E1.quarrys_own(chapter.verdicts())}
+    assert sum(states.values()) == len(findings) and states["reproduced"] == 0 < lab_page._judged([chapter])
+    assert "every commit durable, except those of NDB" in lab_page._lead([chapter], {"scale": "normal"})
+
+
 def test_charts_of_throughput_and_p95_over_users_for_each_size_have_all_engines():
     rounds = [p for kib in (4, 64) for users in (32, 512)
               for p in mix(kib, users, quarry_head=100, quarry_inline=90, quarry_default=80, innodb=70, floor=200, target_ndb_head=20)]
