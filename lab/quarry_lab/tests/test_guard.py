@@ -32,8 +32,9 @@ def states(rounds):
 
 
 @pytest.mark.parametrize("ratios, state", [
-    ((0.9, 0.92, 0.93), SLOWER), ((1.1, 1.2, 1.05), FASTER), ((1.0, 1.0, 1.0), ALIKE), ((0.9, 0.91, 1.01), ALIKE), ((0.98, 0.97, 0.99), ALIKE)],
-    ids=["slower in every round", "faster in every round", "the same", "one round against", "slower in every round, not clearly"])
+    ((0.9, 0.92, 0.93), SLOWER), ((1.1, 1.2, 1.05), FASTER), ((1.0, 1.0, 1.0), ALIKE), ((0.9, 0.91, 1.01), "not judged"), ((1.1, 1.09, 0.99), "not judged"), ((0.98, 0.97, 0.99), ALIKE), ((0.9, 1.0, 1.1), ALIKE)],
+    ids=["slower in every round", "faster in every round", "the same", "clearly slower, one round against", "clearly faster, one round against",
+         "slower in every round, not clearly", "no median apart"])
 def test_a_verdict_takes_all_rounds_and_a_clear_median(ratios, state):
     assert states(world(ratios)) == {state}
 
@@ -50,7 +51,11 @@ def test_a_slower_build_fails_and_names_its_cells():
     with pytest.raises(LabError, match="slower than the older build in 3 of 12 cells: durable insert 4 KB x8"):
         conclude(GUARD.verdicts(Run(slow)), console)
     conclude(GUARD.verdicts(Run(world((1, 1, 1)))), console)
-    assert "in none of 12 cells slower" in console.file.getvalue()
+    assert "in none of 12 cells slower" in console.file.getvalue() and "not judged" not in console.file.getvalue()
+    reads = [p for p in world((1, 1, 1)) if p["operation"] == "read"]
+    conclude(GUARD.verdicts(Run(reads)), console)
+    said = console.file.getvalue()
+    assert "in none of 4 cells slower" in said and "not judged: durable insert 4 KB x8; " in said and "hot read" not in said
     with pytest.raises(LabError, match="nothing could be judged"):
         conclude(GUARD.verdicts(Run([])), console)
 

@@ -48,12 +48,14 @@ class Compared:
 
 
 def state_of(ratio: Summary, noisy: int, points: int) -> str:
-    """slower, faster: in every round, and clearly by the median."""
+    """slower, faster: in every round, and clearly by the median. A clear median with a round against it tells nothing: least of all that they are alike."""
     if ratio.rounds < ROUNDS_MIN or noisy > points * NOISY_SHARE_MAX:
         return NOT_JUDGED
-    if ratio.high < 1 and ratio.median <= 1 - CLEAR:
+    if 1 - CLEAR < ratio.median < 1 + CLEAR:
+        return ALIKE
+    if ratio.high < 1:
         return SLOWER
-    return FASTER if ratio.low > 1 and ratio.median >= 1 + CLEAR else ALIKE
+    return FASTER if ratio.low > 1 else NOT_JUDGED
 
 
 def compared(cells: Cells) -> list[Compared]:
@@ -104,7 +106,7 @@ class Guard(TableExperiment):
         made = []
         for operation, size, threads in CELLS:
             key = CellKey(operation, size * KIB, threads)
-            finding = Finding(f"guard-{operation}-{size}kb-x{threads}", head(key), f"slower or faster in every round, by {CLEAR:.0%} at the median")
+            finding = Finding(f"guard-{operation}-{size}kb-x{threads}", head(key), f"slower or faster: in every round, and by {CLEAR:.0%} at the median; alike: less at the median")
             one = found.get(key)
             made.append(_verdict(finding, one) if one else not_measured(finding, "not both builds there"))
         return made
@@ -159,3 +161,5 @@ def conclude(found: list[Verdict], console: Console) -> None:
     if not judged:
         raise LabError("nothing could be judged: the machine was not quiet, or the run had too few rounds")
     console.print(f"in none of {len(judged)} cells slower than the older build", highlight=False)
+    if left := [verdict.statement for verdict in found if verdict not in judged]:
+        console.print(f"[yellow]not judged:[/yellow] {'; '.join(left)}", highlight=False, soft_wrap=True)
