@@ -64,7 +64,9 @@ class TableExperiment(Experiment):
 
     def needs(self, request: Request) -> list[str]:
         missing = server_needs([v for v in self.variants(request) if v.server != TARGET], request)
-        return missing + (target.needs(request.target) if request.target else [])
+        if request.target:
+            return missing + target.needs(request.target)
+        return missing + ([target.NO_TARGET] if any(v.server == TARGET for v in self.variants(request)) else [])
 
     def disk_bytes(self, request: Request) -> int:
         """A size's datasets side by side (twice for what updates leave), the redo log, what conditioning writes, and the reserve."""

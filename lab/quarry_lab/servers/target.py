@@ -19,6 +19,7 @@ from .connected import ConnectedServer, engines, rows
 from .links import LOOPBACK
 
 SCHEMA_PREFIX = "quarry_lab_"
+NO_TARGET = "a server for variants that are named target-*: --target, or NDB Cluster, which `make ndb` builds"
 _OUR_SCHEMAS = "SHOW DATABASES LIKE '" + SCHEMA_PREFIX.replace("_", r"\_") + "%'"
 PASSWORD_VARIABLE = "QUARRY_TARGET_PASSWORD"
 NDB_RUN = BUILD / "ndb" / "run"  # of `make ndb`: a directory for each node, with its process id

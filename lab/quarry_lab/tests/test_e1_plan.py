@@ -91,6 +91,10 @@ def test_the_level_beyond_the_ladder_has_two_rounds_and_the_others_all(whole):
     assert rounds.pop(8) == {1, 2} and set(map(tuple, rounds.values())) == {(1, 2, 3)}
 
 
+def test_users_that_are_asked_for_have_all_rounds(whole):
+    assert {point.round for point in all_points(E1.plan(replace(whole, threads=[8])))} == {1, 2, 3}
+
+
 def test_one_size_after_the_other_and_in_it_one_engine_after_the_other(whole):
     groups = [block.group for block in E1.plan(whole)]
     runs = [group for n, group in enumerate(groups) if n == 0 or groups[n - 1] != group]
@@ -172,6 +176,13 @@ def test_the_users_of_the_plan_are_let_in(whole, monkeypatch):
     assert [text.split(" (")[0] for text in E1.needs(many)] == [
         "max_connections of at least 1302 for 1300 users", "at most 1200 users: NDB's SQL nodes take 600 each"]
     assert E1.needs(replace(many, mycnf={**many.mycnf, "max_connections": "1400"}))[0].startswith("at most 1200 users")
+
+
+@pytest.mark.parametrize("name, key", [("e1", "target-ndb-head"), ("targets", "target-innodb"), ("e5", "target-ndb")])
+def test_a_variant_of_a_target_without_one_is_named_before(name, key):
+    """`--engines` takes every variant that there is."""
+    made = cli.bench_request(EXPERIMENTS[name], cli.build_parser().parse_args(["bench", "--exp", name, "--engines", key]))
+    assert "a server for variants that are named target-*: --target, or NDB Cluster, which `make ndb` builds" in EXPERIMENTS[name].needs(made)
 
 
 def test_open_files_and_memory_cgroup_are_asked_before(whole, monkeypatch):

@@ -82,17 +82,18 @@ def grid(request: Request, variants: list[Variant], has_limited_links: bool) -> 
 
 
 def blocks(request: Request, cells: list[Cell]) -> list[Block]:
-    """Sizes and rounds in their order; engines of a size, and points of a round, in random order."""
+    """Sizes and rounds in their order; engines of a size, and points of a round, in random order. Users who were asked for have all rounds."""
     rng, groups = random.Random(request.seed), grouped(cells, Group.of)
+    beyond = BEYOND_LADDER if tuple(request.threads) == LADDER else ()
     made = []
     for size in sorted({group.size_bytes for group in groups}):
         mine = [group for group in groups if group.size_bytes == size]
         for group in rng.sample(mine, len(mine)):
             for number in range(1, request.rounds + 1):
-                made.append(Block(number, group, tuple(_points(groups[group], number, rng))))
+                made.append(Block(number, group, tuple(_points(groups[group], number, beyond, rng))))
     return [block for block in made if block.points]
 
 
-def _points(cells: list[Cell], number: int, rng: random.Random) -> list[Point]:
-    points = [Point.of(number, cell) for cell in cells if cell.threads not in BEYOND_LADDER or number <= BEYOND_ROUNDS]
+def _points(cells: list[Cell], number: int, beyond: tuple[int, ...], rng: random.Random) -> list[Point]:
+    points = [Point.of(number, cell) for cell in cells if cell.threads not in beyond or number <= BEYOND_ROUNDS]
     return rng.sample(points, len(points))

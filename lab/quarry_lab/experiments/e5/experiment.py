@@ -124,6 +124,8 @@ class DiskData(ByEngine, JavaExperiment):
     def needs(self, request: Request) -> list[str]:
         _check_options(request.options)
         missing = super().needs(request) + (self._target_needs(request.target) if request.target else [])
+        if request.target is None and any(key.startswith(TARGET_PREFIX) for key in request.variants):
+            missing.append(target.NO_TARGET)
         named = [*request.options["data_paths"], *filter(None, [request.options["redo_path"]])]
         missing += [f"the directory {path}" for path in named if not Path(path).is_dir()]
         if self._takes_drives(request) and (reason := drives.reason_against()):
