@@ -13,6 +13,7 @@ import pymysql
 
 from ..design.plan import WITHOUT_DATASET, Block, Point
 from ..design.request import Address, LabError, Request
+from ..design.results import flatten
 from ..design.variants import ALL, TARGET, Variant
 from ..load import sysbench
 from ..load.payload import Payload
@@ -29,6 +30,8 @@ from .table_experiment import CONDITIONING_BYTES_PER_SECOND, make_servers
 _NDB_START_SECONDS, _START_SECONDS = 100, 12
 _NDB_LOAD_BYTES_PER_SECOND, _LOAD_BYTES_PER_SECOND = 40 << 20, 150 << 20
 _CONDITIONED_BYTES_MIN = 1 << 30  # the redo log
+# Of a server's description what figures rest on. The plugin is part of a run's identity.
+_SETTINGS = ("version", "pinned", "data_nodes", "link_mbits")
 
 
 def start_seconds(engine: str, pool_bytes: int = 0) -> float:
@@ -63,6 +66,12 @@ def target_needs(request: Request, users: int, needs: Callable[[Address], list[s
     allowed = ndb_cluster.CONNECTIONS_MAX * len(sql_nodes)
     too_many = [f"at most {allowed} users: NDB's SQL nodes take {ndb_cluster.CONNECTIONS_MAX} each"] if users > allowed else []
     return ndb_cluster.needs() + too_many
+
+
+def changed_settings(before: dict, now: dict) -> list[str]:
+    """'data_nodes.DataMemory 3G, now 4G' for each that a server's description (describe()) had otherwise."""
+    then, since = (flatten({part: found[part] for part in _SETTINGS if part in found}) for found in (before, now))
+    return [f"{name} {then.get(name, 'not set')}, now {since.get(name, 'not set')}" for name in sorted({*then, *since}) if then.get(name) != since.get(name)]
 
 
 class EngineBench(TableBench):
@@ -120,9 +129,13 @@ class EngineBench(TableBench):
         return {TARGET: NdbCluster(TARGET, self._sql_nodes) if is_ours else TargetServer(TARGET, self.request.target)}
 
     def _note(self, group: Any, server: Server) -> None:
-        """In run.json: how the engine's server runs."""
+        """In run.json: how the engine's server runs. Raises LabError where it ran otherwise in an earlier session of this run."""
+        name, found = self._named_in_run(group), server.describe()
+        for session in self.directory.run["sessions"][:-1]:
+            if name in session.get("servers", {}) and (changed := changed_settings(session["servers"][name], found)):
+                raise LabError(f"{name} ran otherwise in the part of this run that is there: {'; '.join(changed)}; set it back, or begin anew with --fresh")
         known = self.directory.run["sessions"][-1].get("servers", {})
-        self.directory.update_session("servers", {**known, self._named_in_run(group): server.describe()})
+        self.directory.update_session("servers", {**known, name: found})
 
     def _named_in_run(self, group: Any) -> str:
         return group.engine

@@ -35,6 +35,7 @@ from ..servers import drives, journal
 from .experiment import Bench, Context, Experiment
 from .progress import RunProgress
 
+_KEPT_OF_MACHINE = ("cpu", "processors", "memory_bytes", "kernel", "sysbench", "commit")
 ATTEMPTS = 8  # at a point whose load told its figures too late: with 512 users of large values that is every second one
 
 
@@ -49,6 +50,11 @@ def machine() -> dict:
         "kernel": platform.release(), "file_system": found.stdout.strip(), "journal": device.has_journal(device.device_of(place)),
         "device": device.device_of(BUILD), "sysbench": sysbench.version(), "commit": commit(),
     }
+
+
+def changed_machine(before: dict, now: dict) -> str:
+    """What of it (machine()) is otherwise than in an earlier session of a run that is gone on with; empty where nothing is."""
+    return "; ".join(f"{name.replace('_', ' ')} {before.get(name)}, now {now.get(name)}" for name in _KEPT_OF_MACHINE if before.get(name) != now.get(name))
 
 
 def commit() -> str:
@@ -217,6 +223,8 @@ def execute(experiment: Experiment, request: Request, console: Console) -> RunDi
                 with experiment.open(context) as bench:
                     session = {"started": time.time(), "command": ["quarry_lab", *sys.argv[1:]], "machine": machine(), "memory": device.memory_info(),
                                "free_disk_bytes": device.free_bytes(run.path), **bench.describe()}
+                    if run.resumed and run.run["sessions"] and (changed := changed_machine(run.run["sessions"][-1]["machine"], session["machine"])):
+                        console.print(f"[yellow]since the part of this run that is there:[/yellow] {changed}", highlight=False)
                     run.add_session(session)
                     print_configuration(console, experiment, request, session, len(left), len(points))
                     with processors.clients_apart(request.apart):

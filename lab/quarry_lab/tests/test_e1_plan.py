@@ -301,6 +301,19 @@ def test_an_engine_that_is_not_measured_is_stopped(bench, monkeypatch):
     assert set(bench.directory.run["sessions"][-1]["servers"]) == {"InnoDB", "QUARRY DEFAULTS=NDB"}
 
 
+def test_a_run_is_not_gone_on_with_on_other_settings(bench):
+    """scripts/ndb has its own configuration, which no parameter of a run names."""
+    def server(memory):
+        return SimpleNamespace(describe=lambda: {"version": "9.7", "pinned": {"a": "1"}, "data_nodes": {"DataMemory": memory}})
+
+    group = Group(4 * KIB, "NDB")
+    bench._note(group, server("3G"))
+    bench.directory.add_session({})
+    bench._note(group, server("3G"))
+    with pytest.raises(LabError, match="NDB ran otherwise in .*: data_nodes.DataMemory 3G, now 4G; .*--fresh"):
+        bench._note(group, server("4G"))
+
+
 def test_a_node_that_does_not_start_leaves_no_cluster_and_is_named(monkeypatch):
     verbs = []
 

@@ -104,6 +104,12 @@ def test_a_comparison_is_repeated_as_a_whole_until_it_is_quiet(measured):
     assert said.state == verdicts.MET and "2 of 6 points measured again" in said.reason
 
 
+def test_what_changed_since_a_run_was_broken_off_is_told():
+    before = {"cpu": "x", "processors": 2, "memory_bytes": 5, "kernel": "6.1", "sysbench": "1.0", "commit": "abc1234", "file_system": "ext4"}
+    assert session.changed_machine(before, {**before, "file_system": "xfs"}) == ""
+    assert session.changed_machine(before, {**before, "processors": 8, "commit": "def"}) == "processors 2, now 8; commit abc1234, now def"
+
+
 def test_what_is_always_disturbed_is_not_repeated_for_ever(measured):
     bench, run = measured(lambda point: 1000 if is_one(point) else 0)
     assert len(bench.order) == 24 + 2 * repeats.TIMES_MAX
