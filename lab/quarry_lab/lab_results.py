@@ -209,7 +209,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
     for experiment in PUBLISHED:
         result = newest(experiment.name)
         if result and any(is_older_than_the_engine(commit) is not False for commit in result.commits):
-            console.print(f"[yellow]{result.path.name}[/yellow] was measured at commit {_commits(result)}: the engine's code is another one now", highlight=False)
+            console.print(f"[yellow]{result.path.name}[/yellow] was measured at commit {_commits(result)}: the engine's code is another one now",
+                          highlight=False)
     if arguments.check and made != found:
         raise LabError(f"{PAGE.relative_to(REPOSITORY)} is not what lab/results gives: `make results`")
     if made != found:

@@ -1,6 +1,7 @@
 """E1's grid and its order, what it asks for before it starts, and what its bench says of a level that cannot be measured. No server runs here."""
 
 import contextlib
+import io
 import os
 from dataclasses import replace
 from types import SimpleNamespace
@@ -139,8 +140,15 @@ def test_ndb_is_measured_once_more_with_limited_links_where_they_can_be(whole, m
         assert users(whole, 24, variant, LIMITED_LINKS) == {32, 128, 512}
     (group,) = {group for group in E1._groups(whole) if group.setting == LIMITED_LINKS}
     assert group.engine == "NDB" and {cell.setting for cell in E1.cells(replace(whole, sizes_bytes=[64 * KIB]))} == {"", MORE_DATA}
+    context = SimpleNamespace(request=whole, progress=SimpleNamespace(console=Console(file=io.StringIO(), width=200)))
+    assert not [row for row in E1.plan_rows(whole, []) if "left out" in row.cells]
+    E1.say_what_is_left_out(context)
+    assert context.progress.console.file.getvalue() == ""
     monkeypatch.setattr(ndb_cluster, "reason_against_limits", lambda: "links can't be limited here")
     assert not [cell for cell in E1.cells(whole) if cell.setting == LIMITED_LINKS]
+    assert [row.what for row in E1.plan_rows(whole, []) if "left out: links can't be limited here" in row.cells] == [f"24 KB, NDB, {LIMITED_LINKS}"]
+    E1.say_what_is_left_out(context)
+    assert f"left out: NDB with {LIMITED_LINKS}: links can't be limited here" in context.progress.console.file.getvalue()
 
 
 def test_the_cluster_is_started_with_its_limits(bench, monkeypatch):
@@ -201,6 +209,18 @@ def test_too_little_memory_for_the_users_is_named_before(whole, monkeypatch, tmp
     monkeypatch.setattr(session.device, "memory_info", lambda: {"MemAvailable": 9 << 30, "MemTotal": 16 << 30})
     with pytest.raises(LabError, match=r"10.4 GiB of available memory for 512 users \(9.0 GiB are available\)"):
         session.check(E1, replace(whole, output=tmp_path, plugin=tmp_path / "none.so"))
+
+
+def test_memory_of_a_cluster_that_keeps_running_does_not_count_as_free(whole, monkeypatch):
+    """With a --target of the user's ours is neither measured nor stopped."""
+    monkeypatch.setattr(ndb_cluster, "held_bytes", lambda: 64 << 30)
+    monkeypatch.setattr(e1_experiment, "target_needs", lambda *_arguments: [])
+    monkeypatch.setattr(e1_experiment.device, "memory_info", lambda: {"MemAvailable": 9 << 30})
+
+    def lacks_memory(made):
+        return any(text.endswith("(9.0 GiB are available)") for text in E1.needs(made))
+
+    assert not lacks_memory(whole) and lacks_memory(replace(whole, target=Address(host="db", port=3306)))
 
 
 def test_memory_of_a_running_cluster_counts_as_free(tmp_path, monkeypatch):

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from rich.markup import escape
+
 from ...design.cells import CellKey
 from ...design.plan import Block, Cell, Point
 from ...design.request import Address, Request, Settings
@@ -34,7 +36,7 @@ from . import figures as e1_figures
 from . import findings as e1_findings
 from .beside import FLOOR
 from .bench import EngineBench, open_files_lacking, users_bytes
-from .engines import LADDER, MORE_DATA, MORE_DATA_MEMORY_BYTES, MORE_DATA_TIMES, Group, blocks, grid
+from .engines import LADDER, LINKED_KIB, LINKED_VARIANTS, MORE_DATA, MORE_DATA_MEMORY_BYTES, MORE_DATA_TIMES, Group, blocks, grid
 from .findings import (
     DOCUMENT,
     HEAD,
@@ -109,6 +111,11 @@ class InlinePartsBatches(by_engine.ByEngine, TableExperiment):
         has_links = uses_own_cluster(request) and not ndb_cluster.reason_against_limits()
         return grid(request, super().variants(request), has_links) + [Cell("mix", key, SWEEP_SIZE, SWEEP_THREADS) for key in self._sweep_keys(request)]
 
+    def _why_without_links(self, request: Request) -> str:
+        """Why NDB is not measured with limited links, too; empty where it is, or where nothing of it was asked for."""
+        wanted = uses_own_cluster(request) and LINKED_KIB * KIB in request.sizes_bytes and set(LINKED_VARIANTS) & set(request.variants)
+        return ndb_cluster.reason_against_limits() if wanted else ""
+
     def group(self, cell: Cell) -> Group:
         return Group.of(cell)
 
@@ -123,7 +130,7 @@ class InlinePartsBatches(by_engine.ByEngine, TableExperiment):
         missing = server_needs(private, request) if private else []
         # The pool, Quarry's value cache, the users, and a server's own.
         need = 2 * buffer_pool_bytes(request) + users_bytes(users, largest) + (1 << 30)
-        memory = device.memory_info()["MemAvailable"] + ndb_cluster.held_bytes()
+        memory = device.memory_info()["MemAvailable"] + (ndb_cluster.held_bytes() if uses_own_cluster(request) else 0)
         if memory < need:
             missing.append(f"{stats.human_bytes(need)} of available memory for {users} users ({stats.human_bytes(memory)} are available)")
         allowed = int(request.mycnf.get("max_connections", PINNED["max_connections"]))
@@ -177,14 +184,22 @@ class InlinePartsBatches(by_engine.ByEngine, TableExperiment):
             what = f"{size_label(group.size_bytes)}, {f'{group.engine}, {group.setting}' if group.setting else group.engine}"
             count = len({point.variant for point in points})
             made.append(PlanRow(what, f"{stats.counted(count, 'variant')}, users {users}", len(points), seconds if points else 0))
+        if reason := self._why_without_links(request):
+            made.append(PlanRow(f"{size_label(LINKED_KIB * KIB)}, NDB, {LIMITED_LINKS}", f"left out: {escape(reason)}", 0, 0))
         return made
 
     # --- running it ---
     @contextmanager
     def open(self, context: Context) -> Iterator[EngineBench]:
+        self.say_what_is_left_out(context)
         is_ours = uses_own_cluster(context.request)
         with Payload(context.request.payload) as payload, ndb_cluster.as_found(is_ours), EngineBench(context, payload) as bench:
             yield bench
+
+    def say_what_is_left_out(self, context: Context) -> None:
+        """A run that went on where links cannot be limited would end with fewer points than it began with."""
+        if reason := self._why_without_links(context.request):
+            context.progress.console.print(f"[yellow]left out: NDB with {LIMITED_LINKS}:[/yellow] {escape(reason)}", highlight=False, soft_wrap=True)
 
     # --- what came out ---
     def verdicts(self, run: RunDirectory) -> list[Verdict]:
