@@ -157,6 +157,8 @@ SIBLINGS = {
     "448 KB: from 64 users on throughput converges and latency does not":
         ("e1", mix(448, 64, {"quarry_head": 400, "quarry_head_4m": 200}, quarry_head=100, quarry_head_4m=101),
          {"e1-448kb-convergence": "reproduced", "e1-448kb-latency-convergence": "weaker"}),
+    "448 KB: batches converge with more users, inline and default do not":
+        ("e1", mix(448, 128, quarry_head=100, quarry_head_4m=101, quarry_inline=130, quarry_inline_4m=131), {"e1-448kb-convergence": "mixed"}),
     "448 KB: larger batches answer later":
         ("e1", mix(448, 32, {"quarry_head": 60, "quarry_head_4m": 90}, quarry_head=130, quarry_head_4m=100),
          {"e1-448kb-32users": "opposite", "e1-448kb-batch": "opposite"}),
