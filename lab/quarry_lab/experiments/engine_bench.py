@@ -5,6 +5,7 @@ and rounds of an engine share one load of each table. A block's `group` says in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -187,7 +188,7 @@ class EngineBench(TableBench):
     def _named(self, point: Point, server: Server, error: Exception) -> LabError:
         """The error with the level that met it, and what became of the server."""
         said = f"{ALL[point.variant].label}, {level_text(point)}: {error}"
-        if "Too many connections" in str(error) or "1040" in str(error):
+        if "Too many connections" in str(error) or re.search(r"\b1040\b", str(error)):
             allowed = "each SQL node" if isinstance(server, NdbCluster) else "the server"
             return LabError(f"{said}\n{allowed} refuses connections: {point.threads} users need a larger max_connections")
         if isinstance(server, NdbCluster):

@@ -269,6 +269,13 @@ def test_refused_connections_name_the_level_and_what_to_raise(bench, monkeypatch
         bench.measure(point())
 
 
+def test_an_error_with_such_a_number_in_it_is_no_refused_connection(bench, monkeypatch):
+    failing(bench, monkeypatch, "FATAL: error 1114 behind 104012 rows: the table is full").servers = {"main": SimpleNamespace()}
+    with pytest.raises(LabError, match="1114 behind 104012 rows") as raised:
+        bench.measure(point())
+    assert "refuses connections" not in str(raised.value)
+
+
 def test_a_report_that_came_too_late_is_told_apart_from_an_error(bench, monkeypatch):
     failing(bench, monkeypatch, "sysbench printed 1 reports, 2 were expected", LateReport).servers = {"main": SimpleNamespace()}
     with pytest.raises(LateReport):
