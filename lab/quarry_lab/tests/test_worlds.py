@@ -122,6 +122,9 @@ SIBLINGS = {
     "4 KB is bounded at 512 users, but not for latency":
         ("e1", mix(4, 256, 3, quarry_head=100) + mix(4, 512, 5, quarry_head=101), {"e1-4kb-saturation": "weaker"}),
     "24 KB converges at 256 users": ("e1", mix(24, 256, quarry_head=100, quarry_inline=101), {"e1-24kb-convergence": "reproduced"}),
+    "24 KB has nothing to converge from":
+        ("e1", mix(24, 32, quarry_head=100, quarry_inline=101) + mix(24, 256, quarry_head=200, quarry_inline=201),
+         {"e1-24kb-convergence": "weaker", "e1-24kb-latency-convergence": "weaker"}),
     "24 KB does not converge": ("e1", mix(24, 256, quarry_head=100, quarry_inline=130), {"e1-24kb-convergence": "weaker"}),
     "24 KB converges in throughput and not in latency":
         ("e1", mix(24, 256, {"quarry_head": 60, "quarry_inline": 40}, quarry_head=100, quarry_inline=101),

@@ -140,6 +140,19 @@ def _no_difference(side: Side, claim: Claim) -> list[Level]:
     return side.compared(claim, side.keys(_sizes(claim), claim.judging["users"]), lambda found: no_difference(found, apart))
 
 
+def _converges(side: Side, claim: Claim) -> list[Level]:
+    """No difference, of a pair that has one with fewer users: what is alike from the first users on has nothing to converge from."""
+    made: list[Level] = []
+    for _variant, _over, words in side.pairs(claim):
+        fewer = [key for key in side.keys(_sizes(claim)) if key.threads < min(claim.judging["users"])]
+        before, after = (side.compared(claim, keys, lambda found: no_difference(found, claim.figures[-1].low), words)
+                         for keys in (fewer, side.keys(_sizes(claim), claim.judging["users"])))
+        judged = {each.state for each in before} - {NOT_JUDGED}
+        nothing = judged == {REPRODUCED}
+        made += [replace(each, state=WEAKER, text=f"{each.text}, as with fewer users") if nothing and each.state == REPRODUCED else each for each in after]
+    return made
+
+
 def _same(side: Side, claim: Claim) -> list[Level]:
     most = int(claim.figure.value)
     return side.grown(claim, most // 2, most, no_difference)
@@ -315,9 +328,9 @@ def _spread(side: Side, claim: Claim) -> list[Level]:
 
 
 _KINDS: dict[str, Callable[[Side, Claim], list[Level]]] = {
-    "gain": _gain, "direction": _direction, "slight": _slight, "no_difference": _no_difference, "same": _same, "reduced": _reduced, "rises": _rises,
-    "growth": _growth, "saturation": _saturation, "cap": _cap, "acceptable": _acceptable, "strained": _strained, "many_users": _many_users,
-    "memory": _memory, "spread": _spread}
+    "gain": _gain, "direction": _direction, "slight": _slight, "no_difference": _no_difference, "converges": _converges, "same": _same,
+    "reduced": _reduced, "rises": _rises, "growth": _growth, "saturation": _saturation, "cap": _cap, "acceptable": _acceptable, "strained": _strained,
+    "many_users": _many_users, "memory": _memory, "spread": _spread}
 
 
 # --- verdicts ---
