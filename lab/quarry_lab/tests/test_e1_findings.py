@@ -122,6 +122,21 @@ def test_memory_is_judged_once_a_size_for_each_engine():
     assert found["e1-memory-ndb"].reason.startswith("4 KB inline / default: 1.50x")
 
 
+def test_memory_is_judged_at_a_level_that_has_all_rounds():
+    """With 8 users there are two rounds; what inline takes at 24 KB counts all the same."""
+    made = [point | {"memory": {"payload_bytes": 100, "cached_bytes": {"x": size}}}
+            for kib, inline in ((4, 120), (24, 90)) for variant, size in (("quarry-inline", inline), ("quarry-head", 100))
+            for users, rounds in ((8, 2), (32, 3)) for point in points("mix", kib * 1024, users, variant, 1)[:rounds]]
+    memory = verdicts(made)["e1-memory"]
+    assert memory.state == "mixed" and "24 KB inline / default: 0.90x (0.90x to 0.90x), opposite" in memory.reason
+
+
+def test_why_not_here_is_shown_at_a_level_that_has_both_variants():
+    rounds = mix(24, 8, quarry_inline=100, target_ndb_inline=50)
+    rounds += mix(24, 32, quarry_inline=200, quarry_varbinary=200, target_ndb_inline=60, target_ndb_varbinary=84)
+    assert "(24 KB x32: 200/s here, 60/s on NDB)" in verdicts(rounds)["e1-24kb-varbinary"].reason
+
+
 def test_a_cap_is_that_of_each_sql_server():
     """NDB's clients are spread over two; the published cap is of each of 16."""
     rounds = mix(448, 32, target_ndb_head=960) + mix(448, 128, target_ndb_head=1000)

@@ -107,6 +107,8 @@ def why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict, quar
     compared = claim.judging["pairs"][0] if "pairs" in claim.judging else claim.judging.get("roles", ["default"])[:1]
     ours, theirs = ([roles[role] for role in compared] for roles in (quarry, ndb))
     for key in _keys(cells, claim):
+        if not all(cells.rounds(key, variant) for variant in (*ours, *theirs)):
+            continue
         if shown := SHOWN_BY[claim.judging["shown_by"]](cells, key, ours, theirs):
             return f"; not as on NDB: {claim.judging['on_quarry']} ({_level(key)}: {shown})"
     return ""

@@ -279,14 +279,14 @@ def _many_users(side: Side, claim: Claim) -> list[Level]:
 
 
 def _memory(side: Side, claim: Claim) -> list[Level]:
-    """Once a size: memory is that of the tables, whatever the users."""
+    """Once a size, at the first level with most rounds: memory is that of the tables, whatever the users."""
     made = []
     for variant, over, words in side.pairs(claim):
         keys = side.keys(_sizes(claim))
         for size in _sizes(claim):
             ratios = side.cells.ratios((key for key in keys if key.size_bytes == size * KIB), variant, over, memory_ratio)
             if ratios:
-                key, ratio = next(iter(ratios.items()))
+                key, ratio = max(ratios.items(), key=lambda found: found[1].rounds)
                 points = side.cells.rounds_of([key], (variant, over))
                 made.append(level(f"{size} KB {words}", direction(ratio, 1.0), ratio, points, side.parameters, "{:.2f}x".format))
     return made
