@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import pairwise
 from typing import Any
 
 import pymysql
@@ -116,7 +117,7 @@ class EngineBench(TableBench):
         for server in self.servers.values():
             self._stack.callback(server.close)
             server.start()
-            self._note(block.group, server)
+            self._note(block, server)
             if isinstance(server, LabServer) and not any(variant.constant_mix for variant in variants):
                 self.progress.step("writing once over the redo log and the buffer pool")
                 condition(server, self.payload)
@@ -129,14 +130,21 @@ class EngineBench(TableBench):
         is_ours = self.request.target == ndb_cluster.address()
         return {TARGET: NdbCluster(TARGET, self._sql_nodes) if is_ours else TargetServer(TARGET, self.request.target)}
 
-    def _note(self, group: Any, server: Server) -> None:
-        """In run.json: how the engine's server runs. Raises LabError where it ran otherwise in an earlier session of this run."""
-        name, found = self._named_in_run(group), server.describe()
-        for session in self.directory.run["sessions"][:-1]:
+    def _note(self, block: Block, server: Server) -> None:
+        """In run.json: how the engine's server runs. Raises LabError where it ran otherwise for points that this run has."""
+        name, found = self._named_in_run(block.group), server.describe()
+        for session in self._sessions_with(block):
             if name in session.get("servers", {}) and (changed := changed_settings(session["servers"][name], found)):
                 raise LabError(f"{name} ran otherwise in the part of this run that is there: {'; '.join(changed)}; set it back, or begin anew with --fresh")
         known = self.directory.run["sessions"][-1].get("servers", {})
         self.directory.update_session("servers", {**known, name: found})
+
+    def _sessions_with(self, block: Block) -> list[dict]:
+        """Earlier sessions that measured the block's variants in its setting."""
+        wanted = {(point.variant, point.setting) for point in block.points}
+        times = [record["started"] for record in self.directory.records if (record["variant"], record.get("setting", "")) in wanted]
+        sessions = self.directory.run["sessions"]
+        return [one for one, after in pairwise(sessions) if any(one["started"] <= time < after["started"] for time in times)]
 
     def _named_in_run(self, group: Any) -> str:
         return group.engine

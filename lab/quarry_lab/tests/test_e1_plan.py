@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from quarry_lab import cli, lab
-from quarry_lab.design.plan import Point, all_points
+from quarry_lab.design.plan import Block, Point, all_points
 from quarry_lab.design.profile import BARE, PRODUCTION
 from quarry_lab.design.request import Address, LabError
 from quarry_lab.design.results import RunDirectory
@@ -333,12 +333,15 @@ def test_a_run_is_not_gone_on_with_on_other_settings(bench):
     def server(memory):
         return SimpleNamespace(describe=lambda: {"version": "9.7", "pinned": {"a": "1"}, "data_nodes": {"DataMemory": memory}})
 
-    group = Group(4 * KIB, "NDB")
-    bench._note(group, server("3G"))
-    bench.directory.add_session({})
-    bench._note(group, server("3G"))
+    measured, another = (Block(1, Group(4 * KIB, "NDB"), (point(key, 32, 4),)) for key in ("target-ndb-head", "target-ndb-inline"))
+    bench.directory.run["sessions"] = [{"started": 100.0}]
+    bench._note(measured, server("3G"))
+    bench.directory.add_point({**measured.points[0].as_dict(), "started": 150.0})
+    bench.directory.add_session({"started": 200.0})
+    bench._note(measured, server("3G"))
     with pytest.raises(LabError, match="NDB ran otherwise in .*: data_nodes.DataMemory 3G, now 4G; .*--fresh"):
-        bench._note(group, server("4G"))
+        bench._note(measured, server("4G"))
+    bench._note(another, server("4G"))  # nothing of it is there
 
 
 def test_a_node_that_does_not_start_leaves_no_cluster_and_is_named(monkeypatch):
