@@ -4,7 +4,7 @@ import pytest
 from quarry_lab import lab_page, lab_results
 from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.experiments.e1.beside import SHOWN_BY
-from quarry_lab.experiments.e1.findings import DOCUMENT, LIMITED_LINKS, link_bytes, thread_us
+from quarry_lab.experiments.e1.findings import DOCUMENT, LIMITED_LINKS, link_loads, of_transaction, share_of_busiest, thread_loads
 from quarry_lab.lab_page import Chapter
 from plans import columns
 from worlds import Run, mix, points
@@ -85,28 +85,41 @@ def test_own_defaults_and_innodb_have_verdicts_of_their_own():
     assert found["e1-varbinary-always-innodb"].state == "opposite" and "e1-4kb-inline-innodb" not in found
 
 
-def ndb_point(variant, rate, sent, thread):
-    made = points("mix", 24 * 1024, 512, variant, rate)
+def ndb_point(variant, rate, sent, thread, even=True):
+    """sent, thread: of the first data node; the second has as much, or half of it."""
+    made, share = points("mix", 24 * 1024, 512, variant, rate), 1 if even else 2
     for point in made:
         point["result"] |= {"total_reads": 900, "total_rows_written": 100}
-        point["nodes"] = {"sent_bytes": {"2 to 4": sent, "2 to 5": sent, "3 to 4": sent},
-                          "thread_us": {"2 ldm 1": thread, "3 ldm 1": thread - 1, "2 recv 2": 9e9}}
+        point["nodes"] = {"sent_bytes": {"2 to 4": sent, "2 to 5": sent, "3 to 4": sent // share, "3 to 5": sent // share},
+                          "thread_us": {"2 ldm 1": thread, "3 ldm 1": thread // share, "2 recv 2": 9e9}}
     return made
 
 
 def test_parts_that_relieve_links_and_threads_are_seen():
-    relief = verdicts(ndb_point("target-ndb-inline", 90, 2_000_000, 5000) + ndb_point("target-ndb-head", 100, 1_000_000, 4000))["e1-parts-spread-ndb"]
-    assert relief.state == "reproduced" and "links x512: 0.50x" in relief.reason and "threads x512: 0.80x" in relief.reason
-    half = verdicts(ndb_point("target-ndb-inline", 90, 2_000_000, 4000) + ndb_point("target-ndb-head", 100, 1_000_000, 5000))["e1-parts-spread-ndb"]
-    none = verdicts(ndb_point("target-ndb-inline", 90, 1_000_000, 4000) + ndb_point("target-ndb-head", 100, 2_000_000, 5000))["e1-parts-spread-ndb"]
-    assert (half.state, none.state) == ("mixed", "opposite")
+    def spread(inline, default):
+        return verdicts(ndb_point("target-ndb-inline", 90, *inline) + ndb_point("target-ndb-head", 100, *default))["e1-parts-spread-ndb"]
+
+    relief = spread((2_000_000, 5000, False), (1_000_000, 4000))
+    assert relief.state == "reproduced" and "links x512: 0.50x" in relief.reason and "ldm threads x512: 0.80x" in relief.reason
+    assert spread((2_000_000, 4000, False), (1_000_000, 5000)).state == "mixed"
+    assert spread((1_000_000, 4000), (2_000_000, 5000)).state == "opposite"
+    less = spread((2_000_000, 5000), (1_000_000, 4000))
+    assert less.state == "weaker" and less.reason.count("alike on all nodes") == 2, "a smaller load that is spread by nothing"
 
 
 def test_the_busiest_node_and_the_busiest_ldm_thread_count():
-    (point, *_rest) = ndb_point("target-ndb-head", 1, 1000, 500)
-    assert link_bytes(point) == 2 and thread_us(point) == 0.5
-    point["nodes"]["thread_us"] = {"2 main 0": 70, "3 main 0": 90}
-    assert thread_us(point) == 0.09 and link_bytes({"nodes": {}, "result": {"total_reads": 1, "total_rows_written": 0}}) is None
+    (point, *_rest) = ndb_point("target-ndb-head", 1, 1000, 500, even=False)
+    assert of_transaction(link_loads(point), point) == 2 and of_transaction(thread_loads(point), point) == 0.5
+    assert share_of_busiest(link_loads(point)) == 2 / 3
+    without = {"nodes": {}, "result": {"total_reads": 1, "total_rows_written": 0}}
+    assert of_transaction(link_loads(without), without) is None and share_of_busiest(thread_loads(without)) is None
+
+
+def test_where_nodes_have_no_ldm_thread_the_busiest_is_named():
+    rounds = ndb_point("target-ndb-inline", 90, 1000, 1) + ndb_point("target-ndb-head", 100, 1000, 1)
+    for point in rounds:
+        point["nodes"]["thread_us"] = {"2 main 0": 70, "3 main 0": 90 if point["variant"] == "target-ndb-head" else 80, "2 recv 2": 5}
+    assert "main threads x512: 1.12x" in verdicts(rounds)["e1-parts-spread-ndb"].reason
 
 
 def test_memory_is_judged_once_a_size_for_each_engine():

@@ -292,38 +292,56 @@ def _memory(side: Side, claim: Claim) -> list[Level]:
     return made
 
 
-def link_bytes(point: dict) -> float | None:
-    """Of the data node whose links to SQL nodes carry most: bytes sent for each transaction."""
-    return _busiest(point, "sent_bytes", lambda _name: True)
+def link_loads(point: dict) -> dict[str, int]:
+    """By data node: bytes sent over its links to SQL nodes."""
+    loads: dict[str, int] = {}
+    for link, sent in point.get("nodes", {}).get("sent_bytes", {}).items():
+        node = link.split()[0]
+        loads[node] = loads.get(node, 0) + sent
+    return loads
 
 
-def thread_us(point: dict) -> float | None:
-    """Of the busiest LDM thread of all data nodes (where there is none, of the busiest thread): microseconds for each transaction."""
-    names = point.get("nodes", {}).get("thread_us", {})
-    has_ldm = any("ldm" in name for name in names)
-    return _busiest(point, "thread_us", lambda name: "ldm" in name or not has_ldm, lambda name: name)
+def thread_loads(point: dict) -> dict[str, int]:
+    """By thread, microseconds of the LDM threads of all data nodes; nodes of few processors have none of their own, and then of all threads."""
+    threads = point.get("nodes", {}).get("thread_us", {})
+    return {name: used for name, used in threads.items() if "ldm" in name} or threads
 
 
-def _busiest(point: dict, counters: str, wanted: Callable[[str], bool], group: Callable[[str], str] = lambda name: name.split()[0]) -> float | None:
-    sums: dict[str, int] = {}
-    for name, count in point.get("nodes", {}).get(counters, {}).items():
-        if wanted(name):
-            sums[group(name)] = sums.get(group(name), 0) + count
-    return max(sums.values()) / transactions(point) if sums else None
+def of_transaction(loads: dict[str, int], point: dict) -> float | None:
+    """Of the busiest."""
+    return max(loads.values()) / transactions(point) if loads else None
+
+
+def share_of_busiest(loads: dict[str, int]) -> float | None:
+    total = sum(loads.values())
+    return max(loads.values()) / total if total else None
+
+
+def _thread_kind(points: list[dict]) -> str:
+    """The busiest thread's, as '2 main 0' has it."""
+    loads = thread_loads(points[0])
+    return max(loads, key=loads.__getitem__).split()[1]
 
 
 def _spread(side: Side, claim: Claim) -> list[Level]:
-    """At the most users that both have: what the busiest link and the busiest thread do for a transaction, default over inline; less is relief."""
+    """
+    At the most users that both have: what the busiest link and the busiest thread do for a transaction, default over inline; less is relief. Where all do
+    less alike, the load is smaller, and nothing is spread.
+    """
     made: list[Level] = []
     for variant, over, _words in side.pairs(claim):
-        for name, figure in (("links", link_bytes), ("threads", thread_us)):
-            ratios = side.cells.ratios(side.keys(_sizes(claim)), over, variant, figure)
-            if ratios:
-                key, ratio = list(ratios.items())[-1]
-                points = side.cells.rounds_of([key], (variant, over))
-                turned = {REPRODUCED: OPPOSITE, OPPOSITE: REPRODUCED}
-                state = direction(ratio, 1.0)
-                made.append(level(f"{name} x{key.threads}", turned.get(state, state), ratio, points, side.parameters, "{:.2f}x".format))
+        for what, loads_of in (("links", link_loads), ("threads", thread_loads)):
+            ratios = side.cells.ratios(side.keys(_sizes(claim)), over, variant, lambda point, of=loads_of: of_transaction(of(point), point))
+            if not ratios:
+                continue
+            key, ratio = list(ratios.items())[-1]
+            points = side.cells.rounds_of([key], (variant, over))
+            share = side.cells.ratio(key, over, variant, lambda point, of=loads_of: share_of_busiest(of(point)))
+            state = {REPRODUCED: OPPOSITE, OPPOSITE: REPRODUCED}.get(direction(ratio, 1.0), direction(ratio, 1.0))
+            alike = state == REPRODUCED and (not share or share.median > 1 - GAIN_TOLERANCE_MIN)
+            name = f"{what if loads_of is link_loads else f'{_thread_kind(points)} threads'} x{key.threads}"
+            one = level(name, WEAKER if alike else state, ratio, points, side.parameters, "{:.2f}x".format)
+            made.append(replace(one, text=f"{one.text}, alike on all nodes") if alike else one)
     return made
 
 
