@@ -79,13 +79,16 @@ def needs() -> list[str]:
     return _foreign_schemas(running)
 
 
-def _foreign_schemas(running: Address) -> list[str]:
+def _schemas(running: Address) -> set[str]:
     connection = connect(running)
     try:
-        found = {name for (name,) in rows(connection, "SHOW DATABASES")} - _SYSTEM_SCHEMAS
+        return {name for (name,) in rows(connection, "SHOW DATABASES")} - _SYSTEM_SCHEMAS
     finally:
         connection.close()
-    foreign = sorted(name for name in found if not name.startswith(SCHEMA_PREFIX))
+
+
+def _foreign_schemas(running: Address) -> list[str]:
+    foreign = sorted(name for name in _schemas(running) if not name.startswith(SCHEMA_PREFIX))
     return [f"no databases of yours in the running NDB Cluster ({', '.join(foreign)}): this experiment starts it anew"] if foreign else []
 
 
@@ -107,14 +110,18 @@ def _process_id(node: Path) -> int:
 
 @contextmanager
 def as_found(is_used: bool) -> Iterator[None]:
-    """It is stopped meanwhile, but for what a NdbCluster does; if it ran before, it runs behind it."""
-    ran = is_used and local_cluster() is not None
-    if ran:
+    """
+    It is stopped meanwhile, but for what a NdbCluster does; if it ran before, it runs behind it. One with schemas of ours was left by a run that was
+    killed, and would hold its memory from then on.
+    """
+    running = local_cluster() if is_used else None
+    is_users = running is not None and not any(name.startswith(SCHEMA_PREFIX) for name in _schemas(running))
+    if running:
         script("stop")
     try:
         yield
     finally:
-        if ran:
+        if is_users:
             script("start")
 
 

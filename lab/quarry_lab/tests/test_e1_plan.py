@@ -362,8 +362,12 @@ def test_a_node_that_does_not_start_leaves_no_cluster_and_is_named(monkeypatch):
 def test_the_cluster_is_left_as_it_was_found(monkeypatch):
     verbs = []
     monkeypatch.setattr(ndb_cluster, "script", verbs.append)
-    for running, expected in ((Address(socket="/x"), ["stop", "start"]), (None, [])):
+    monkeypatch.setattr(ndb_cluster, "connect", lambda _address: SimpleNamespace(close=lambda: None))
+    of_a_killed_run = [("mysql",), ("quarry_lab_target_ndb_head_4096",)]
+    for running, schemas, expected in ((Address(socket="/x"), [("mysql",)], ["stop", "start"]), (None, [], []),
+                                       (Address(socket="/x"), of_a_killed_run, ["stop"])):
         monkeypatch.setattr(ndb_cluster, "local_cluster", lambda running=running: running)
+        monkeypatch.setattr(ndb_cluster, "rows", lambda *_arguments, schemas=schemas: schemas)
         verbs.clear()
         with contextlib.suppress(KeyboardInterrupt), ndb_cluster.as_found(True):
             raise KeyboardInterrupt
