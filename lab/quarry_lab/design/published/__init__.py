@@ -11,7 +11,8 @@ A figure with `from` is computed from others: 'a / b' is their quotient as a gai
 A figure with `each` is a row of figures of one kind: each key of that table is one figure, <id>.<key>; a quotient of two rows is a row of quotients.
 In a claim the name of a row stands for all its figures.
 A [claim.<id>] has `item` (its number in the audit's list), `says`, `rule`, and the `figures` it is judged by; `borrowed` names those of them that the
-document gives of something else, and that are but a threshold of the rule. What else stands there belongs to the judging function. In `says` and `rule` each '{}' is the text of the next of the claim's figures, '{1}' of its second, '{id}' of the one so named.
+document gives of something else, and that are but a threshold of the rule. What else stands there belongs to the judging function. In `says` and
+`rule` each '{}' is the text of the next of the claim's figures, '{1}' of its second, '{id}' of the one so named.
 """
 
 from __future__ import annotations

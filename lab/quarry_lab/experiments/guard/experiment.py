@@ -106,7 +106,8 @@ class Guard(TableExperiment):
         made = []
         for operation, size, threads in CELLS:
             key = CellKey(operation, size * KIB, threads)
-            finding = Finding(f"guard-{operation}-{size}kb-x{threads}", head(key), f"slower or faster: in every round, and by {CLEAR:.0%} at the median; alike: less at the median")
+            rule = f"slower or faster: in every round, and by {CLEAR:.0%} at the median; alike: less at the median"
+            finding = Finding(f"guard-{operation}-{size}kb-x{threads}", head(key), rule)
             one = found.get(key)
             made.append(_verdict(finding, one) if one else not_measured(finding, "not both builds there"))
         return made
