@@ -6,7 +6,8 @@
 //    the extent is reserved (staged; the flush waits for its fillers) or written (private). When that flush has
 //    completed and the segment did not fail at or before it, the extent is durable.
 //  - One flush runs at a time. A run never spans the start of a flush.
-//  - A flush that somebody waits for, or that StartFlush asked for, is led by somebody.
+//  - A flush that somebody waits for is led by somebody. So is one that StartFlush asked for, at the latest when who
+//    asked comes to wait. Whoever has something else to do leads no flush of others behind his own.
 //  - No lock is held while bytes are copied, compressed, written or flushed.
 //  - A segment that failed gets no further write; later appends go to a new one.
 // Thread-safety: internally synchronised.
@@ -132,8 +133,9 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   /// One flush. Called with the mutex, returns without it. True: somebody who does not lead wants the next one, so the
   /// caller must see to it (flush_active_ stays).
   [[nodiscard]] bool LeadFlush() QUARRY_RELEASE(mutex_);
-  /// The same, and then the flushes that are wanted: here, or in a flush thread when `hands_over` and there is one.
-  void LeadFlushes(bool hands_over) QUARRY_RELEASE(mutex_);
+  /// The same, and then the flushes that are wanted: here in a flush thread. Another caller leaves them to one, or,
+  /// when none is free, to the committers whom they are for.
+  void LeadFlushes(bool is_flush_thread) QUARRY_RELEASE(mutex_);
   /// To a flush thread: the next flush, which is marked as led, and those that are wanted behind it. False: none is
   /// free.
   [[nodiscard]] bool HandOver() QUARRY_EXCLUDES(mutex_);

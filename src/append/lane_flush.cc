@@ -34,7 +34,7 @@ bool Lane::AskForFlush() {
 bool Lane::HandOver() {
   return context_->flush_threads.Submit([lane = shared_from_this()] {
     lane->mutex_.Lock();
-    lane->LeadFlushes(false);
+    lane->LeadFlushes(true);
   });
 }
 
@@ -90,16 +90,24 @@ uint64_t Lane::AwaitFlush(uint64_t ticket, bool counted, const Canceller* cancel
       mutex_.Unlock();
       turn.AwaitChange(seen);
     } else {
-      LeadFlushes(true);
+      LeadFlushes(false);
     }
   }
   return ticket;
 }
 
-void Lane::LeadFlushes(bool hands_over) {
+void Lane::LeadFlushes(bool is_flush_thread) {
   while (LeadFlush()) {
-    if (hands_over && HandOver()) return;
+    if (!is_flush_thread && HandOver()) return;
     mutex_.Lock();
+    if (is_flush_thread || committers_next_ == 0) continue;
+    // To lead for those who come meanwhile would take as long as they keep coming. One of them leads: he waits already,
+    // or finds nobody who does when he comes to wait.
+    flush_active_ = false;
+    EventCount& turn = turn_[(flush_started_ + 1) & 1U];
+    mutex_.Unlock();
+    turn.NotifyOne();
+    return;
   }
 }
 

@@ -308,6 +308,43 @@ TEST_F(WaitsTest, WhoNeedsADescriptorFlushesForNobody) {
   for (const UnsyncedExtents& extents : hanging) EXPECT_OK(directory_->Sync(extents));
 }
 
+// Every flush thread is at work elsewhere. Others begin their commits while each flush runs: whoever led for them as
+// well would not come to his own.
+TEST_F(WaitsTest, WhoLeadsForLackOfAFlushThreadLeadsOneFlush) {
+  Open();
+  const std::string own_path = SegmentPathOf(Commit(100, 1));
+  std::vector<UnsyncedExtents> hanging(kFlushThreadsMax);
+  for (uint64_t i = 0; i < hanging.size(); ++i) {
+    const auto store = ValueOf(directory_->OpenForAppend({10 + i}, "db/hanging"));
+    ASSERT_OK(store->Append(RandomValue(5000, i), {}, &hanging[i]).status());
+  }
+  constexpr size_t kOthers = 20;
+  std::vector<UnsyncedExtents> others;
+  others.reserve(kOthers);
+  env_.SetHook([&](const Call& call) {
+    if (call.kind != CallKind::kSync || !call.path.ends_with(".qseg")) return Status::Ok();
+    if (call.path != own_path) {
+      gate_.Wait();
+    } else if (others.size() < kOthers) {
+      others.emplace_back();
+      EXPECT_OK(store_->Append(RandomValue(5000, others.size()), {}, &others.back()).status());
+      directory_->StartSync(&others.back());
+    }
+    return Status::Ok();
+  });
+  for (UnsyncedExtents& extents : hanging) directory_->StartSync(&extents);
+  gate_.AwaitWaiting(static_cast<int>(kFlushThreadsMax));
+  UnsyncedExtents first;
+  ASSERT_OK(store_->Append(RandomValue(5000, 99), {}, &first).status());
+  directory_->StartSync(&first);
+  EXPECT_EQ(others.size(), 1U) << "it led the flushes of those who came meanwhile";
+  EXPECT_OK(directory_->Sync(first));
+  for (size_t i = 0; i < others.size(); ++i) EXPECT_OK(directory_->Sync(others[i]));
+  EXPECT_EQ(others.size(), kOthers);
+  gate_.Open();
+  for (const UnsyncedExtents& extents : hanging) EXPECT_OK(directory_->Sync(extents));
+}
+
 TEST_F(WaitsTest, ThoseWhoWaitForASegmentThatCannotBeMadeFailTogether) {
   Open();
   std::atomic<int> tries{0};
