@@ -144,8 +144,10 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   /// The same for who must not wait for a device. False: no flush thread is free; to be asked for again.
   bool AskForFlush() QUARRY_EXCLUDES(mutex_);
   void CountCommitter(uint64_t ticket) QUARRY_REQUIRES(mutex_);
-  /// After a flush of `file`: unpins it when nothing in it is reserved or waits for the next one.
+  /// After a flush of `file`.
   void UnpinIdle(SegmentFile* file) QUARRY_REQUIRES(mutex_);
+  /// Something in it is reserved, or waits to be written or for the next flush.
+  [[nodiscard]] bool IsAtWork(const SegmentFile& file) const QUARRY_REQUIRES(mutex_);
   [[nodiscard]] bool HasUnwritten(uint64_t ticket) const QUARRY_REQUIRES(mutex_);
   void Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
             Aftermath* aftermath) QUARRY_REQUIRES(mutex_);

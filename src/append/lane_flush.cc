@@ -155,7 +155,7 @@ bool Lane::LeadFlush() {
       context_->counters.Add(Counter::kFlushErrors);
       // Whatever was written since the flush before this one may be gone, and later flushes would not say so.
       Fail(files[i], number, statuses[i], &losses);
-    } else if (files[i]->sealed && !files[i]->failed && !files[i]->dirty && files[i]->private_in_flight == 0) {
+    } else if (files[i]->sealed && !files[i]->failed && !IsAtWork(*files[i])) {
       if (FinishSealed(files[i].get())) with_tail.push_back(files[i]);
     }
   }
@@ -191,10 +191,13 @@ bool Lane::LeadFlush() {
 }
 
 void Lane::UnpinIdle(SegmentFile* file) {
-  const auto is_its = [file](const std::shared_ptr<Run>& run) { return run != nullptr && run->file.get() == file; };
-  if (file->dirty || file->private_in_flight > 0 || is_its(run_)) return;
-  if (std::any_of(unwritten_.begin(), unwritten_.end(), is_its)) return;
-  file->pin.Release();
+  if (!IsAtWork(*file)) file->pin.Release();
+}
+
+bool Lane::IsAtWork(const SegmentFile& file) const {
+  const auto is_its = [&file](const std::shared_ptr<Run>& run) { return run != nullptr && run->file.get() == &file; };
+  return file.dirty || file.private_in_flight > 0 || is_its(run_) ||
+         std::any_of(unwritten_.begin(), unwritten_.end(), is_its);
 }
 
 void Lane::Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,

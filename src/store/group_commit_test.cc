@@ -283,6 +283,43 @@ TEST_F(GroupCommitTest, ABlockThatWasFlushedIsNeverWrittenAgain) {
   EXPECT_FALSE(again) << "a block was written twice";
 }
 
+class SealingTest : public OneTableTest {};
+
+// The last run of a segment is the next flush's, and is still being written when the flush before it ends: the segment
+// is not complete before it is on the disk.
+TEST_F(SealingTest, ASegmentIsSealedWhenItsLastRunIsFlushed) {
+  options_.segment_size_bytes = 1 << 20;
+  Open();
+  const Locator first = Append(5000, 1);
+  const auto store = ValueOf(directory_->OpenForAppend(kTable, "db/t"));
+  const auto segment = static_cast<StoreImpl*>(store.get())->FindSegment(first.segment);
+  Gate gate;
+  UnsyncedExtents second;
+  std::thread next;
+  std::atomic<int> writes{0};
+  env_.SetHook([&](const Call& call) {
+    if (call.kind != CallKind::kWrite) return Status::Ok();
+    const int write = ++writes;
+    if (write == 1) {
+      // The flush has begun. The segment gets one run more, and then another begins.
+      EXPECT_EQ(ValueOf(store->Append(RandomValue(5000, 2), {}, &second)).segment, first.segment);
+      gate.Shut();
+      next = std::thread([&] { EXPECT_OK(store->Append(RandomValue(900000, 3), kPrivate, &second).status()); });
+      gate.AwaitWaiting();
+    } else if (write == 2) {
+      gate.Pass();
+    }
+    return Status::Ok();
+  });
+  EXPECT_OK(directory_->Sync(unsynced_));
+  EXPECT_EQ(segment->state(), SegmentState::kActive) << "its last run is not written";
+  gate.Open();
+  next.join();
+  env_.SetHook({});
+  EXPECT_OK(directory_->Sync(second));
+  EXPECT_EQ(segment->state(), SegmentState::kSealed);
+}
+
 // ---- flushes that StartSync begins ----
 
 class StartSyncTest : public GroupCommitTest {

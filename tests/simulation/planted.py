@@ -264,8 +264,8 @@ BUGS = [
     Bug(
         "a file may be closed with what was written to it and not flushed",
         "src/append/lane_flush.cc",
-        "  if (file->dirty || file->private_in_flight > 0 || is_its(run_)) return;\n",
-        "  if (is_its(run_)) return;\n",
+        "  return file.dirty || file.private_in_flight > 0 || is_its(run_) ||\n",
+        "  return is_its(run_) ||\n",
         ["flushed-before-commit", "durable-reads-back", ASSERTION],
         THREADS,
     ),
