@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
 
 #include "format/extent.h"
@@ -56,8 +57,9 @@ Status Lane::EnsureActive(uint64_t size_bytes, bool staged, const Canceller* can
 Status Lane::MakeActive(bool has_room, const Canceller* canceller) {
   rolling_ = true;
   Status status = has_room ? Reopen(canceller) : Roll(canceller);
-  // A file that cannot be opened again does not stop the lane: the next segment takes its place.
-  if (has_room && status.code() == StatusCode::kIoError) status = Roll(canceller);
+  // A file that cannot be opened again, or is gone, does not stop the lane: the next segment takes its place.
+  const bool is_lost = status.code() == StatusCode::kIoError || status.system_errno() == ENOENT;
+  if (has_room && is_lost) status = Roll(canceller);
   rolling_ = false;
   if (!status.ok() && status.code() != StatusCode::kCancelled) {
     ++rolls_failed_;
@@ -90,7 +92,8 @@ Status Lane::Reopen(const Canceller* canceller) {
   assert(factory != nullptr);
   Result<WritePin> pin = file->slot.PinOrOpen(
       [&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); }, canceller, weak_from_this());
-  context_->NotePathFailure(path_number_, pin.status());
+  // Of one that is gone nobody knows whether its path is: who makes the next one will see.
+  if (pin.status().system_errno() != ENOENT) context_->NotePathFailure(path_number_, pin.status());
   mutex_.Lock();
   if (!pin.ok()) return pin.status();
   if (file == active_) file->pin = std::move(pin).value();  // else it was sealed meanwhile

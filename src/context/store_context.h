@@ -119,10 +119,12 @@ struct StoreContext {
 
   /// There is another path for what would be appended to one.
   [[nodiscard]] bool HasAlternativePaths() const { return append_paths.size() > 1; }
-  /// A file of the path failed to be written. When it was the device or the file system, transactions go elsewhere.
+  /// A file of the path failed to be written, or to be made. When it was the device or the file system, or nothing of
+  /// the path is there any more, transactions go elsewhere.
   void NotePathFailure(uint32_t path_number, const Status& status) {
     if (!HasAlternativePaths()) return;
-    if (status.code() != StatusCode::kIoError && status.code() != StatusCode::kNoSpace) return;
+    const bool is_gone = status.system_errno() == ENOENT;
+    if (status.code() != StatusCode::kIoError && status.code() != StatusCode::kNoSpace && !is_gone) return;
     if (status.system_errno() == EMFILE || status.system_errno() == ENFILE) return;  // it could not even be asked
     const SegmentPath& path = paths[path_number];
     path.health->NoteFailure(env->MonotonicMicros());

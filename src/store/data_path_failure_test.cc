@@ -127,6 +127,24 @@ TEST_F(DataPathFailureTest, OneThatFailsCostsAtMostTheTransactionsThatAreThere) 
   EXPECT_GT(SegmentsOn("/disk3"), before);
 }
 
+// As when it is unmounted under a running server: nothing is made in its place.
+TEST_F(DataPathFailureTest, OneThatVanishesCostsNothing) {
+  Open();
+  ASSERT_OK(memory_.Rename("/disk3", "/away"));
+  EXPECT_EQ(FailuresOf(400), 0);
+  EXPECT_EQ(directory_->GetCounters().data_paths_avoided, 1U);
+  EXPECT_FALSE(ValueOf(memory_.FileExists("/disk3")));
+  const std::vector<std::string> notices = directory_->TakeNotices();
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_NE(notices[0].find("/disk3"), std::string::npos) << notices[0];
+  // And it takes its share again when it is back.
+  ASSERT_OK(memory_.Rename("/away", "/disk3"));
+  memory_.AdvanceMicros(70 * kSecond);
+  EXPECT_EQ(FailuresOf(8), 0);
+  EXPECT_EQ(directory_->GetCounters().data_paths_avoided, 0U);
+  EXPECT_GT(SegmentsOn("/disk3"), 0U);
+}
+
 TEST_F(DataPathFailureTest, OneThatIsFullFromTheBeginningCostsNothing) {
   Open();
   FailOn("/disk2", ENOSPC, true);

@@ -189,6 +189,25 @@ TEST_F(BoundedDirectoryTest, ManyTablesInOneTransaction) {
   EXPECT_GT(directory->GetCounters().open_files_closed, 100U);
 }
 
+// Somebody removed it, or its data path is away.
+TEST_F(BoundedDirectoryTest, AnActiveSegmentWhoseFileIsGoneStopsNoAppend) {
+  auto directory = ValueOf(OpenDirectory(Env::Posix(), options_));
+  const auto append = [&](uint64_t table, uint64_t seed) {
+    UnsyncedExtents unsynced;
+    const auto store = ValueOf(directory->OpenForAppend({table}, "db/t"));
+    Result<Locator> locator = store->Append(RandomValue(9000, seed), {}, &unsynced);
+    EXPECT_OK(directory->Sync(unsynced));
+    return locator;
+  };
+  const Locator lost = ValueOf(append(1, 1));
+  for (uint64_t table = 2; table <= 100; ++table) EXPECT_OK(append(table, table).status());  // they take its descriptor
+  std::filesystem::remove(root_ + SegmentPathOf(lost));
+  const Result<Locator> next = append(1, 200);
+  ASSERT_OK(next.status());
+  EXPECT_EQ(ValueOf(ReadValue(directory.get(), {*next, {}})), RandomValue(9000, 200));
+  EXPECT_EQ(ReadValue(directory.get(), {lost, {}}).status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(BoundedDirectoryTest, ATransactionOfManySegments) {
   auto directory = ValueOf(OpenDirectory(Env::Posix(), options_));
   auto store = ValueOf(directory->OpenForAppend({1}, "db/t"));
