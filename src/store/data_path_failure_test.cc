@@ -207,5 +207,26 @@ TEST_F(DataPathFailureTest, ALostPathKeepsNothingElseInTheTrash) {
   EXPECT_TRUE(directory_->ListStores().empty());
 }
 
+// What would stay on it belongs to no store any more, and nobody gives it back.
+TEST_F(DataPathFailureTest, ADroppedStoreWaitsForAPathThatVanished) {
+  Open();
+  EXPECT_EQ(FailuresOf(8), 0);
+  ASSERT_TRUE(CommitOne(2, 1));
+  ASSERT_EQ(SegmentsOn("/disk3"), 1U);
+  const StoreId waiting = ValueOf(directory_->Find({1}))->id();
+  ASSERT_OK(memory_.Rename("/disk3", "/away"));
+  ASSERT_OK(directory_->Discard({1}, 5));
+  ASSERT_OK(directory_->Discard({2}, 5));
+  const Status status = directory_->EmptyTrash(100).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("'/disk3'"), std::string::npos) << status.ToString();
+  ASSERT_EQ(directory_->ListStores().size(), 1U) << "the other one has nothing there";
+  EXPECT_EQ(directory_->ListStores()[0].store, waiting);
+  ASSERT_OK(memory_.Rename("/away", "/disk3"));
+  ASSERT_OK(directory_->EmptyTrash(100).status());
+  EXPECT_TRUE(directory_->ListStores().empty());
+  EXPECT_EQ(SegmentsOn("/disk3"), 0U);
+}
+
 }  // namespace
 }  // namespace quarry

@@ -243,6 +243,22 @@ uint64_t StoreImpl::UnlinkWhatIsThere() {
   return given_back;
 }
 
+// Its marker is looked for at each start, but a path can be unmounted later.
+Status StoreImpl::CheckNotVanished(uint32_t path_number) const {
+  if (path_number == 0) return Status::Ok();
+  const std::vector<std::shared_ptr<Segment>> segments = AllSegments();
+  const bool has_some = std::any_of(segments.begin(), segments.end(), [path_number](const auto& segment) {
+    return segment->path_number() == path_number;
+  });
+  if (!has_some) return Status::Ok();
+  const std::string& directory = context_->paths[path_number].directory;
+  QUARRY_TRY_ASSIGN(const bool is_there, context_->env->FileExists(JoinPath(directory, kPathMarkerFileName)));
+  if (is_there) return Status::Ok();
+  return Status::Unavailable("data path '" + ParentPath(directory) + "' has lost its marker '" +
+                             kDataPathDirectoryName + "/" + kPathMarkerFileName +
+                             "' since the start, and what a dropped table has there cannot be removed: is it mounted?");
+}
+
 Status StoreImpl::UnlinkFiles(bool* is_gone) {
   QUARRY_TRY(CheckUnlinkable());
   Env* const env = context_->env;
@@ -254,7 +270,10 @@ Status StoreImpl::UnlinkFiles(bool* is_gone) {
     if (!context_->paths[number].unavailable.empty() || !context_->CheckWritable(number).ok()) continue;
     QUARRY_TRY_ASSIGN(const std::string directory, SegmentDirectoryLocked(number));
     const Result<std::vector<std::string>> names = env->ListDirectory(directory);
-    if (names.status().code() == StatusCode::kNotFound) continue;
+    if (names.status().code() == StatusCode::kNotFound) {
+      QUARRY_TRY(CheckNotVanished(number));
+      continue;
+    }
     QUARRY_TRY(names.status());
     for (const std::string& name : *names) {
       QUARRY_TRY(env->RemoveFile(JoinPath(directory, name)));

@@ -216,6 +216,8 @@ class StoreImpl final : public Store, public SegmentFactory, public SegmentLocat
   /// Nothing has it.
   void GiveBackSegmentNumber(SegmentNumber number);
   [[nodiscard]] Status UnlinkFiles(bool* is_gone) QUARRY_EXCLUDES(location_mutex_);
+  /// kUnavailable when segments of this store lie on the path, and the path is not there any more.
+  [[nodiscard]] Status CheckNotVanished(uint32_t path_number) const;
   [[nodiscard]] Status NotFound(SegmentNumber segment) const;
 
   const std::shared_ptr<StoreContext> context_;
