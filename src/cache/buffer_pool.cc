@@ -1,6 +1,8 @@
 #include "cache/buffer_pool.h"
 
 #include <bit>
+#include <cstdint>
+#include <new>
 
 namespace quarry {
 namespace {
@@ -11,6 +13,7 @@ constexpr size_t kLargeBytes = 1U << 20;
 size_t SizeClass(size_t size_bytes) {
   if (size_bytes <= AlignedBuffer::kAlignmentBytes) return AlignedBuffer::kAlignmentBytes;
   if (size_bytes <= kLargeBytes) return std::bit_ceil(size_bytes);
+  if (size_bytes > SIZE_MAX - kLargeBytes) return size_bytes;  // nobody has so much, and it cannot be rounded up
   return (size_bytes + kLargeBytes - 1) / kLargeBytes * kLargeBytes;
 }
 
@@ -34,6 +37,16 @@ AlignedBuffer BufferPool::TakeFree(size_t size_bytes) {
   found->second.pop_back();
   free_bytes_ -= size_bytes;
   return buffer;
+}
+
+// Throws where there is no memory: then the budget has its bytes back.
+AlignedBuffer BufferPool::MakeCounted(size_t size_bytes) {
+  try {
+    return AlignedBuffer(size_bytes);
+  } catch (const std::bad_alloc&) {
+    Uncount(size_bytes);
+    throw;
+  }
 }
 
 void BufferPool::DropFree(std::vector<AlignedBuffer>* dropped) {
@@ -60,7 +73,7 @@ PooledBuffer BufferPool::Acquire(size_t size_bytes, const Canceller* canceller) 
     buffer = TakeFree(size);
     DropFree(&dropped);
   }
-  if (buffer.empty()) buffer = AlignedBuffer(size);
+  if (buffer.empty()) buffer = MakeCounted(size);
   return {this, std::move(buffer), PooledBuffer::Counts::kOnBudget};
 }
 
@@ -75,7 +88,7 @@ std::optional<PooledBuffer> BufferPool::TryAcquire(size_t size_bytes) {
     buffer = TakeFree(size);
     DropFree(&dropped);
   }
-  if (buffer.empty()) buffer = AlignedBuffer(size);
+  if (buffer.empty()) buffer = MakeCounted(size);
   return PooledBuffer(this, std::move(buffer), PooledBuffer::Counts::kOnBudget);
 }
 

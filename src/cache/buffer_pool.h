@@ -90,6 +90,8 @@ class BufferPool {
   /// What is out, plus the free ones.
   uint64_t HeldBytes() const QUARRY_REQUIRES(mutex_) { return counted_bytes_ + taken_bytes_ + free_bytes_; }
   AlignedBuffer TakeFree(size_t size_bytes) QUARRY_REQUIRES(mutex_);
+  /// A new one, which is on the budget already.
+  AlignedBuffer MakeCounted(size_t size_bytes) QUARRY_EXCLUDES(mutex_);
   /// Until all that is held fits the budget, or none is left.
   void DropFree(std::vector<AlignedBuffer>* dropped) QUARRY_REQUIRES(mutex_);
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <new>
 #include <vector>
 
 namespace quarry {
@@ -57,6 +59,17 @@ TEST(BufferPoolTest, WhatIsTakenOffTheBudgetIsSomebodyElses) {
   EXPECT_TRUE(pool.TryAcquire(kMiB).has_value());
   kept.Release();
   EXPECT_LE(pool.held_bytes(), 2 * kMiB);
+}
+
+// Else one append that found no memory would keep all others waiting for good.
+TEST(BufferPoolTest, WhatThereIsNoMemoryForTakesNothingOfTheBudget) {
+  BufferPool pool(4 * kMiB);
+  EXPECT_THROW((void)pool.Acquire(SIZE_MAX), std::bad_alloc);
+  EXPECT_EQ(pool.counted_bytes(), 0U);
+  EXPECT_THROW((void)pool.TryAcquire(SIZE_MAX), std::bad_alloc);
+  EXPECT_EQ(pool.counted_bytes(), 0U);
+  const PooledBuffer all = pool.Acquire(4 * kMiB);
+  EXPECT_FALSE(pool.TryAcquire(kMiB).has_value());
 }
 
 }  // namespace
