@@ -30,6 +30,29 @@ TEST_F(DataPathTest, SegmentsLieOnEveryPathAndReadBackFromAll) {
   EXPECT_EQ(ValueOf(memory_.ListDirectory("/disk2/quarry")), no_store);
 }
 
+// A start made these folders and was killed before it flushed their names. The next start must not rely on it.
+TEST(NewFoldersTest, WhatAKilledStartMadeIsFlushedByTheNext) {
+  MemoryEnv memory;
+  FaultEnv env(&memory);
+  ASSERT_OK(memory.CreateDirectory("/disk1"));
+  ASSERT_OK(memory.SyncDirectory("/"));
+  for (const char* const made : {"/home", "/home/stores", "/home/trash", "/disk1/quarry"}) {
+    ASSERT_OK(memory.CreateDirectory(made));
+  }
+  DirectoryOptions options = TestOptions();
+  options.data_paths = {"/disk1"};
+  auto directory = ValueOf(OpenDirectory(&env, options));
+  UnsyncedExtents unsynced;
+  const Locator locator =
+      ValueOf(ValueOf(directory->OpenForAppend(kTable, "db/t"))->Append(RandomValue(3000, 1), {}, &unsynced));
+  ASSERT_OK(directory->Sync(unsynced));
+  CutPower(&memory, &env, 0, &directory);
+  directory = ValueOf(OpenDirectory(&env, options));
+  const Result<std::vector<uint8_t>> read = ReadValue(directory.get(), locator);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(*read, RandomValue(3000, 1));
+}
+
 TEST_F(DataPathTest, APathThatTheCatalogueMayNameKeepsItsMarker) {
   directory_.reset();
   options_.data_paths.emplace_back("/disk3");

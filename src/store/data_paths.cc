@@ -113,6 +113,8 @@ class Opener {
     AddPath({0, "", ""});
     // Before any path marker bears the id: a crash between leaves markers that are known as ours.
     if (is_new) {
+      // A start that was killed may have made the home, and not come to this.
+      QUARRY_TRY(env_->SyncDirectory(ParentPath(home)));
       has_made_catalogue_ = true;
       made_.push_back({JoinPath(home, CatalogueFileName(first_generation)), false});
       QUARRY_TRY(context_->catalogue->Begin({}));
@@ -315,6 +317,7 @@ class Opener {
   Result<uint32_t> AdoptPath(const std::string& path) {
     const std::string directory = JoinPath(path, kDataPathDirectoryName);
     QUARRY_TRY(MakeDirectory(directory));
+    QUARRY_TRY(env_->SyncDirectory(path));  // a start that was killed may have made it
     const uint32_t number = state_.installation.next_path_number;
     PathMarker marker;
     marker.installation = state_.installation.id;
