@@ -117,6 +117,14 @@ struct StoreContext {
     return CheckWritable(path_number);
   }
 
+  /// kUnavailable while one is away: what is nowhere else may lie there.
+  [[nodiscard]] Status CheckAllPathsAreHere() const {
+    for (const SegmentPath& path : paths) {
+      if (!path.unavailable.empty()) return Status::Unavailable(path.unavailable);
+    }
+    return Status::Ok();
+  }
+
   /// There is another path for what would be appended to one.
   [[nodiscard]] bool HasAlternativePaths() const { return append_paths.size() > 1; }
   /// A file of the path failed to be written, or to be made. When it was the device or the file system, or nothing of

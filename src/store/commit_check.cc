@@ -49,9 +49,7 @@ Result<bool> StoreImpl::HoldsDurably(std::span<const CommitRecord::Extent> exten
     if (segment == nullptr || segment->number() != extent.segment) {
       segment = FindSegment(extent.segment);
       if (segment == nullptr) {
-        for (const SegmentPath& path : context_->paths) {
-          if (!path.unavailable.empty()) return Status::Unavailable(path.unavailable);
-        }
+        QUARRY_TRY(context_->CheckAllPathsAreHere());
         return false;
       }
       file.Release();

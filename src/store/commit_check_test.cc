@@ -54,6 +54,23 @@ TEST_F(CommitCheckTest, AStoreThatNeverWasHoldsNothing) {
   EXPECT_FALSE(ValueOf(Holds(record)));
 }
 
+// Its records may be lost, and its files lie where nobody can look now.
+TEST_F(CommitCheckTest, AStoreThatIsNowhereIsNotDecidedWhileAPathIsAway) {
+  CommitRecord record = Describe({Append(3000, 1)});
+  record.store = StoreId{99};
+  directory_.reset();
+  ASSERT_OK(memory_.CreateDirectory("/disk1"));
+  options_.data_paths = {"/disk1"};
+  Open();
+  EXPECT_FALSE(ValueOf(Holds(record)));
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/disk1", "/away"));
+  Open();
+  const Status status = Holds(record).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("/disk1"), std::string::npos) << status.ToString();
+}
+
 // XA RECOVER shows it to everybody.
 TEST_F(CommitCheckTest, ARecordTellsNeitherIdentityNorContent) {
   const Locator first = Append(3000, 1);

@@ -266,8 +266,10 @@ Result<CommitRecord> StoreDirectoryImpl::DescribeCommit(std::span<const Locator>
 
 Result<bool> StoreDirectoryImpl::HoldsDurably(const CommitRecord& record) {
   const std::shared_ptr<StoreImpl> store = FindStore(record.store);
-  // Every store with something in it is known by its records, or by the files on the paths that are here.
-  return store == nullptr ? Result<bool>(false) : store->HoldsDurably(record.extents);
+  if (store != nullptr) return store->HoldsDurably(record.extents);
+  // Every store with something in it is known by its records or by its files. Those may be lost, and these be away.
+  QUARRY_TRY(context_->CheckAllPathsAreHere());
+  return false;
 }
 
 void StoreDirectoryImpl::CarryInCache(const Locator& replaced, const Locator& by, std::span<const uint8_t> value) {
