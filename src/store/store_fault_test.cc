@@ -188,5 +188,21 @@ TEST(StoreFaultTest, ACreationThatFailsTakesNoSegmentNumber) {
   EXPECT_EQ(ValueOf(store->Append(RandomValue(5000, 1), {}, &unsynced)).segment, SegmentNumber{1});
 }
 
+TEST(StoreFaultTest, AFolderThatCannotBeMadeTakesNoSegmentNumber) {
+  MemoryEnv memory;
+  FaultEnv env(&memory);
+  ASSERT_OK(memory.CreateDirectory("/disk1"));
+  DirectoryOptions options = TestOptions();
+  options.data_paths = {"/disk1"};
+  const auto directory = ValueOf(OpenDirectory(&env, options));
+  const auto store = ValueOf(directory->OpenForAppend({1}, "db/t"));
+  UnsyncedExtents unsynced;
+  for (const CallKind kind : {CallKind::kCreateDirectory, CallKind::kSyncDirectory}) {
+    env.FailCall(kind, 1, ENOSPC);
+    EXPECT_FALSE(store->Append(RandomValue(5000, 1), {}, &unsynced).ok());
+  }
+  EXPECT_EQ(ValueOf(store->Append(RandomValue(5000, 1), {}, &unsynced)).segment, SegmentNumber{1});
+}
+
 }  // namespace
 }  // namespace quarry

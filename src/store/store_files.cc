@@ -74,8 +74,12 @@ Result<std::unique_ptr<WritableFile>> StoreImpl::CreateSegmentFile(const std::st
   AlignedBuffer block(kSegmentHeaderSizeBytes);
   EncodeSegmentHeader(header, std::span<uint8_t, kSegmentHeaderSizeBytes>(block.data(), kSegmentHeaderSizeBytes));
   if (header.path_number != 0) {
-    QUARRY_TRY(env->CreateDirectory(directory));
-    QUARRY_TRY(env->SyncDirectory(ParentPath(directory)));
+    Status made = env->CreateDirectory(directory);
+    if (made.ok()) made = env->SyncDirectory(ParentPath(directory));
+    if (!made.ok()) {
+      GiveBackSegmentNumber(header.segment);
+      return made;
+    }
   }
   const std::string path = JoinPath(directory, SegmentFileName(header.segment));
   Result<std::unique_ptr<WritableFile>> created = env->CreateFile(path);
