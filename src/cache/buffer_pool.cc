@@ -65,16 +65,30 @@ PooledBuffer BufferPool::Acquire(size_t size_bytes, const Canceller* canceller) 
   AlignedBuffer buffer;
   {
     MutexLock lock(mutex_);
-    while (!HasRoom(size)) {
-      if (canceller != nullptr && canceller->IsCancelled()) return {};
-      room_.Wait(mutex_);
-    }
+    if (!WaitForRoom(size, canceller)) return {};
     counted_bytes_ += size;
     buffer = TakeFree(size);
     DropFree(&dropped);
   }
   if (buffer.empty()) buffer = MakeCounted(size);
   return {this, std::move(buffer), PooledBuffer::Counts::kOnBudget};
+}
+
+bool BufferPool::WaitForRoom(size_t size_bytes, const Canceller* canceller) {
+  const uint64_t turn = ++last_turn_;
+  const bool is_large = size_bytes > budget_bytes_ / 2;
+  if (is_large) large_waiting_.insert(turn);
+  bool has_room = false;
+  while (true) {
+    has_room = HasRoom(size_bytes) && (large_waiting_.empty() || *large_waiting_.begin() >= turn);
+    if (has_room || (canceller != nullptr && canceller->IsCancelled())) break;
+    room_.Wait(mutex_);
+  }
+  if (is_large) {
+    large_waiting_.erase(turn);
+    room_.NotifyAll();
+  }
+  return has_room;
 }
 
 std::optional<PooledBuffer> BufferPool::TryAcquire(size_t size_bytes) {

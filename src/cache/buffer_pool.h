@@ -4,7 +4,8 @@
 //  - Counted buffers together never exceed the budget, unless a single one does (it is then alone).
 //  - Free buffers are kept only while they and all that are out fit in the budget, but for those that their users took
 //    off it (Uncount): so a pool holds at most its budget, or what is out.
-//  - Whoever waits in Acquire holds nothing of this pool, so a wait always ends (see docs/internals/concurrency.md).
+//  - Whoever waits in Acquire holds nothing of this pool. Nobody who comes later goes before one that needs more than
+//    half of it. So a wait always ends (see docs/internals/concurrency.md).
 // Thread-safety: internally synchronised. A PooledBuffer is a value, and must not outlive its pool.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -87,6 +89,8 @@ class BufferPool {
   bool HasRoom(size_t size_bytes) const QUARRY_REQUIRES(mutex_) {
     return counted_bytes_ == 0 || counted_bytes_ + size_bytes <= budget_bytes_;
   }
+  /// False: `canceller` gave up.
+  [[nodiscard]] bool WaitForRoom(size_t size_bytes, const Canceller* canceller) QUARRY_REQUIRES(mutex_);
   /// What is out, plus the free ones.
   uint64_t HeldBytes() const QUARRY_REQUIRES(mutex_) { return counted_bytes_ + taken_bytes_ + free_bytes_; }
   AlignedBuffer TakeFree(size_t size_bytes) QUARRY_REQUIRES(mutex_);
@@ -98,6 +102,8 @@ class BufferPool {
   const uint64_t budget_bytes_;
   mutable Mutex mutex_;
   CondVar room_;
+  uint64_t last_turn_ QUARRY_GUARDED_BY(mutex_) = 0;
+  std::set<uint64_t> large_waiting_ QUARRY_GUARDED_BY(mutex_);  ///< turns of those who need more than half of it
   uint64_t counted_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;
   uint64_t taken_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< by Take
   uint64_t free_bytes_ QUARRY_GUARDED_BY(mutex_) = 0;

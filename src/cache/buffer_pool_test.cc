@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <new>
+#include <thread>
 #include <vector>
 
 namespace quarry {
@@ -59,6 +61,56 @@ TEST(BufferPoolTest, WhatIsTakenOffTheBudgetIsSomebodyElses) {
   EXPECT_TRUE(pool.TryAcquire(kMiB).has_value());
   kept.Release();
   EXPECT_LE(pool.held_bytes(), 2 * kMiB);
+}
+
+/// Tells that its owner has found no room.
+class Waits final : public Canceller {
+ public:
+  [[nodiscard]] bool IsCancelled() const override {
+    waits_ = true;
+    return false;
+  }
+  [[nodiscard]] bool waits() const { return waits_; }
+
+ private:
+  mutable std::atomic<bool> waits_{false};
+};
+
+// It needs the pool alone: as long as others took turns it would never get it.
+TEST(BufferPoolTest, ALargeBufferIsNotOvertakenByThoseWhoComeLater) {
+  BufferPool pool(4 * kMiB);
+  PooledBuffer first = pool.Acquire(kMiB);
+  Waits large_waits;
+  Waits small_waits;
+  std::atomic<int> turns{0};
+  std::atomic<int> turn_of_large{0};
+  std::atomic<int> turn_of_small{0};
+  std::thread large([&] {
+    const PooledBuffer buffer = pool.Acquire(5 * kMiB, &large_waits);
+    turn_of_large = ++turns;
+  });
+  while (!large_waits.waits()) std::this_thread::yield();
+  std::thread small([&] {
+    const PooledBuffer buffer = pool.Acquire(kMiB, &small_waits);
+    turn_of_small = ++turns;
+  });
+  while (!small_waits.waits() && turn_of_small == 0) std::this_thread::yield();
+  first.Release();
+  large.join();
+  small.join();
+  EXPECT_EQ(turn_of_large, 1);
+  EXPECT_EQ(turn_of_small, 2);
+}
+
+TEST(BufferPoolTest, ALargeOneThatIsGivenUpHoldsNobodyUp) {
+  BufferPool pool(4 * kMiB);
+  const PooledBuffer first = pool.Acquire(kMiB);
+  class Cancelled final : public Canceller {
+   public:
+    [[nodiscard]] bool IsCancelled() const override { return true; }
+  } cancelled;
+  EXPECT_TRUE(pool.Acquire(5 * kMiB, &cancelled).empty());
+  EXPECT_FALSE(pool.Acquire(kMiB, &cancelled).empty()) << "there is room, and nobody waits";
 }
 
 // Else one append that found no memory would keep all others waiting for good.
