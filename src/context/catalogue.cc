@@ -78,6 +78,21 @@ Status Catalogue::Sync(const Ticket& ticket) {
   return ticket->status;  // constant once it is done
 }
 
+Status Catalogue::BecomeWritable() {
+  MutexLock lock(mutex_);
+  while (is_broken_) {
+    if (is_flushing_ || is_renewing_) {
+      changed_.Wait(mutex_);
+      continue;
+    }
+    lock.Unlock();
+    const Status status = Renew();
+    lock.Lock();
+    if (!status.ok()) return status;
+  }
+  return Status::Ok();
+}
+
 void Catalogue::Finish(const Ticket& batch, const Status& status) {
   batch->status = status;
   batch->is_done = true;

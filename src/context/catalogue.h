@@ -47,6 +47,9 @@ class Catalogue {
   /// Returns when the records of `ticket` are durable, or will not be.
   [[nodiscard]] Status Sync(const Ticket& ticket) QUARRY_EXCLUDES(mutex_);
   [[nodiscard]] Status Commit(std::vector<CatalogueRecord> records) { return Sync(Append(std::move(records))); }
+  /// For who makes something that has to stay when its record fails. Ok: the last flush did not fail, or another
+  /// generation has begun since.
+  [[nodiscard]] Status BecomeWritable() QUARRY_EXCLUDES(mutex_);
 
   /// Writes the next generation beside this one, while changes go on, and lets it take over. On error the old one
   /// stays. Nothing is done while another call is at it.

@@ -181,6 +181,21 @@ TEST_F(DataPathFailureTest, AFailureOfTheCatalogueIsNoPathsFailure) {
   EXPECT_EQ(FailuresOf(8), 0);
 }
 
+// Each try would leave one: the record may have reached the disk, so its file has to stay.
+TEST_F(DataPathFailureTest, AFullHomeDoesNotFillThePathsWithSegmentsThatHaveNoRecord) {
+  options_.data_paths = {"/disk1"};
+  Open();
+  const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  FailOn(options_.home_path, ENOSPC, true);
+  UnsyncedExtents unsynced;
+  for (uint64_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(store->Append(RandomValue(5000, i), {}, &unsynced).status().code(), StatusCode::kNoSpace);
+  }
+  EXPECT_EQ(SegmentsOn("/disk1"), 1U);
+  env_.SetHook(nullptr);
+  EXPECT_EQ(FailuresOf(4), 0);
+}
+
 TEST_F(DataPathFailureTest, ALostPathKeepsNothingElseInTheTrash) {
   Open();
   EXPECT_EQ(FailuresOf(8), 0);

@@ -40,6 +40,8 @@ Result<std::string> StoreImpl::SegmentDirectory(uint32_t path_number) {
 Result<std::shared_ptr<SegmentFile>> StoreImpl::CreateSegment(uint32_t path_number, std::weak_ptr<FileHolder> holder,
                                                               const Canceller* canceller) {
   QUARRY_TRY_ASSIGN(OpenFiles::Lease lease, context_->open_files.Take(1, canceller));
+  // Else each try would leave a file without a record, as below, while the home's disk is full.
+  QUARRY_TRY(context_->catalogue->BecomeWritable());
   SegmentHeader header;
   header.store = id_;
   QUARRY_TRY_ASSIGN(header.segment, TakeSegmentNumber());
