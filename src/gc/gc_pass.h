@@ -7,6 +7,7 @@
 //  - A segment leaves the catalogue before its file is unlinked. A file that a crash leaves is found again at the next
 //    start as one that no record names, and unlinked by the next pass; its number is not used again.
 //  - Holes are not flushed: one that power loss undoes brings back dead bytes, which the next pass punches again.
+//  - The counters of what is needed are on disk before anything is given back, unless the disk has no room for them.
 //  - A segment is rewritten (segment_rewrite.h) after its holes were punched, which makes the room, from exactly the
 //    extents that were marked, and only when all of them are known.
 // Thread-safety: externally synchronised; the stores are internally synchronised.
@@ -116,7 +117,11 @@ class GcPassImpl final : public GcPass {
   [[nodiscard]] Result<bool> Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcStep* step);
   void CountDamage(const std::string& damage);
   void Done(GcCandidate* candidate);
-  void CountMarked(GcCandidate* candidate);
+  /// What the marks say is needed, in memory and on disk.
+  void CountMarked();
+  static void CountMarkedIn(const GcCandidate& candidate);
+  /// Its counters changed: for SaveCounters.
+  void NoteCounted(const GcCandidate& candidate);
   void SaveCounters();
 
   const GcOptions options_;
@@ -125,6 +130,7 @@ class GcPassImpl final : public GcPass {
   std::vector<GcCandidate> candidates_;
   std::unordered_map<StoreId, std::unordered_map<uint32_t, size_t>> places_;  ///< in candidates_, by segment
   std::unordered_map<StoreId, GcEncryption> encryption_;
+  bool has_counted_ = false;  ///< CountMarked
   bool has_view_ = false;
   size_t next_ = 0;                                                                         ///< of candidates_
   std::vector<std::pair<std::shared_ptr<StoreImpl>, std::vector<SegmentNumber>>> counted_;  ///< since SaveCounters

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "gc/gc_pass.h"
 
@@ -15,6 +16,7 @@ constexpr uint64_t kSavedShareMin = 8;
 }  // namespace
 
 Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
+  if (!std::exchange(has_counted_, true)) CountMarked();
   GcStep step;
   while (next_ < candidates_.size() && step.bytes < std::max(bytes_max, kBlockSizeBytes)) {
     GcCandidate& candidate = candidates_[next_];
@@ -34,9 +36,25 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
   return step;
 }
 
-// What a crash brings back of the counters before the marks would say that bytes are missing which were given back.
+// In all segments, before the first of them changes: a crash in the middle would bring back the counters of before the
+// marks, which say that bytes are missing that were given back.
+void GcPassImpl::CountMarked() {
+  for (const GcCandidate& candidate : candidates_) {
+    const bool is_current = !candidate.store->discarded() && candidate.store->IsCurrent(candidate.segment);
+    if (candidate.in_doubt || !is_current) continue;
+    CountMarkedIn(candidate);
+    NoteCounted(candidate);
+  }
+  SaveCounters();
+}
+
+void GcPassImpl::NoteCounted(const GcCandidate& candidate) {
+  if (counted_.empty() || counted_.back().first != candidate.store) counted_.push_back({candidate.store, {}});
+  counted_.back().second.push_back(candidate.segment->number());
+}
+
 void GcPassImpl::SaveCounters() {
-  // A failure costs no more than that; a clean shutdown tries again.
+  // A failure costs a doubt of the verification after a crash, no more; a clean shutdown tries again.
   std::vector<std::pair<StoreImpl*, Catalogue::Ticket>> tickets;
   for (const auto& [store, segments] : counted_) tickets.emplace_back(store.get(), store->RecordSegments(segments));
   for (const auto& [store, ticket] : tickets) (void)store->SyncRecords(ticket);
@@ -67,10 +85,7 @@ Result<bool> GcPassImpl::Start(GcCandidate* candidate, GcStep* step) {
   candidate->allocated_before_bytes = space.allocated_bytes;
   const uint64_t needed_bytes = (candidate->front_blocks + candidate->marks.CountMarked()) * kBlockSizeBytes;
   const bool has_holes = space.allocated_bytes > needed_bytes;
-  if (!candidate->marks.empty() && !has_holes && !Pays(candidate, space.allocated_bytes)) {
-    CountMarked(candidate);
-    return false;
-  }
+  if (!candidate->marks.empty() && !has_holes && !Pays(candidate, space.allocated_bytes)) return false;
   if (candidate->marks.empty()) {
     QUARRY_TRY_ASSIGN(const bool is_unlinked, Unlink(candidate, step));
     if (is_unlinked) return false;
@@ -130,11 +145,7 @@ Result<bool> GcPassImpl::FinishPunching(GcCandidate* candidate, bool has_holes) 
     candidate->stage = GcCandidate::Stage::kRewrite;
     return true;
   }
-  if (has_holes) {
-    CountMarked(candidate);
-  } else {
-    ++report_.segments_skipped;
-  }
+  if (!has_holes) ++report_.segments_skipped;
   return false;
 }
 
@@ -190,8 +201,6 @@ Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcS
     candidate->rewrite =
         std::make_unique<SegmentRewrite>(candidate->store, candidate->segment, std::move(candidate->extents),
                                          IsToEncrypt(*candidate) ? EncryptionOf(*candidate) : GcEncryption());
-    // Before the new file takes over the counters.
-    CountMarked(candidate);
   }
   const Result<SegmentRewrite::Step> copied = candidate->rewrite->Copy(bytes_max - step->bytes);
   if (!copied.ok()) {
@@ -216,6 +225,7 @@ Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcS
   }
   if (!copied->is_done) return true;
   ++report_.segments_rewritten;
+  NoteCounted(*candidate);  // it has another size now, and another content
   report_.encrypted_extents += candidate->rewrite->encrypted_extents();
   const uint64_t size_bytes = RoundUpToBlock(candidate->rewrite->size_bytes());
   if (size_bytes < candidate->allocated_before_bytes) {
@@ -227,15 +237,13 @@ Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcS
 // What was released since the view was opened is marked, and dead now. But a commit comes before its releases: as much
 // as was dead in the view, and not released by then, is taken to have been released since, and is not among the
 // marked.
-void GcPassImpl::CountMarked(GcCandidate* candidate) {
-  const uint64_t extents = candidate->marked_extents;
-  const uint64_t bytes = candidate->marked_bytes;
-  Segment::Released before = candidate->released;
-  before.extents += Beyond(candidate->appended.extents, before.extents + extents);
-  before.bytes += Beyond(candidate->appended.bytes, before.bytes + bytes);
-  candidate->segment->CountMarked(extents, bytes, before);
-  if (counted_.empty() || counted_.back().first != candidate->store) counted_.push_back({candidate->store, {}});
-  counted_.back().second.push_back(candidate->segment->number());
+void GcPassImpl::CountMarkedIn(const GcCandidate& candidate) {
+  const uint64_t extents = candidate.marked_extents;
+  const uint64_t bytes = candidate.marked_bytes;
+  Segment::Released before = candidate.released;
+  before.extents += Beyond(candidate.appended.extents, before.extents + extents);
+  before.bytes += Beyond(candidate.appended.bytes, before.bytes + bytes);
+  candidate.segment->CountMarked(extents, bytes, before);
 }
 
 void GcPassImpl::CountDamage(const std::string& damage) {

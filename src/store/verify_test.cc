@@ -365,6 +365,20 @@ TEST_F(OrdinaryHistoryTest, AKillRightBehindAPassLeavesNoDoubtEither) {
   ExpectNoDoubt("after a kill");
 }
 
+TEST_F(OrdinaryHistoryTest, NorDoesAKillInTheMiddleOfAPass) {
+  AppendDocuments(150);
+  ASSERT_OK(directory_->SaveCounters());
+  DeleteEveryOther();
+  const StoreId store = ValueOf(directory_->Find({1}))->id();
+  std::unique_ptr<GcPass> pass = ValueOf(BeginGcPass(directory_.get(), {&store, 1}, {.rewrite_above = 0}));
+  for (const auto& [locator, value] : values_) pass->Mark(locator);
+  while (pass->report().holes < 20) ASSERT_FALSE(ValueOf(pass->ReclaimSome(kBlockSizeBytes)).done);
+  pass.reset();
+  Kill();
+  Open();
+  ExpectNoDoubt("after a kill");
+}
+
 // The one kind of damage that looks like the end of a dead extent: a header that is lost at the begin of a block.
 TEST_F(OrdinaryHistoryTest, AHeaderThatIsLostBehindAHoleIsNoLeftover) {
   const auto store = ValueOf(directory_->OpenForAppend({1}, "db/t"));
