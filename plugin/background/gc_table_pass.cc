@@ -174,12 +174,17 @@ Status GcTablePass::Reclaim(GcTableWork* table) {
   const uint64_t bytes_per_second = manner_.bytes_per_second;
   GcRate rate(bytes_per_second);
   const uint64_t step_bytes = bytes_per_second == 0 ? kStepMaxBytes : std::min(kStepMaxBytes, bytes_per_second / 4);
+  Status first;
   while (true) {
     if (!host_->BeginFiles()) return Stopped();
     const Result<GcStep> step = table->pass->ReclaimSome(step_bytes);
     host_->EndFiles();
-    QUARRY_TRY(step.status());
-    if (step->done) return Status::Ok();
+    if (!step.ok()) {
+      if (first.ok()) first = step.status();
+      if (step.status().code() == StatusCode::kUnavailable) return first;
+      continue;  // with the segments behind the one that cannot be changed
+    }
+    if (step->done) return first;
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
     const uint64_t wait_micros = rate.WaitMicros(step->bytes, static_cast<uint64_t>(micros));

@@ -246,6 +246,26 @@ TEST_F(GcPassTest, FailuresAnywhereHurtNothingThatIsMarked) {
   }
 }
 
+TEST_F(GcPassTest, ASegmentThatCannotBeChangedKeepsNoOtherFromItsTurn) {
+  const std::vector<Known> all = AppendSome(60, 12000);
+  std::map<uint32_t, Known> first;  // of each segment
+  for (const Known& known : all) first.try_emplace(known.locator.segment.value, known);
+  ASSERT_GT(first.size(), 2U);
+  const std::unique_ptr<GcPass> pass = Begin();
+  for (const auto& [segment, known] : first) pass->Mark(known.locator);
+  // As on a path that the system has made read-only: for good.
+  env_.SetHook([path = SegmentPathOf(all[0].locator)](const Call& call) {
+    const bool is_refused = call.kind == CallKind::kPunchHole && call.path == path;
+    return is_refused ? Status::FromErrno(EROFS, "punch hole", call.path) : Status::Ok();
+  });
+  EXPECT_EQ(Finish(pass.get()).code(), StatusCode::kIoError);
+  EXPECT_OK(Finish(pass.get()));
+  EXPECT_EQ(pass->report().segments_done, first.size());
+  EXPECT_EQ(pass->report().holes, first.size() - 1) << "one in each of the others";
+  env_.SetHook(nullptr);
+  for (const auto& [segment, known] : first) ExpectReads(known);
+}
+
 TEST(GcRateTest, SpreadsStepsOverTime) {
   GcRate rate(1'000'000);
   EXPECT_EQ(rate.WaitMicros(500'000, 1000), 500'000U);

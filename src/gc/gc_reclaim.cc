@@ -27,7 +27,13 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
       goes_on = false;
     }
     if (goes_on) {
-      QUARRY_TRY_ASSIGN(goes_on, Advance(&candidate, std::max(bytes_max, kBlockSizeBytes), &step));
+      const Result<bool> advanced = Advance(&candidate, std::max(bytes_max, kBlockSizeBytes), &step);
+      if (!advanced.ok()) {
+        // The next call goes on behind it, unless all of them want what is not to be had now.
+        if (advanced.status().code() != StatusCode::kUnavailable) Done(&candidate);
+        return advanced.status();
+      }
+      goes_on = *advanced;
     }
     if (!goes_on) Done(&candidate);
   }
@@ -130,7 +136,7 @@ Result<bool> GcPassImpl::Punch(GcCandidate* candidate, uint64_t bytes_max, GcSte
 }
 
 Result<bool> GcPassImpl::FinishPunching(GcCandidate* candidate, bool has_holes) {
-  // Whatever fails, the call that is repeated starts with this segment afresh, and finds nothing left to punch.
+  // Whatever is to be done in this segment yet begins with a look at it.
   candidate->stage = GcCandidate::Stage::kNew;
   {
     const LeasedFile<WritableFile> file = std::move(candidate->file);
@@ -204,7 +210,7 @@ Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcS
   }
   const Result<SegmentRewrite::Step> copied = candidate->rewrite->Copy(bytes_max - step->bytes);
   if (!copied.ok()) {
-    // The call that is repeated looks at the segment afresh.
+    // Should it be tried again, that begins with a look at the segment.
     candidate->stage = GcCandidate::Stage::kNew;
     candidate->extents = candidate->rewrite->TakeExtents();
     candidate->rewrite.reset();
