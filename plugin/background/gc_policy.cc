@@ -12,6 +12,9 @@ namespace {
 
 constexpr double kRateWindowS = 1;
 constexpr double kTellingScanS = 0.1;
+/// A scan tells nothing of one of more than so many times its rows: what it took may have been for the partitions that
+/// it opened, or for rows that were deleted.
+constexpr uint64_t kTellingTimes = 10;
 /// A table without so large a part of what it had may be scanned in time again.
 constexpr uint64_t kShrunkShare = 10;
 
@@ -97,8 +100,10 @@ void NoteScan(ScanMemory* scan, uint64_t rows, double seconds, bool whole, uint6
 
 uint64_t ScanSecondsBeyond(const ScanMemory& scan, uint64_t extents, double others_rows_per_second,
                            uint64_t timeout_s) {
-  const double rate = std::max(scan.rows_per_second, others_rows_per_second);
-  const auto rows = static_cast<double>(std::max(scan.rows, extents));
+  const uint64_t rows_wanted = std::max(scan.rows, extents);
+  const bool tells = scan.rows_per_second > 0 && rows_wanted / kTellingTimes <= scan.rows;
+  const double rate = tells ? std::max(scan.rows_per_second, others_rows_per_second) : 0;
+  const auto rows = static_cast<double>(rows_wanted);
   uint64_t seconds = rate > 0 ? static_cast<uint64_t>(std::ceil(rows / rate)) : 0;
   const bool has_shrunk = extents < scan.overran_extents - scan.overran_extents / kShrunkShare;
   if (scan.overran_timeout_s >= timeout_s && scan.overran_timeout_s > 0 && !has_shrunk) {

@@ -101,8 +101,9 @@ struct ScanMemory {
 void NoteScan(ScanMemory* scan, uint64_t rows, double seconds, bool whole, uint64_t timeout_s, uint64_t extents);
 
 /// The seconds that the next scan needs, when they are more than `timeout_s`; else, or when nobody knows, 0.
-/// `extents`: of the table now. `others_rows_per_second`: of the last scan of any table; the faster of the two counts,
-/// so that one slow hour keeps no table from its passes for good.
+/// `extents`: of the table now; many times as many as the last scan saw: nobody knows. `others_rows_per_second`: of the
+/// last scan of any table; the faster of the two counts, so that one slow hour keeps no table from its passes for good.
+/// It never forbids what the table's own scans allow: another table may be slow for reasons of its own.
 [[nodiscard]] uint64_t ScanSecondsBeyond(const ScanMemory& scan, uint64_t extents, double others_rows_per_second,
                                          uint64_t timeout_s);
 

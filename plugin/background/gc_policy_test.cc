@@ -169,6 +169,18 @@ TEST(GcPolicy, AScanThatOverranWaitsForALongerTimeoutOrLessOfTheTable) {
   EXPECT_EQ(ScanSecondsBeyond(inline_rows, 1000, 0, 10), 0U);
 }
 
+TEST(GcPolicy, AScanOfAFewRowsForbidsNoScanOfMany) {
+  // 20 rows behind many that were deleted, or in many partitions: 40 a second.
+  EXPECT_EQ(ScanSecondsBeyond({}, 1'000'000, 40, 3600), 0U) << "of another table";
+  ScanMemory scan;
+  NoteScan(&scan, 20, 0.5, true, 3600, 20);
+  EXPECT_EQ(ScanSecondsBeyond(scan, 1'000'000, 0, 3600), 0U) << "of the table before it grew";
+  EXPECT_EQ(ScanSecondsBeyond(scan, 200, 0, 4), 5U);
+  ScanMemory quick;
+  NoteScan(&quick, 20'000, 0.05, true, 3600, 20'000);
+  EXPECT_EQ(ScanSecondsBeyond(quick, 20'000, 2, 3600), 0U) << "of another table, where this one's was over at once";
+}
+
 TEST(GcPolicy, AScanThatIsOverAtOnceSaysNothingOfTheRate) {
   ScanMemory scan;
   NoteScan(&scan, 10, 0.001, true, 60, 10);
