@@ -15,6 +15,9 @@ constexpr double kTellingScanS = 0.1;
 /// A scan tells nothing of one of more than so many times its rows: what it took may have been for the partitions that
 /// it opened, or for rows that were deleted.
 constexpr uint64_t kTellingTimes = 10;
+/// Between two tries of a table whose passes are dropped, at the most.
+constexpr uint64_t kRetryMaxS = 3600;
+constexpr uint32_t kDoublingsMax = 16;
 /// A table without so large a part of what it had may be scanned in time again.
 constexpr uint64_t kShrunkShare = 10;
 
@@ -80,6 +83,11 @@ GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes, const GcSettings
   const double half = (settings.space_amplification_max - 1) / 2 * static_cast<double>(now.live_bytes);
   bytes = std::min(bytes, static_cast<uint64_t>(half));
   return {now.real_bytes + bytes, now.live_bytes, now.dead_bytes + bytes};
+}
+
+uint64_t RetrySeconds(uint32_t drops, uint64_t interval_s) {
+  if (drops <= 1) return 0;
+  return std::min(interval_s << std::min(drops - 1, kDoublingsMax), std::max(interval_s, kRetryMaxS));
 }
 
 void ReleaseRate::Note(uint64_t released_bytes, double now_s) {

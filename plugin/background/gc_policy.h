@@ -73,6 +73,10 @@ inline constexpr uint64_t kGcWorthMinBytes = 4ULL << 20;
 /// and copy the more.
 [[nodiscard]] GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes, const GcSettings& settings);
 
+/// How long a table whose last `drops` passes were dropped waits, beyond the next of the looks that are `interval_s`
+/// apart: each pass that is dropped has sealed what its table appended to.
+[[nodiscard]] uint64_t RetrySeconds(uint32_t drops, uint64_t interval_s);
+
 /// How fast extents are released now: over about the last second.
 class ReleaseRate {
  public:

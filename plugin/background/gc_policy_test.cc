@@ -79,6 +79,15 @@ TEST(GcPolicy, EveryTableHasItsTurn) {
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, {1.5, 0}, 1500, 0), GcVerdict::kNotYet);
 }
 
+TEST(GcPolicy, ATableWhosePassesAreDroppedIsTriedLaterAndLater) {
+  EXPECT_EQ(RetrySeconds(0, 60), 0U);
+  EXPECT_EQ(RetrySeconds(1, 60), 0U) << "the next look";
+  EXPECT_EQ(RetrySeconds(2, 60), 120U);
+  EXPECT_EQ(RetrySeconds(3, 60), 240U);
+  EXPECT_EQ(RetrySeconds(UINT32_MAX, 60), 3600U);
+  EXPECT_EQ(RetrySeconds(9, 86400), 86400U);
+}
+
 TEST(GcPolicy, TheTurnsToCountAreSpreadOverTheInterval) {
   CountingTurns turns(100);
   EXPECT_FALSE(turns.IsDue(0, kSettings, 100000));

@@ -80,6 +80,8 @@ class Gc final : private GcHost {
     uint64_t dead_bytes_seen = 0;
     double pass_s = kPassSecondsGuess;  ///< until the next pass has ended, if it takes as long as the last one
     bool waits = false;                 ///< its pass was dropped: not before the interval is over
+    uint32_t drops = 0;                 ///< of its last passes, in a row
+    uint64_t retry_at_s = 0;            ///< not before, unless a pass is asked for
     ScanMemory scan;
     uint64_t named_s = 0;  ///< its pass needs so long, which was said in the log; 0: it does not
   };
@@ -108,6 +110,8 @@ class Gc final : private GcHost {
   /// When not to wait for the next round.
   void PlanHurries(const Tables& tables, const GcSettings& settings);
   [[nodiscard]] Result<Tables> ListTables();
+  /// Error: nobody can tell now which transactions are open.
+  [[nodiscard]] Status CheckLook();
   /// Of tables that have uncounted segments and are not waiting, the one whose turn it is to be counted; else end().
   [[nodiscard]] Tables::iterator NextToCount(Tables* tables, const GcSettings& settings);
   /// Any table may have heads into a store that lost its binding.
@@ -232,7 +236,7 @@ void Gc::Round(bool forced, bool hurried) {
       if (forced) NoteError(Quoted(SplitChildName(child_name)) + ": a rebuild of it is under way or was cut off");
       continue;
     }
-    if (hurried && !forced && known.waits) continue;
+    if (!forced && known.waits && (hurried || NowSeconds() < known.retry_at_s)) continue;
     const GcFigures figures = Forecast(table, known, settings);
     known.dead_bytes_seen = table.figures.dead_bytes;
     const GcVerdict verdict = JudgeGc(figures, known.last, settings, NowSeconds(), known.since_s);
@@ -245,8 +249,21 @@ void Gc::Round(bool forced, bool hurried) {
   // What gives back most comes first.
   std::stable_sort(wanted.begin(), wanted.end(),
                    [](const Wanted& a, const Wanted& b) { return a.dead_bytes > b.dead_bytes; });
+  if (const Status status = wanted.empty() ? Status::Ok() : CheckLook(); !status.ok()) {
+    hurries_.clear();
+    NoteError(status.ToString());
+    return;
+  }
   RunPasses(wanted);
   PlanHurries(*tables, settings);
+}
+
+// Passes that could tell nothing of transactions would all be dropped, each behind a segment more for its table.
+Status Gc::CheckLook() {
+  QUARRY_TRY(look_.BeginView());
+  const Status status = look_.Transactions().status();
+  look_.EndView();
+  return status;
 }
 
 Gc::Tables::iterator Gc::NextToCount(Tables* tables, const GcSettings& settings) {
@@ -390,9 +407,11 @@ void Gc::EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures&
   const std::string name = Quoted(work.name);
   if (report.segments_damaged > 0) board_.NoteDamage(name, report);
   if (!work.status.ok()) {
+    if (GoesOn()) known->retry_at_s = NowSeconds() + RetrySeconds(++known->drops, GcIntervalSeconds());
     NoteError(name + ": " + work.status.ToString());
     return;
   }
+  known->drops = 0;
   table->figures = FiguresOf(table->target.stores);
   known->dead_bytes_seen = table->figures.dead_bytes;
   known->pass_s = std::min(PreciseSeconds() - began_s + kLookSeconds, kPassSecondsMax);
