@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "quarry/gc.h"
 
@@ -83,6 +84,12 @@ GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes, const GcSettings
   const double half = (settings.space_amplification_max - 1) / 2 * static_cast<double>(now.live_bytes);
   bytes = std::min(bytes, static_cast<uint64_t>(half));
   return {now.real_bytes + bytes, now.live_bytes, now.dead_bytes + bytes};
+}
+
+bool GoesOnWithPostponed(uint64_t rewrites_postponed, uint64_t segments_rewritten, bool* was_fruitless) {
+  const bool is_fruitless = rewrites_postponed > 0 && segments_rewritten == 0;
+  const bool both_were = std::exchange(*was_fruitless, is_fruitless) && is_fruitless;
+  return rewrites_postponed > 0 && !both_were;
 }
 
 uint64_t RetrySeconds(uint32_t drops, uint64_t interval_s) {

@@ -73,6 +73,11 @@ inline constexpr uint64_t kGcWorthMinBytes = 4ULL << 20;
 /// and copy the more.
 [[nodiscard]] GcFigures WhenOverwritten(const GcFigures& now, uint64_t bytes, const GcSettings& settings);
 
+/// Whether another pass at once is worth it for the segments that had no room in the memory of this one. Counters that
+/// the marks put right excuse one pass that rewrote nothing: behind two in a row, what kept them from it is still there
+/// (a full disk, damage), and it would keep all that follow. `was_fruitless` is kept from pass to pass.
+[[nodiscard]] bool GoesOnWithPostponed(uint64_t rewrites_postponed, uint64_t segments_rewritten, bool* was_fruitless);
+
 /// How long a table whose last `drops` passes were dropped waits, beyond the next of the looks that are `interval_s`
 /// apart: each pass that is dropped has sealed what its table appended to.
 [[nodiscard]] uint64_t RetrySeconds(uint32_t drops, uint64_t interval_s);

@@ -79,6 +79,18 @@ TEST(GcPolicy, EveryTableHasItsTurn) {
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), last, {1.5, 0}, 1500, 0), GcVerdict::kNotYet);
 }
 
+TEST(GcPolicy, PassesThatRewriteNothingDoNotFollowEachOtherWithoutEnd) {
+  bool was_fruitless = false;
+  EXPECT_FALSE(GoesOnWithPostponed(0, 3, &was_fruitless)) << "nothing is left";
+  EXPECT_TRUE(GoesOnWithPostponed(9, 0, &was_fruitless)) << "the marks told the next one what to begin with";
+  EXPECT_TRUE(GoesOnWithPostponed(8, 1, &was_fruitless));
+  EXPECT_TRUE(GoesOnWithPostponed(8, 0, &was_fruitless));
+  for (int pass = 0; pass < 3; ++pass) {
+    EXPECT_FALSE(GoesOnWithPostponed(8, 0, &was_fruitless)) << "the disk is full";
+  }
+  EXPECT_TRUE(GoesOnWithPostponed(7, 1, &was_fruitless)) << "it has room again";
+}
+
 TEST(GcPolicy, ATableWhosePassesAreDroppedIsTriedLaterAndLater) {
   EXPECT_EQ(RetrySeconds(0, 60), 0U);
   EXPECT_EQ(RetrySeconds(1, 60), 0U) << "the next look";

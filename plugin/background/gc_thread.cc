@@ -80,6 +80,7 @@ class Gc final : private GcHost {
     uint64_t dead_bytes_seen = 0;
     double pass_s = kPassSecondsGuess;  ///< until the next pass has ended, if it takes as long as the last one
     bool waits = false;                 ///< its pass was dropped: not before the interval is over
+    bool was_fruitless = false;         ///< for GoesOnWithPostponed
     uint32_t drops = 0;                 ///< of its last passes, in a row
     uint64_t retry_at_s = 0;            ///< not before, unless a pass is asked for
     ScanMemory scan;
@@ -416,7 +417,8 @@ void Gc::EndPass(const Wanted& wanted, const GcTableWork& work, const GcFigures&
   known->dead_bytes_seen = table->figures.dead_bytes;
   known->pass_s = std::min(PreciseSeconds() - began_s + kLookSeconds, kPassSecondsMax);
   known->last = AfterPass(before, table->figures, report.reclaimed_bytes, NowSeconds());
-  known->last->left_some |= report.rewrites_postponed > 0;
+  known->last->left_some |=
+      GoesOnWithPostponed(report.rewrites_postponed, report.segments_rewritten, &known->was_fruitless);
   if (report.reclaimed_bytes > 0 || report.rewrites_refused > 0) {
     LogInformation("GC of table %s: %s", name.c_str(), Summary(report).c_str());
   }
