@@ -82,7 +82,7 @@ struct StoreStats {
   /// written when the process died nobody knows: all of it counts as plain.
   uint64_t plain_bytes = 0;
   uint64_t encrypted_bytes = 0;
-  uint32_t oldest_key_version = 0;  ///< that the encrypted bytes need; 0: none is encrypted
+  uint32_t oldest_key_version = 0;  ///< that a value needs; 0: none is encrypted, or nobody knows (see plain_bytes)
   bool rebinding = false;           ///< a rebuild is under way, or was cut off and is not decided yet
   bool discarded = false;           ///< in the trash: still readable, unlinked by EmptyTrash
 };

@@ -223,6 +223,19 @@ TEST_F(GcEncryptionTest, WhatACrashLeftUncountedCountsAsPlainUntilItWasLookedAt)
   ExpectAll(all);
 }
 
+TEST_F(GcEncryptionTest, NobodyTakesANewerKeyForTheOldestOneAfterACrash) {
+  std::vector<Value> all = AppendAllForms(kKey);
+  Crash(3);
+  provider_->Rotate(kKey, 0x2222);
+  AppendOptions newer;
+  newer.encryption_key_id = kKey;
+  all.push_back(Append(5000, 900, newer));
+  EXPECT_EQ(Stats().oldest_key_version, 0U) << "an operator would throw version 1 away";
+  (void)Collect(all, {kKey, 0});
+  EXPECT_EQ(Stats().oldest_key_version, 1U);
+  ExpectAll(all);
+}
+
 TEST_F(GcEncryptionTest, APowerCutAtAnyCallLeavesTheOldOrTheNew) {
   const std::vector<Value> all = AppendAllForms(0);
   Open();

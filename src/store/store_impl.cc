@@ -225,6 +225,7 @@ StoreStats StoreImpl::GetStatsWithoutFiles() const {
   stats.rebinding = binding.rebinding;
   stats.discarded = binding.discarded;
   stats.cached_bytes = cached_bytes_->load(std::memory_order_relaxed);
+  bool knows_keys = true;
   for (const std::shared_ptr<Segment>& segment : AllSegments()) {
     ++stats.segments;
     stats.extents += segment->extents();
@@ -235,7 +236,9 @@ StoreStats StoreImpl::GetStatsWithoutFiles() const {
     stats.plain_bytes += content.is_unknown() ? segment->counted_bytes() : content.plain_bytes;
     stats.encrypted_bytes += content.encrypted_bytes;
     stats.oldest_key_version = OlderKeyVersion(stats.oldest_key_version, content.oldest_key_version);
+    knows_keys &= !content.is_unknown() || segment->counted_bytes() == 0;
   }
+  if (!knows_keys) stats.oldest_key_version = 0;
   return stats;
 }
 
