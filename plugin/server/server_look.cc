@@ -6,6 +6,9 @@
 #include <thread>
 
 #include "server/child_name.h"
+#include "server/mariadb_compat.h"
+
+#include <mysqld.h>
 
 namespace quarry {
 
@@ -37,6 +40,7 @@ std::string Literal(const std::string& text) {
 }  // namespace
 
 Status ServerLook::Open() {
+  is_late_ = mysqld_server_started != 0;
   std::random_device random;
   own_text_ = "quarry look " + std::to_string(random()) + "-" + std::to_string(random()) + "-";
   QUARRY_TRY(session_.Open());
@@ -56,6 +60,11 @@ void ServerLook::EndView() {
 
 // One of ours at a time: two that try again at the same pace would keep each other's snapshot from being renewed.
 Result<std::vector<OpenTransaction>> ServerLook::Transactions() {
+  if (is_late_) {
+    return Status::Unavailable(
+        "the engine's own sessions are younger than the clients', whose transactions INNODB_TRX may leave out: no "
+        "space is given back until the server was restarted");
+  }
   static std::mutex one_at_a_time;
   const std::lock_guard<std::mutex> guard(one_at_a_time);
   Result<std::vector<OpenTransaction>> transactions = LookAtTransactions();

@@ -7,7 +7,8 @@
 //  - The snapshot ends, without a word, where 16 MiB of texts and locks are full. It lists sessions by their age in
 //    InnoDB, the newest first; so the looking session is one that was opened before the server let anybody in, and
 //    what stands in front of it in the list was not cut off. Behind it are only what the restart recovered, whose rows
-//    need no texts and no locks; and the first 1,024 rows need no memory that the first snapshot did not take.
+//    need no texts and no locks; and the first 1,024 rows need no memory that the first snapshot did not take. A
+//    session that was opened later (by INSTALL, or in the place of one that broke) sees no transactions: an error.
 //  - Sessions without a connection (ours, recovered and detached transactions) all have the connection number 0:
 //    our own row is known by that text, never by its connection.
 // Thread-safety: belongs to the thread that opened it.
@@ -59,6 +60,7 @@ class ServerLook {
   Result<std::map<uint64_t, std::string>> TablesWhere(const std::string& condition);
 
   ServerSession session_;
+  bool is_late_ = false;  ///< clients may have been there first
   std::string own_text_;
   uint64_t looks_ = 0;
 };

@@ -3,7 +3,9 @@
 import pytest
 from quarry_server.server import HOME_NAME, PLUGIN
 
+from harness.gc import Gc
 from harness.values import payload
+from harness.waiting import wait_for
 
 pytestmark = pytest.mark.quarry_only
 
@@ -58,3 +60,21 @@ def test_the_configuration_hides_the_folder_at_once(plain_server):
     assert server.query("SELECT @@ignore_db_dirs") == ((HOME_NAME,),)
     server.restart()
     assert server.query("SELECT @@ignore_db_dirs") == ((HOME_NAME,),)
+
+
+def test_space_comes_back_after_the_restart(plain_server):
+    """In a running server InnoDB's list of transactions may end before those of clients that were there first."""
+    server = plain_server()
+    server.query("INSTALL SONAME 'ha_quarry'")
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    for row in range(10):
+        server.query("INSERT INTO d.t VALUES (%s, %s)", (row, payload(row, 90000)))
+    server.query("DELETE FROM d.t WHERE id > 0")
+    done = Gc(server).run()
+    assert done["passes"] == 0 and "until the server was restarted" in done["last_error"], done
+    server.restart()
+    assert server.query("SELECT id, b FROM d.t") == ((0, payload(0, 90000)),)
+    wait_for(lambda: "InnoDB's table ids", lambda: "passed" in server.status("quarry_table_id_check").values())
+    assert Gc(server).run_well()["reclaimed_bytes"] >= 8 * 90000
+    assert server.query("SELECT id, b FROM d.t") == ((0, payload(0, 90000)),)
