@@ -27,7 +27,9 @@ uint64_t Growth(uint64_t now, uint64_t before) { return now > before ? now - bef
 /// What the last pass left (extents that share a block with live ones) only counts again when there is so much more. A
 /// share of the table, without a least number of bytes: by so much it may be beyond its bound, and small tables have
 /// one, too.
-uint64_t EnoughChange(const GcMemory& last) { return last.left.real_bytes / 20; }
+uint64_t EnoughOf(uint64_t real_bytes) { return real_bytes / 20; }
+
+uint64_t EnoughChange(const GcMemory& last) { return EnoughOf(last.left.real_bytes); }
 
 uint64_t Change(const GcFigures& now, const GcMemory& last) {
   return std::max({Growth(now.real_bytes, last.left.real_bytes), Growth(now.dead_bytes, last.left.dead_bytes),
@@ -64,7 +66,9 @@ GcVerdict JudgeGc(const GcFigures& now, const std::optional<GcMemory>& last, con
 
 GcMemory AfterPass(const GcFigures& before, const GcFigures& after, uint64_t reclaimed_bytes, uint64_t now_s) {
   // What is real and neither live nor dead is room that a segment has been given and not used yet.
-  const bool left_some = reclaimed_bytes > 0 && Growth(after.real_bytes, after.live_bytes) >= kGcWorthMinBytes;
+  // A little that comes back each time promises nothing: the rest may lie where nothing can be given back.
+  const bool gave_much = reclaimed_bytes > 0 && reclaimed_bytes >= EnoughOf(before.real_bytes);
+  const bool left_some = gave_much && Growth(after.real_bytes, after.live_bytes) >= kGcWorthMinBytes;
   const GcFigures left = {Growth(before.real_bytes, reclaimed_bytes), std::max(before.live_bytes, after.live_bytes),
                           std::min(before.dead_bytes, after.dead_bytes)};
   return {left, now_s, left_some};

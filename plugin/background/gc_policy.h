@@ -37,7 +37,7 @@ struct GcMemory {
   /// What it left, without what was appended and what died while it ran: its turn is the next pass.
   GcFigures left;
   uint64_t ended_at_s = 0;  ///< on a steady clock
-  /// It gave space back, and there is more that is not live: in segments that were full but not flushed yet.
+  /// It gave much space back, and there is more that is not live: in segments that were full but not flushed yet.
   bool left_some = false;
 };
 

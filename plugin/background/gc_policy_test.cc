@@ -69,6 +69,13 @@ TEST(GcPolicy, WhatComesWhileAPassRunsIsForTheNext) {
       GcVerdict::kAmplified);
 }
 
+TEST(GcPolicy, ALittleThatComesBackIsNoReasonForAnotherPassAtOnce) {
+  // The rest lies on a data path that is only read, while the table is written to on the others.
+  const GcFigures before = Figures(300, 100, 200);
+  const GcFigures after = Figures(299, 100, 199);
+  EXPECT_EQ(JudgeGc(after, AfterPass(before, after, kMiB, 10), kSettings, 11, 0), GcVerdict::kNotYet);
+}
+
 TEST(GcPolicy, EveryTableHasItsTurn) {
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), {}, kSettings, 999, 0), GcVerdict::kNotYet);
   EXPECT_EQ(JudgeGc(Figures(100, 100, 0), {}, kSettings, 1000, 0), GcVerdict::kDue);
