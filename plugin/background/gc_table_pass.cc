@@ -16,6 +16,8 @@ constexpr std::chrono::milliseconds kFirstBetweenLooks{150};
 constexpr std::chrono::milliseconds kGatePoll{50};
 /// Of one step: what others may have to wait for, and what a pause waits for.
 constexpr uint64_t kStepMaxBytes = 8ULL << 20;
+/// Between two looks at the rate.
+constexpr uint64_t kNapMaxMicros = 1'000'000;
 
 Status Stopped() { return Status::Unavailable("GC was told to stop"); }
 
@@ -171,12 +173,12 @@ Status GcTablePass::CheckUnchanged() {
 
 Status GcTablePass::Reclaim(GcTableWork* table) {
   host_->SetState("reclaiming space of " + Quoted(table->name));
-  const uint64_t bytes_per_second = manner_.bytes_per_second;
-  GcRate rate(bytes_per_second);
-  const uint64_t step_bytes = bytes_per_second == 0 ? kStepMaxBytes : std::min(kStepMaxBytes, bytes_per_second / 4);
+  uint64_t bytes_per_second = host_->BytesPerSecond();
+  std::optional<GcRate> rate(bytes_per_second);
   Status first;
   while (true) {
     if (!host_->BeginFiles()) return Stopped();
+    const uint64_t step_bytes = bytes_per_second == 0 ? kStepMaxBytes : std::min(kStepMaxBytes, bytes_per_second / 4);
     const Result<GcStep> step = table->pass->ReclaimSome(step_bytes);
     host_->EndFiles();
     if (!step.ok()) {
@@ -187,9 +189,19 @@ Status GcTablePass::Reclaim(GcTableWork* table) {
     if (step->done) return first;
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-    const uint64_t wait_micros = rate.WaitMicros(step->bytes, static_cast<uint64_t>(micros));
-    if (!host_->Sleep(std::chrono::milliseconds(wait_micros / 1000))) return Stopped();
+    QUARRY_TRY(WaitAtRate(rate->WaitMicros(step->bytes, static_cast<uint64_t>(micros)), bytes_per_second));
+    const uint64_t rate_now = host_->BytesPerSecond();
+    if (rate_now != bytes_per_second) rate.emplace(bytes_per_second = rate_now);
   }
+}
+
+Status GcTablePass::WaitAtRate(uint64_t micros, uint64_t bytes_per_second) {
+  do {
+    const uint64_t nap_micros = std::min(micros, kNapMaxMicros);
+    micros -= nap_micros;
+    if (!host_->Sleep(std::chrono::milliseconds(nap_micros / 1000))) return Stopped();
+  } while (micros > 0 && host_->BytesPerSecond() == bytes_per_second);
+  return Status::Ok();
 }
 
 Status GcTablePass::WaitUntilEnded(OpenTransactions* open, uint64_t lsn, const std::string& why) {

@@ -36,6 +36,8 @@ class GcHost {
   /// Waits while Quarry is paused. True: files may be changed until EndFiles; false: the pass must stop.
   [[nodiscard]] virtual bool BeginFiles() = 0;
   virtual void EndFiles() = 0;
+  /// What is given back, or copied, in a second at most; 0: no limit. It may be another at any time.
+  [[nodiscard]] virtual uint64_t BytesPerSecond() = 0;
   /// What the pass is doing, for people.
   virtual void SetState(const std::string& state) = 0;
   /// It has looked once more whether those that it waits for have ended.
@@ -75,7 +77,6 @@ struct GcTableWork {
 struct GcManner {
   std::chrono::seconds timeout;       ///< of each wait for transactions
   std::chrono::seconds scan_timeout;  ///< of the scan of a table
-  uint64_t bytes_per_second = 0;      ///< 0: no limit
   GcOptions options;
 };
 
@@ -107,6 +108,8 @@ class GcTablePass {
   [[nodiscard]] Status WaitForReaders();
   [[nodiscard]] Status CheckUnchanged();
   [[nodiscard]] Status Reclaim(GcTableWork* table);
+  /// Waits for `micros`, or until the host has another rate than `bytes_per_second`.
+  [[nodiscard]] Status WaitAtRate(uint64_t micros, uint64_t bytes_per_second);
   /// For people: the first of the tables, and how many more.
   [[nodiscard]] std::string Names() const;
 

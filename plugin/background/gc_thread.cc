@@ -98,6 +98,7 @@ class Gc final : private GcHost {
   [[nodiscard]] bool Sleep(std::chrono::milliseconds time) override;
   [[nodiscard]] bool BeginFiles() override;
   void EndFiles() override;
+  [[nodiscard]] uint64_t BytesPerSecond() override { return GcRateBytesPerSecond(); }
   void SetState(const std::string& state) override { board_.SetState(state); }
   void NoteLook() override { board_.NoteLook(); }
 
@@ -373,7 +374,7 @@ void Gc::RunPasses(const std::vector<Wanted>& wanted) {
 std::vector<Gc::Wanted> Gc::RunPass(const std::vector<Wanted>& group) {
   const double began_s = PreciseSeconds();
   const std::chrono::seconds timeout(GcTimeoutSeconds());
-  GcManner manner = {timeout, group.size() == 1 ? timeout : std::min(timeout, kGroupScan), GcRateBytesPerSecond(), {}};
+  GcManner manner = {timeout, group.size() == 1 ? timeout : std::min(timeout, kGroupScan), {}};
   manner.options.rewrite_above = RewriteAbove(SettingsNow());
   std::vector<GcTableWork> works;
   std::vector<GcFigures> before;

@@ -531,6 +531,21 @@ def test_stopped_while_it_waits(table, stop):
     table.check_space()
 
 
+def test_another_rate_counts_at_once(table):
+    """At a byte a second a block takes more than an hour."""
+    table.delete(*range(0, ROWS, 2))
+    (rate,) = table.server.query("SELECT @@quarry_gc_rate")[0]
+    table.server.query("SET GLOBAL quarry_gc_rate = 1")
+    try:
+        request = table.gc.request()
+        table.gc.wait_state("reclaiming")
+    finally:
+        table.server.query("SET GLOBAL quarry_gc_rate = %s", (rate,))
+    table.gc.wait_done(request)
+    table.check()
+    table.check_space()
+
+
 def test_switched_off_while_it_waits(table):
     """quarry_gc=OFF ends a pass that nobody asked for."""
     with session(table.server, "START TRANSACTION", "SELECT * FROM other"):
