@@ -179,6 +179,9 @@ class StoreDirectory {
   /// readable, and come back by themselves when `table` is asked for again (a DROP that a crash undid). Durable when
   /// it returns. A store that is rebinding is left alone.
   [[nodiscard]] virtual Status Discard(TableId table, uint64_t lsn) = 0;
+  /// InnoDB has `table`: every store of it that is in the trash comes back, next to one that is there already. Durable
+  /// when it returns; on error some may not have come back.
+  [[nodiscard]] virtual Status RestoreStores(TableId table) = 0;
   /// Unlinks the stores discarded at an LSN that InnoDB has flushed. Returns the bytes given back.
   [[nodiscard]] virtual Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) = 0;
 

@@ -39,12 +39,13 @@ Result<TrashSweep::Look> TrashSweep::LookInView() {
   return look;
 }
 
-// A DROP was rolled back, by InnoDB or by a crash: the table uses its store again, even if it only reads.
+// A DROP was rolled back, by InnoDB or by a crash: the table uses its stores again, even if it only reads. All of them,
+// before anything is emptied: its first use may have failed behind the first one.
 Status TrashSweep::Restore(const Look& look) {
   for (const StoreStats& store : Directory()->ListBindings()) {
     const std::optional<TableId> table = TableOf(store, look.tables);
     if (!store.discarded || !table) continue;
-    QUARRY_TRY(Directory()->OpenForAppend(*table, store.table_name).status());
+    QUARRY_TRY(Directory()->RestoreStores(*table));
     if (store.rebinding) Wake();
   }
   return Status::Ok();

@@ -315,6 +315,27 @@ TEST_F(StoreBindingTest, ARebindOntoATableThatHasAStoreKeepsBoth) {
   EXPECT_FALSE(ReadValue(directory_.get(), new_rows).ok());
 }
 
+TEST_F(StoreBindingTest, AStoreOfATableIsNotForgottenInTheTrashForAnotherOneThatCameBack) {
+  const Locator old_rows = AppendTo(kTable, 1);
+  const Locator new_rows = AppendTo(kOther, 2);
+  ASSERT_OK(directory_->BeginRebind(kTable, kOther));
+  ASSERT_OK(directory_->Rebind(kTable, kOther));
+  ASSERT_OK(directory_->Discard(kOther, 1));
+  // The drop was undone, and the table's first use comes to the first of its two stores.
+  uint64_t flushes = 0;
+  env_.SetHook([&flushes](const Call& call) {
+    const bool is_flush = call.kind == CallKind::kSync && call.path.find("CATALOGUE") != std::string::npos;
+    return is_flush && ++flushes == 2 ? Status::FromErrno(EIO, "fdatasync", call.path) : Status::Ok();
+  });
+  EXPECT_FALSE(directory_->Find(kOther).ok());
+  env_.SetHook(nullptr);
+  ASSERT_OK(directory_->Find(kOther).status());
+  ASSERT_OK(directory_->RestoreStores(kOther));
+  EXPECT_EQ(ValueOf(directory_->EmptyTrash(UINT64_MAX)), 0U);
+  ExpectReadable(old_rows, 1);
+  ExpectReadable(new_rows, 2);
+}
+
 TEST_F(StoreBindingTest, EveryStepOfATrashCycleSurvivesAFailureAtAnyCall) {
   for (const CallKind kind :
        {CallKind::kWrite, CallKind::kSync, CallKind::kRename, CallKind::kRemove, CallKind::kSyncDirectory}) {

@@ -177,6 +177,11 @@ Status StoreDirectoryImpl::Discard(TableId table, uint64_t lsn) {
   return Status::Ok();
 }
 
+Status StoreDirectoryImpl::RestoreStores(TableId table) {
+  MutexLock lock(admin_mutex_);
+  return Restore(table).status();
+}
+
 Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
   std::vector<std::shared_ptr<StoreImpl>> going;
   std::vector<std::shared_ptr<StoreImpl>> waiting;  // for a data path

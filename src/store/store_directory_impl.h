@@ -52,6 +52,7 @@ class StoreDirectoryImpl final : public StoreDirectory, public SegmentPins {
   [[nodiscard]] uint32_t PrefixLimitBytes(TableId table) override;
   [[nodiscard]] Status LowerPrefixLimit(TableId table, const std::string& table_name, uint32_t bytes) override;
   [[nodiscard]] Status Discard(TableId table, uint64_t lsn) override;
+  [[nodiscard]] Status RestoreStores(TableId table) override;
   [[nodiscard]] Result<uint64_t> EmptyTrash(uint64_t flushed_lsn) override;
   [[nodiscard]] Status Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) override {
     return ReaderOf(head, options).Read(out);
