@@ -6,6 +6,7 @@
 // look at columns that they never asked for:
 //  - The binary log and Galera write whole row images (rpl_write_set), of a versioned table even under MINIMAL.
 //  - A replication applier computes generated columns and runs row triggers without marking what they read.
+//  - SET column = DEFAULT computes the column's expression from the row, without marking what it reads.
 //  - A row that moves to another partition is handed to that partition's handler as it is.
 // Thread-safety: as the handler it belongs to: externally synchronised.
 #pragma once
@@ -31,7 +32,7 @@ class RowLookers {
   /// Column `field_index` must be a value when the read returns.
   [[nodiscard]] bool LooksAtRead(uint field_index) const {
     return all_columns_ || bitmap_is_set(table_->read_set, field_index) ||
-           (applies_events_ && computed_from_[field_index]);
+           (applies_events_ && computed_from_[field_index]) || (may_set_defaults_ && IsOfDefault(field_index));
   }
 
   /// The row that is about to be written is logged. Whether the image of the row before, or after, the change will
@@ -41,14 +42,24 @@ class RowLookers {
   [[nodiscard]] bool LogsAfter(uint field_index) const;
 
  private:
+  /// A column whose DEFAULT is an expression over others.
+  struct ComputedDefault {
+    uint field_index;
+    std::vector<bool> computed_from;  ///< by field
+  };
+
   [[nodiscard]] bool MovesBetweenPartitions() const;
+  /// Some column that is written has a DEFAULT that is computed from column `field_index`.
+  [[nodiscard]] bool IsOfDefault(uint field_index) const;
 
   TABLE* table_ = nullptr;
   std::vector<bool> computed_from_;  ///< by field: some generated column is computed from it
+  std::vector<ComputedDefault> defaults_;
   bool locks_rows_ = false;
   bool whole_rows_ = false;
   bool applies_events_ = false;  ///< the statement is a row event of a binary log
   bool runs_triggers_ = false;   ///< and it runs the table's row triggers
+  bool may_set_defaults_ = false;
   bool all_columns_ = false;
 };
 

@@ -329,6 +329,24 @@ def test_generated_columns(pair, versioned):
     pair.finish()
 
 
+def test_defaults_that_are_computed(pair):
+    """SET column = DEFAULT evaluates an expression over columns that the statement does not name."""
+    pair.run(
+        f"CREATE TABLE t ({PLAIN}, len INT DEFAULT (LENGTH(b)), c LONGBLOB DEFAULT (b), d LONGTEXT CHARACTER SET latin1"
+        " DEFAULT (CONCAT(v, '!'))) ENGINE={e}"
+    )
+    fill(pair, "id, n, b, v, len, c, d", lambda i: (0, b"", ""))
+    pair.all(
+        "UPDATE t SET len = DEFAULT WHERE id < 6",
+        "UPDATE t SET c = DEFAULT, d = DEFAULT WHERE n = 2",
+        "UPDATE t SET len = DEFAULT, d = DEFAULT ORDER BY n, id LIMIT 9",
+        "UPDATE t SET id = id + 100, c = DEFAULT WHERE id > 12 ORDER BY id",
+        "UPDATE t SET b = CONCAT(b, 'grown'), len = DEFAULT WHERE id IN (2, 3)",
+    )
+    change(pair)
+    pair.finish()
+
+
 def test_a_stored_column_beside_a_unique_value(pair):
     """F3's table, restored from the log: a hash over a whole TEXT makes the server look at rows by itself."""
     pair.run(f"CREATE TABLE t ({PLAIN}, u TEXT, len INT AS (LENGTH(b)) STORED, UNIQUE (u)) ENGINE={{e}}")
