@@ -5,10 +5,15 @@
 
 namespace quarry {
 
+namespace {
+// By SET INSERT_ID, or by a replicated statement: the server hands out these and asks no handler.
+bool NamesIds(const THD* thd) { return thd->auto_inc_intervals_forced.nb_elements() != 0; }
+}  // namespace
+
 bool QuarryHandler::PrefetchesIds(THD* thd) const {
   if (table->next_number_field == nullptr || table_share->next_number_keypart != 0) return false;
   if (table_share->tmp_table != NO_TMP_TABLE || thd->lex->sql_command == SQLCOM_ALTER_TABLE) return false;
-  if (AutoincrementPrefetch(thd) <= 1) return false;
+  if (AutoincrementPrefetch(thd) <= 1 || NamesIds(thd)) return false;
   // Statement-based replication needs the ids of one statement to follow from the table alone.
   return !mysql_bin_log.is_open() || thd->is_current_stmt_binlog_format_row();
 }
@@ -30,11 +35,20 @@ int QuarryHandler::WriteChildRow(THD* thd, const uchar* buf) {
     prefetching_ids_ = false;
     return error != 0 ? error : WriteRowWithId(buf, id_is_counted_ && insert_id_for_cur_row != 0);
   }
+  const bool is_named = NamesIds(thd);
   const uint reserved_before = auto_inc_intervals_count;
   const int error = ForwardingHandler::write_row(buf);
-  if (auto_inc_intervals_count != reserved_before) CountReservation(auto_inc_interval_for_cur_row.values());
-  if (error == 0 && share_->gives_ids() && insert_id_for_cur_row != 0) share_->NoteGivenId(insert_id_for_cur_row);
-  return error;
+  // (The range of a named id has no end.)
+  if (auto_inc_intervals_count != reserved_before && !is_named) {
+    CountReservation(auto_inc_interval_for_cur_row.values());
+  }
+  if (error != 0 || !share_->gives_ids() || insert_id_for_cur_row == 0) return error;
+  if (is_named) {
+    share_->NoteExplicitId(insert_id_for_cur_row);
+  } else {
+    share_->NoteGivenId(insert_id_for_cur_row);
+  }
+  return 0;
 }
 
 int QuarryHandler::UpdateChildRow(const uchar* old_data, const uchar* new_data) {

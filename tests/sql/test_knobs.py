@@ -513,6 +513,24 @@ def test_autoincrement_explicit_ids_and_restart(lab):
     assert count == distinct == 125
 
 
+def test_ids_that_a_session_names_are_not_given_again(lab):
+    """SET INSERT_ID, which stands before each statement that a binary log replays, between prefetched ids."""
+    lab.query("CREATE OR REPLACE TABLE k.named (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB) ENGINE=QUARRY")
+    connection = lab.connect("k")
+    with connection.cursor() as cursor:
+        cursor.execute("SET quarry_autoincrement_prefetch_sz = 10")
+        cursor.execute("INSERT INTO named (b) VALUES ('prefetched')")
+        for number in (7, 15):  # of the range held, and behind it
+            cursor.execute(f"SET INSERT_ID = {number}")
+            cursor.execute("INSERT INTO named (b) VALUES ('named')")
+            assert cursor.lastrowid == number
+        for _ in range(30):
+            cursor.execute("INSERT INTO named (b) VALUES ('prefetched')")
+            assert cursor.lastrowid > 15
+    connection.close()
+    assert lab.query("SELECT COUNT(*), COUNT(DISTINCT id) FROM k.named") == ((33, 33),)
+
+
 # --- zeros ahead ----------------------------------------------------------------------------------------------------
 def has_journal(path):
     """As src/io/journal.cc: XFS, and ext4 unless it was made without one."""
