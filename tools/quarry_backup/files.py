@@ -99,6 +99,14 @@ def hash_zeros(digest, count):
         count -= len(zeros)
 
 
+def _write_at(descriptor, chunk, position):
+    """All of it. A disk that is nearly full takes a part without an error, which comes with the next write."""
+    left = memoryview(chunk)
+    while left:
+        written = os.pwrite(descriptor, left, position)
+        left, position = left[written:], position + written
+
+
 def _copy_ranges(source, target, size_bytes, progress):
     digest = hashlib.sha256()
     position = 0
@@ -109,7 +117,7 @@ def _copy_ranges(source, target, size_bytes, progress):
             chunk = os.pread(source, min(CHUNK_SIZE_BYTES, end - position), position)
             if not chunk:
                 raise BackupError("the file became shorter while it was read")
-            os.pwrite(target, chunk, position)
+            _write_at(target, chunk, position)
             digest.update(chunk)
             position += len(chunk)
             progress(len(chunk))
