@@ -3,9 +3,88 @@
 mariadb-backup is a program of ours that copies files.
 """
 
+import hashlib
 import os
 
-from quarry_backup import files
+import pytest
+
+from quarry_backup import HOME_NAME, catalog, cli, files
+from quarry_backup.files import BackupError
+from quarry_backup.restore import Restore
+
+COPY_BACK = """#!/bin/sh
+for word; do case $word in --target-dir=*) from=${word#*=} ;; --datadir=*) to=${word#*=} ;; esac; done
+[ -z "$to" ] || cp -r "$from/." "$to"
+"""
+SEGMENT = "stores/0000000000000001/00000001.qseg"
+ON_DATA_PATH = "0000000000000001/00000002.qseg"
+
+
+class Backups:
+    """Backup directories as quarry-backup leaves them, with a few files that stand for a server's."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.program = directory / "mariadb-backup"
+        self.program.write_text(COPY_BACK)
+        self.program.chmod(0o755)
+
+    def path(self, name):
+        return self.directory / name
+
+    def make(self, name, value=b"a value", paths=(), **more):
+        """One that is complete. `paths`: numbers of data paths; `more`: of backup.json."""
+        quarry_files = {"home/CATALOGUE-1": b"a catalogue", f"home/{SEGMENT}": value}
+        for number in paths:
+            quarry_files[f"paths/{number}/quarry/PATH"] = b"a marker"
+            quarry_files[f"paths/{number}/quarry/{ON_DATA_PATH}"] = value * 1000
+        contents = {
+            "format": catalog.FORMAT,
+            "id": name,
+            "kind": "full",
+            "base": None,
+            "quarry_files": self.write(f"{name}/quarry", quarry_files),
+            "server_files": self.write(f"{name}/server", {"ibdata1": b"rows", "d/t.ibd": b"more rows"}),
+            "data_paths": [{"number": number, "path": f"/was/{number}"} for number in paths],
+            **more,
+        }
+        catalog.save(str(self.path(name) / catalog.CATALOG), contents)
+        return contents
+
+    def write(self, directory, contents):
+        """The files, and what a catalog says of them."""
+        for name, data in contents.items():
+            path = self.path(directory) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return [
+            {"name": name, "size": len(data), "sha256": hashlib.sha256(data).hexdigest(), "identity": None, "linked": False}
+            for name, data in contents.items()
+        ]
+
+    def parsed(self, command, name, *options):
+        """Arguments as the command's function wants them."""
+        words = [command, f"--target-dir={self.path(name)}", *map(str, options)]
+        words += [] if command == "verify" else [f"--mariadb-backup={self.program}"]
+        made = cli._parser().parse_args(words)
+        made.passed_on, made.connection, made.descriptors = [], ["--no-defaults"], ()
+        return made
+
+    def run(self, command, name, *options):
+        arguments = self.parsed(command, name, *options)
+        arguments.function(arguments)
+
+    def prepared(self, name, **more):
+        self.make(name, **more)
+        self.run("prepare", name)
+
+    def restore(self, name, *options):
+        Restore(self.parsed("restore", name, f"--datadir={self.path('datadir')}", *options)).run()
+
+
+@pytest.fixture
+def backups(tmp_path):
+    return Backups(tmp_path)
 
 
 def test_a_write_that_takes_only_a_part_is_gone_on_with(tmp_path, monkeypatch):
@@ -17,3 +96,37 @@ def test_a_write_that_takes_only_a_part_is_gone_on_with(tmp_path, monkeypatch):
     size_bytes, digest, _ = files.copy(source, target, clone=False)
     assert target.read_bytes() == source.read_bytes()
     assert size_bytes == source.stat().st_size and digest == files.checksum(target)
+
+
+def test_what_a_broken_off_restore_left_on_a_data_path_is_named(backups):
+    backups.prepared("full", paths=[1])
+    left = backups.path("drive") / "quarry.restoring" / "0000000000000001" / "00000009.qseg"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"of another backup")
+    place = f"--quarry-data-paths={backups.path('drive')}"
+    with pytest.raises(BackupError, match="holds a 'quarry.restoring'.*remove it"):
+        backups.restore("full", place)
+    assert not backups.path("datadir").exists(), "it began nevertheless"
+    left.unlink()
+    left.parent.rmdir()
+    left.parent.parent.rmdir()
+    backups.restore("full", place)
+    assert (backups.path("drive") / "quarry" / ON_DATA_PATH).read_bytes() == b"a value" * 1000
+    assert (backups.path("datadir") / HOME_NAME / SEGMENT).read_bytes() == b"a value"
+
+
+def test_a_file_that_cannot_be_written_is_named(backups):
+    """And not only the one it is a copy of, in which nothing is wrong."""
+    backups.prepared("full")
+    restore = Restore(backups.parsed("restore", "full", f"--datadir={backups.path('datadir')}"))
+    in_the_way = backups.path("datadir") / f"{HOME_NAME}.restoring" / SEGMENT
+    copied = restore.copy_segments
+
+    def copy_segments():
+        in_the_way.parent.mkdir(parents=True)
+        in_the_way.touch()
+        copied()
+
+    restore.copy_segments = copy_segments
+    with pytest.raises(BackupError, match=f"{in_the_way}: File exists"):
+        restore.run()

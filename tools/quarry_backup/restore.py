@@ -163,8 +163,9 @@ class Restore:
         for place in self.places.values():
             if not os.path.isdir(place):
                 raise BackupError(f"the data path {place} is no directory: make it, or mount it")
-            if os.path.lexists(os.path.join(place, "quarry")):
-                raise BackupError(f"the data path {place} holds a 'quarry' already: remove it, or choose another place")
+            for name, why in (("quarry", ""), (f"quarry{UNFINISHED}", ", of a restore that was broken off")):
+                if os.path.lexists(os.path.join(place, name)):
+                    raise BackupError(f"the data path {place} holds a '{name}' already{why}: remove it, or choose another place")
         if not self.arguments.skip_space_check:
             files.require_space(self.datadir, files.allocated_bytes([os.path.realpath(self.directory)]), "restoring")
         with catalog.alone(self.directory):
@@ -213,10 +214,13 @@ class Restore:
 
     def copy_one(self, entry, progress):
         source = os.path.join(self.directory, catalog.QUARRY, entry["name"])
+        target = self.target_of(entry["name"])
         try:
-            size_bytes, digest, _ = files.copy(source, self.target_of(entry["name"]), progress)
+            size_bytes, digest, _ = files.copy(source, target, progress)
         except OSError as failure:
-            raise BackupError(f"{source}: {failure.strerror}. Nothing that was restored can be used") from failure
+            raise BackupError(
+                f"copying {source} to {target}: {failure.strerror}. Nothing that was restored can be used"
+            ) from failure
         if (size_bytes, digest) != (entry["size"], entry["sha256"]):
             raise BackupError(
                 f"{source} is damaged: its bytes are not those that were backed up. Nothing that was restored can be "
