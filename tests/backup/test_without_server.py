@@ -130,3 +130,21 @@ def test_a_file_that_cannot_be_written_is_named(backups):
     restore.copy_segments = copy_segments
     with pytest.raises(BackupError, match=f"{in_the_way}: File exists"):
         restore.run()
+
+
+def test_what_mariadb_backup_copied_is_durable_before_it_is_called_restored(backups, monkeypatch):
+    """It syncs nothing itself."""
+    synced, whole = set(), os.fsync
+
+    def fsync(descriptor):
+        synced.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        whole(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    server = backups.path("full") / "server"
+    backups.make("full")
+    backups.run("prepare", "full")
+    assert {str(server / name) for name in (".", "d", "ibdata1", "d/t.ibd")} <= synced, "prepared"
+    backups.restore("full")
+    datadir = backups.path("datadir")
+    assert {str(datadir / name) for name in (".", "d", "ibdata1", "d/t.ibd")} <= synced, "restored"

@@ -30,6 +30,14 @@ def sync_directory(path):
         os.close(descriptor)
 
 
+def sync_file(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def make_directories(path):
     """Like mkdir -p, with the names made durable."""
     path = os.path.abspath(path)

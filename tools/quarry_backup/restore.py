@@ -19,6 +19,12 @@ from quarry_backup.words import say
 UNFINISHED = ".restoring"
 
 
+def _sync_what_mariadb_backup_wrote(directory, threads):
+    """It syncs nothing of what it copies, and after a crash a directory that was called ready would lack it."""
+    in_parallel(lambda name: files.sync_file(os.path.join(directory, name)), files.walk_files(directory), threads)
+    files.sync_tree(directory)
+
+
 # --- prepare --------------------------------------------------------------------------------------
 
 
@@ -52,6 +58,7 @@ def _prepare_full(arguments, program, directory, contents, state):
         ["--prepare", f"--target-dir={os.path.join(directory, catalog.SERVER)}", *arguments.passed_on],
         os.path.join(directory, catalog.LOG),
     )
+    _sync_what_mariadb_backup_wrote(os.path.join(directory, catalog.SERVER), arguments.parallel)
     _save_state(directory, "ready", [contents["id"]], contents["id"], contents)
     say(f"prepared: {directory}. Apply incremental backups to it, in their order, or restore it")
 
@@ -77,6 +84,7 @@ def _apply(arguments, program, directory, contents, state):
         + [f"--incremental-dir={os.path.join(increment, catalog.SERVER)}", *arguments.passed_on],
         os.path.join(directory, catalog.LOG),
     )
+    _sync_what_mariadb_backup_wrote(os.path.join(directory, catalog.SERVER), arguments.parallel)
     _adopt_segments(directory, increment, added)
     _save_state(directory, "ready", [*state["applied"], added["id"]], added["id"], added)
     say(f"applied: {increment}. Apply the next, or restore {directory}")
@@ -179,6 +187,7 @@ class Restore:
                 + [f"--datadir={self.datadir}", *self.arguments.passed_on],
                 os.path.join(self.directory, catalog.LOG),
             )
+            _sync_what_mariadb_backup_wrote(self.datadir, self.arguments.parallel)
             self.copy_segments()
         if self.owner:
             for root in (self.datadir, *(os.path.join(place, "quarry") for place in self.places.values())):
