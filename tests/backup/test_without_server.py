@@ -148,3 +148,18 @@ def test_what_mariadb_backup_copied_is_durable_before_it_is_called_restored(back
     backups.restore("full")
     datadir = backups.path("datadir")
     assert {str(datadir / name) for name in (".", "d", "ibdata1", "d/t.ibd")} <= synced, "restored"
+
+
+def test_room_is_asked_for_where_it_is_needed(backups, monkeypatch):
+    """Segments of data paths need none on the data directory's file system, and some on their own."""
+    free = {str(backups.path("datadir")): 1 << 20, str(backups.path("drive")): 1 << 20}
+    monkeypatch.setattr(files, "device_of", lambda path: path, raising=False)
+    monkeypatch.setattr(files, "free_bytes", lambda path: free[path])
+    backups.prepared("full", paths=[1], value=b"x" * 3000)
+    backups.path("drive").mkdir()
+    place = f"--quarry-data-paths={backups.path('drive')}"
+    with pytest.raises(BackupError, match=f"{backups.path('drive')} has 1.0 MiB free"):
+        backups.restore("full", place)
+    assert not backups.path("datadir").exists()
+    free[str(backups.path("drive"))] = 1 << 30
+    backups.restore("full", place)

@@ -212,11 +212,21 @@ def allocated_bytes(paths):
     return total
 
 
-def free_bytes(path):
-    """What an ordinary user may still write where `path` is or will be."""
+def _existing(path):
+    """`path`, or what is above it and exists."""
     while not os.path.exists(path):
         path = os.path.dirname(os.path.abspath(path))
-    status = os.statvfs(path)
+    return path
+
+
+def device_of(path):
+    """The file system on which `path` is or will be."""
+    return os.stat(_existing(path)).st_dev
+
+
+def free_bytes(path):
+    """What an ordinary user may still write where `path` is or will be."""
+    status = os.statvfs(_existing(path))
     return status.f_bavail * status.f_frsize
 
 

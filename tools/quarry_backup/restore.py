@@ -4,6 +4,7 @@ Invariants: prepare leaves a directory that restore accepts, or one that it refu
 a restored data directory has #quarry.d, and a data path its quarry directory, only when everything in it is there.
 """
 
+import collections
 import grp
 import os
 import pwd
@@ -175,7 +176,7 @@ class Restore:
                 if os.path.lexists(os.path.join(place, name)):
                     raise BackupError(f"the data path {place} holds a '{name}' already{why}: remove it, or choose another place")
         if not self.arguments.skip_space_check:
-            files.require_space(self.datadir, files.allocated_bytes([os.path.realpath(self.directory)]), "restoring")
+            self.check_space()
         with catalog.alone(self.directory):
             files.make_directories(self.datadir)
             say("mariadb-backup copies back")
@@ -193,6 +194,18 @@ class Restore:
             for root in (self.datadir, *(os.path.join(place, "quarry") for place in self.places.values())):
                 files.change_owner(root, *self.owner)
         self.tell()
+
+    def check_space(self):
+        """On each file system, for all that will lie there."""
+        parts = [(self.datadir, catalog.SERVER), (self.datadir, os.path.join(catalog.QUARRY, "home"))]
+        parts += [(place, os.path.join(catalog.QUARRY, "paths", str(number))) for number, place in self.places.items()]
+        places, needed = {}, collections.Counter()
+        for place, part in parts:
+            device = files.device_of(place)
+            places.setdefault(device, place)
+            needed[device] += files.allocated_bytes([os.path.join(self.directory, part)])
+        for device, place in places.items():
+            files.require_space(place, needed[device], "restoring")
 
     def target_of(self, name):
         """Under names that no server looks at, until all is there."""
