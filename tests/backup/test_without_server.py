@@ -3,6 +3,7 @@
 mariadb-backup is a program of ours that copies files.
 """
 
+import errno
 import hashlib
 import os
 
@@ -163,3 +164,22 @@ def test_room_is_asked_for_where_it_is_needed(backups, monkeypatch):
     assert not backups.path("datadir").exists()
     free[str(backups.path("drive"))] = 1 << 30
     backups.restore("full", place)
+
+
+def test_a_full_disk_while_an_increment_is_taken_in_spares_the_backup(backups, monkeypatch):
+    """Its segments are copied where it lies on another file system: before anything of the backup is changed."""
+    backups.prepared("full")
+    backups.make("one", b"a later value", kind="incremental", base={"id": "full", "directory": "full"})
+
+    def no_room(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a segment")
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(files, "link_or_copy", no_room)
+        with pytest.raises(OSError):
+            backups.run("prepare", "full", f"--incremental-dir={backups.path('one')}")
+    assert not backups.path("full/quarry.new").exists(), "what was copied still takes the room"
+    backups.run("verify", "full")
+    backups.run("prepare", "full", f"--incremental-dir={backups.path('one')}")
+    backups.restore("full")
+    assert (backups.path("datadir") / HOME_NAME / SEGMENT).read_bytes() == b"a later value"

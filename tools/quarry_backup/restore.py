@@ -77,6 +77,7 @@ def _apply(arguments, program, directory, contents, state):
             f"{increment} builds upon {added['base']['directory']}, which is not what was applied last to "
             f"{directory}.{already} Apply incremental backups in the order in which they were taken"
         )
+    _take_segments(directory, increment, added)
     _save_state(directory, "applying", state["applied"], added["id"], contents)
     say("mariadb-backup applies the incremental backup")
     run_mariadb_backup(
@@ -86,21 +87,32 @@ def _apply(arguments, program, directory, contents, state):
         os.path.join(directory, catalog.LOG),
     )
     _sync_what_mariadb_backup_wrote(os.path.join(directory, catalog.SERVER), arguments.parallel)
-    _adopt_segments(directory, increment, added)
+    _swap_segments(directory)
     _save_state(directory, "ready", [*state["applied"], added["id"]], added["id"], added)
     say(f"applied: {increment}. Apply the next, or restore {directory}")
 
 
-def _adopt_segments(directory, increment, added):
-    """Every backup holds all of Quarry's files of its moment: those of the increment take the place of ours."""
+def _take_segments(directory, increment, added):
+    """Every backup holds all of Quarry's files of its moment: those of the increment, which will take the place of ours.
+
+    First of all: where they are copied, the disk may be full, and by now the backup is whole.
+    """
+    new = os.path.join(directory, catalog.QUARRY + ".new")
+    files.remove_tree(new)
+    try:
+        make_home(new)
+        for entry in added["quarry_files"]:
+            target = os.path.join(new, entry["name"])
+            files.make_directories(os.path.dirname(target))
+            files.link_or_copy(os.path.join(increment, catalog.QUARRY, entry["name"]), target)
+        files.sync_tree(new)
+    except BaseException:
+        files.remove_tree(new)
+        raise
+
+
+def _swap_segments(directory):
     here = os.path.join(directory, catalog.QUARRY)
-    files.remove_tree(here + ".new")
-    make_home(here + ".new")
-    for entry in added["quarry_files"]:
-        target = os.path.join(here + ".new", entry["name"])
-        files.make_directories(os.path.dirname(target))
-        files.link_or_copy(os.path.join(increment, catalog.QUARRY, entry["name"]), target)
-    files.sync_tree(here + ".new")
     os.rename(here, here + ".old")
     os.rename(here + ".new", here)
     files.sync_directory(directory)
