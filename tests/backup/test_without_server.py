@@ -183,3 +183,15 @@ def test_a_full_disk_while_an_increment_is_taken_in_spares_the_backup(backups, m
     backups.run("prepare", "full", f"--incremental-dir={backups.path('one')}")
     backups.restore("full")
     assert (backups.path("datadir") / HOME_NAME / SEGMENT).read_bytes() == b"a later value"
+
+
+@pytest.mark.parametrize("step, what_to_do", [("full", "Run prepare once more"), ("one", "Take the full backup from where")])
+def test_verify_does_not_call_good_what_restore_refuses(backups, step, what_to_do):
+    contents = backups.make("full")
+    backups.run("verify", "full")
+    kept = {key: contents[key] for key in ("format", "quarry_files", "data_paths")}
+    state = {**kept, "state": "applying", "applied": [], "step": step}
+    catalog.save(str(backups.path("full") / catalog.PREPARED), state)
+    for refused in (lambda: backups.run("verify", "full"), lambda: backups.restore("full")):
+        with pytest.raises(BackupError, match=f"broken off.*{what_to_do}"):
+            refused()

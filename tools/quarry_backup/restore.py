@@ -38,15 +38,24 @@ def prepare(arguments):
         raise BackupError(f"{directory} is incremental: prepare the full backup that its chain began with, then this on it")
     with catalog.alone(directory):
         state = catalog.prepared(directory)
-        if state is not None and state["state"] != "ready" and state["step"] != contents["id"]:
-            raise BackupError(
-                f"{directory}: applying an incremental backup was broken off, which mariadb-backup cannot go on with. "
-                "Take the full backup from where you keep another copy of it, or an older one"
-            )
+        if state is not None and state["step"] != contents["id"]:
+            _refuse_half(directory, state, contents)
         if arguments.incremental_dir:
             _apply(arguments, program, directory, contents, state)
         else:
             _prepare_full(arguments, program, directory, contents, state)
+
+
+def _refuse_half(directory, state, contents):
+    """What was broken off in the middle of a step is no backup."""
+    if state["state"] == "ready":
+        return
+    if state["step"] == contents["id"]:
+        raise BackupError(f"{directory}: its prepare was broken off. Run prepare once more; should it refuse, use another backup")
+    raise BackupError(
+        f"{directory}: applying an incremental backup was broken off, which mariadb-backup cannot go on with. "
+        "Take the full backup from where you keep another copy of it, or an older one"
+    )
 
 
 def _prepare_full(arguments, program, directory, contents, state):
@@ -156,14 +165,11 @@ class Restore:
         self.program = find_tool(arguments.mariadb_backup, "mariadb-backup")
         self.directory = os.path.abspath(arguments.target_dir)
         self.datadir = os.path.abspath(arguments.datadir)
-        catalog.open_backup(self.directory)
+        contents = catalog.open_backup(self.directory)
         self.state = catalog.prepared(self.directory)
         if self.state is None:
             raise BackupError(f"{self.directory} is not prepared: quarry-backup prepare --target-dir={self.directory}")
-        if self.state["state"] != "ready":
-            raise BackupError(
-                f"{self.directory}: its prepare was broken off. Run prepare once more; should it refuse, use another backup"
-            )
+        _refuse_half(self.directory, self.state, contents)
         self.places = self.place_data_paths()
         self.owner = _owner(self.arguments.owner) if self.arguments.owner else None
 
@@ -279,6 +285,8 @@ def verify(arguments):
     directory = os.path.abspath(arguments.target_dir)
     contents = catalog.open_backup(directory)
     state = catalog.prepared(directory)
+    if state is not None:
+        _refuse_half(directory, state, contents)
     checked = [(catalog.QUARRY, entry) for entry in (state or contents)["quarry_files"]]
     if state is None:
         checked += [(catalog.SERVER, entry) for entry in contents["server_files"]]
@@ -303,7 +311,7 @@ def verify(arguments):
     if problems:
         raise BackupError(f"{len(problems)} of {len(checked)} files are damaged or missing: this backup cannot be relied upon")
     _verify_extents(directory, arguments, len((state or contents)["data_paths"]))
-    what = contents["kind"] if state is None else f"prepared, {len(state['applied'])} backups applied, {state['state']}"
+    what = contents["kind"] if state is None else f"prepared, {len(state['applied'])} backups applied"
     say(f"{directory}: {len(checked)} files are as they were backed up ({what})")
 
 
