@@ -197,6 +197,18 @@ def test_refusals(own_server, drill):
     assert "damaged" in drill.verify("again", fails=True)
 
 
+@pytest.mark.parametrize("line", ["databases-exclude=d", "tables=d.plain"])
+def test_an_option_file_that_leaves_tables_out(own_server, drill, line):
+    """mariadb-backup does what its section asks for, and ends with 0."""
+    server = own_server("backup-partial")
+    fill(server, rows=5)
+    options = drill.path("client.cnf")
+    options.write_text(f"[client]\nsocket={server.socket}\nuser={server.account}\n[mariadb-backup]\n{line}\n")
+    said = drill.run("backup", f"--defaults-file={options}", f"--target-dir={drill.path('full')}", fails=True)
+    assert "partial = Y" in said and "[mariadb-backup]" in said, said
+    assert (drill.path("full") / "INCOMPLETE").exists() and not (drill.path("full") / "backup.json").exists()
+
+
 def test_holes_stay_holes(own_server, drill):
     server = own_server("backup-holes")
     server.query("CREATE DATABASE d")

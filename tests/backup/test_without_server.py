@@ -12,6 +12,7 @@ import pytest
 from quarry_backup import HOME_NAME, catalog, cli, files
 from quarry_backup.files import BackupError
 from quarry_backup.restore import Restore
+from quarry_backup.session import check_passed_on
 
 COPY_BACK = """#!/bin/sh
 for word; do case $word in --target-dir=*) from=${word#*=} ;; --datadir=*) to=${word#*=} ;; esac; done
@@ -195,3 +196,43 @@ def test_verify_does_not_call_good_what_restore_refuses(backups, step, what_to_d
     for refused in (lambda: backups.run("verify", "full"), lambda: backups.restore("full")):
         with pytest.raises(BackupError, match=f"broken off.*{what_to_do}"):
             refused()
+
+
+INFO = "uuid = 1\ntool_command = --backup\npartial = {}\nincremental = N\nformat = {}\ncompressed = {}\n"
+
+
+@pytest.mark.parametrize("name", ["xtrabackup_info", "mariadb_backup_info"])
+@pytest.mark.parametrize(
+    "noted, wrong",
+    [
+        (("N", "file", "N"), None),
+        (("Y", "file", "N"), "partial = Y"),
+        (("N", "xbstream", "N"), "format = xbstream"),
+        (("N", "file", "compressed"), "compressed = compressed"),
+    ],
+)
+def test_what_mariadb_backup_left_out_by_an_option_file_is_no_backup(backups, name, noted, wrong):
+    """Sections [mariadb-backup], [mariabackup] and [xtrabackup] count, whatever the command line says."""
+    backups.write("full/server", {name: INFO.format(*noted).encode()})
+    if wrong is None:
+        catalog.require_whole(str(backups.path("full")))
+        return
+    with pytest.raises(BackupError, match=wrong):
+        catalog.require_whole(str(backups.path("full")))
+
+
+def test_a_backup_that_notes_nothing_of_itself_is_none(backups):
+    backups.path("full").mkdir()
+    with pytest.raises(BackupError, match="partial is not noted"):
+        catalog.require_whole(str(backups.path("full")))
+
+
+@pytest.mark.parametrize("option", ["--databases-e=d", "--databases_exclude=d", "--loose-tables=x", "--no-loc", "--datad=/elsewhere"])
+def test_options_that_mariadb_backup_would_take_for_refused_ones(option):
+    """It takes a beginning of a name for the name, and knows prefixes as loose-."""
+    with pytest.raises(BackupError, match=f"'{option}' cannot be passed on"):
+        check_passed_on([option])
+
+
+def test_options_that_are_passed_on():
+    check_passed_on(["--ftwrl-wait-timeout=10", "--compress-threads=2", "--slave-info", "--loose-throttle=5", "--tmpdir=/tmp"])

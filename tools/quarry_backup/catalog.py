@@ -19,6 +19,7 @@ INCOMPLETE = "INCOMPLETE"
 LOG = "mariadb-backup.log"
 SERVER = "server"
 QUARRY = "quarry"
+WHOLE = {"partial": "N", "format": "file", "compressed": "N"}  # in mariadb-backup's own notes
 
 
 def _seal(contents):
@@ -99,6 +100,24 @@ def binlog_position(directory):
     return text_file(directory, "xtrabackup_binlog_info", "mariadb_backup_binlog_info")
 
 
-def checkpoints(directory):
-    text = text_file(directory, "xtrabackup_checkpoints", "mariadb_backup_checkpoints") or ""
+def _noted(directory, *names):
+    """What mariadb-backup wrote down as lines 'key = value'."""
+    text = text_file(directory, *names) or ""
     return {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in text.splitlines())}
+
+
+def checkpoints(directory):
+    return _noted(directory, "xtrabackup_checkpoints", "mariadb_backup_checkpoints")
+
+
+def require_whole(directory):
+    """Its sections of option files count, too, and may have it leave tables out or write another format, without an error."""
+    noted = _noted(directory, "xtrabackup_info", "mariadb_backup_info")
+    found = [f"{key} = {noted[key]}" if key in noted else f"{key} is not noted" for key in WHOLE if noted.get(key) != WHOLE[key]]
+    if found:
+        raise BackupError(
+            f"what mariadb-backup wrote cannot be restored as a whole server ({', '.join(found)}; wanted: "
+            f"{', '.join(f'{key} = {value}' for key, value in WHOLE.items())}). Take its options (databases, tables, stream, "
+            "compress ...) out of the sections [mariadb-backup], [mariabackup] and [xtrabackup] of option files, and take the "
+            "backup again"
+        )

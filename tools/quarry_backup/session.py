@@ -27,6 +27,7 @@ REFUSED_OPTIONS = (
     "stream databases databases-file databases-exclude tables tables-file tables-exclude export compress "
     "force-non-empty-directories"
 ).split()
+PREFIXES = ("loose-", "enable-", "maximum-", "skip-", "disable-")
 UNESCAPE = {"\\t": "\t", "\\n": "\n", "\\\\": "\\", "\\0": "\0"}
 
 
@@ -37,11 +38,16 @@ def find_tool(given, name):
     return path
 
 
+def _is_refused(name):
+    """As MariaDB's programs read it: a beginning of an option's name is the option, behind some prefixes, too."""
+    bare = next((name[len(prefix) :] for prefix in PREFIXES if name.startswith(prefix)), name)
+    return any(refused.startswith(word) for refused in REFUSED_OPTIONS for word in (name, bare))
+
+
 def check_passed_on(options):
     refuse_password_in(options)
     for option in options:
-        name = option.lstrip("-").partition("=")[0].replace("_", "-")
-        if not option.startswith("--") or name in REFUSED_OPTIONS:
+        if not option.startswith("--") or _is_refused(option.lstrip("-").partition("=")[0].replace("_", "-")):
             raise BackupError(
                 f"'{option}' cannot be passed on to mariadb-backup: quarry-backup decides that itself, or the backup "
                 "would be none of QUARRY tables"
