@@ -124,6 +124,25 @@ def test_restore_of_the_middle_of_a_chain(own_server, drill):
     assert checksums(copy) == before
 
 
+def test_an_increment_upon_what_the_server_was_before_it_was_restored(own_server, drill):
+    """It went on from an older state: what it wrote since then, mariadb-backup would take for what the base has."""
+    server = own_server("backup-former")
+    fill(server)
+    drill.backup(server, "full")
+    add(server, "d", 1000, 30)
+    drill.backup(server, "one", base="full")
+    drill.prepare("full")
+    copy = own_server("backup-former-copy", start=False)
+    drill.restore_to(copy, "full")
+    server.stop()
+    copy.start()
+    said = drill.backup(copy, "two", base="one", fails=True)
+    assert "is not a backup of what this server holds" in said and "full" in said, said
+    assert not drill.path("two").exists()
+    drill.backup(copy, "new")
+    drill.backup(copy, "newer", base="new")
+
+
 def test_data_paths(own_server, drill):
     paths = [drill.path(f"drive{number}") for number in (1, 2)]
     for path in paths:

@@ -103,6 +103,7 @@ class Backup:
             session.require_engine()
             session.take_lock()
             say("Quarry gives no space back until this ends")
+            self.check_base(session)
             self.check_space(session)
             files.make_directories(self.target)
             os.chmod(self.target, 0o700)  # as mariadb-backup does: it holds everybody's data
@@ -133,6 +134,18 @@ class Backup:
         if self.base:
             arguments.append(f"--incremental-basedir={os.path.join(self.base.directory, catalog.SERVER)}")
         return arguments + self.arguments.passed_on
+
+    def check_base(self, session):
+        """InnoDB's log only grows, except that a restored server goes on from the log's end of that backup: what it writes
+        until it has caught up with the base is older than the base to mariadb-backup, which leaves it out."""
+        if self.base is None:
+            return
+        now, then = int(session.status("Innodb_lsn_current")), int(self.base.contents["last_lsn"] or 0)
+        if now < then:
+            raise BackupError(
+                f"{self.base.directory} is not a backup of what this server holds: it goes to LSN {then}, and the server is at "
+                f"{now}, as after a restore of an older backup. Take a full backup, and increments upon that"
+            )
 
     def check_space(self, session):
         if self.arguments.skip_space_check:

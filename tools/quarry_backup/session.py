@@ -183,6 +183,9 @@ class Session:
     def variable(self, name):
         return self.query(f"SELECT @@GLOBAL.{name}")[0][0] or ""
 
+    def status(self, name):
+        return self.query(f"SHOW GLOBAL STATUS LIKE '{name}'")[0][1]
+
     def require_engine(self):
         rows = self.query(
             "SELECT plugin_name FROM information_schema.plugins "
