@@ -6,10 +6,13 @@ mariadb-backup is a program of ours that copies files.
 import errno
 import hashlib
 import os
+import threading
+import time
 
 import pytest
 
 from quarry_backup import HOME_NAME, catalog, cli, files
+from quarry_backup.backup import Progress, in_parallel
 from quarry_backup.files import BackupError
 from quarry_backup.restore import Restore
 from quarry_backup.session import check_passed_on
@@ -236,3 +239,25 @@ def test_options_that_mariadb_backup_would_take_for_refused_ones(option):
 
 def test_options_that_are_passed_on():
     check_passed_on(["--ftwrl-wait-timeout=10", "--compress-threads=2", "--slave-info", "--loose-throttle=5", "--tmpdir=/tmp"])
+
+
+@pytest.mark.parametrize("end", [BackupError, KeyboardInterrupt])
+def test_an_error_ends_what_other_threads_copy(end):
+    """A segment of 16 GiB that one of them is at is not waited for, and neither is one that is not begun."""
+    begun, seen = threading.Event(), []
+    progress = Progress("segments", 0)
+
+    def copy(number):
+        seen.append(number)
+        if number == 1:
+            begun.wait()
+            raise end("no room")
+        begun.set()
+        for _ in range(1000):
+            progress(1)
+            time.sleep(0.01)
+        seen.append("its end")
+
+    with pytest.raises(end, match="no room"):
+        in_parallel(copy, range(9), 2, progress)
+    assert "its end" not in seen and 8 not in seen, seen

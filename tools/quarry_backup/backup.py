@@ -31,9 +31,16 @@ class Progress:
         self._what, self._total, self._session = what, total_bytes, session
         self._lock = threading.Lock()
         self._done = 0
+        self._stopped = False
         self._shown = time.monotonic()
 
+    def stop(self):
+        """Whoever counts from now on ends."""
+        self._stopped = True
+
     def __call__(self, count):
+        if self._stopped:
+            raise BackupError("broken off, for another file failed or quarry-backup was interrupted")
         if self._session is not None and self._session.lost:
             raise BackupError(self._session.lost)
         with self._lock:
@@ -46,15 +53,20 @@ class Progress:
         say(f"{self._what}: {files.human(done)}{of}")
 
 
-def in_parallel(function, items, threads):
-    """function(item) for all; the first error ends it."""
+def in_parallel(function, items, threads, progress=None):
+    """function(item) for all; the first error ends it. Where the items count their `progress`, in their middle, too."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=threads) as pool:
         futures = [pool.submit(function, item) for item in items]
         try:
+            done, _ = concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+            for future in done:
+                future.result()
             return [future.result() for future in futures]
         except BaseException:
             for future in futures:
                 future.cancel()
+            if progress:
+                progress.stop()
             raise
 
 
@@ -188,7 +200,7 @@ class Backup:
         progress = Progress("segments", total, session)
         for parent in sorted({os.path.dirname(name) for _, name in wanted}):
             files.make_directories(self.path(catalog.QUARRY, parent))
-        copied = in_parallel(lambda item: self.take_segment(*item, progress), wanted, self.arguments.parallel)
+        copied = in_parallel(lambda item: self.take_segment(*item, progress), wanted, self.arguments.parallel, progress)
         files.sync_tree(self.path(catalog.QUARRY))
         return small, copied
 

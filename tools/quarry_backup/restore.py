@@ -244,7 +244,7 @@ class Restore:
         progress = Progress("files of Quarry", total)
         for parent in sorted({os.path.dirname(self.target_of(entry["name"])) for entry in entries}):
             files.make_directories(parent)
-        in_parallel(lambda entry: self.copy_one(entry, progress), entries, self.arguments.parallel)
+        in_parallel(lambda entry: self.copy_one(entry, progress), entries, self.arguments.parallel, progress)
         for root in roots:
             files.sync_tree(root + UNFINISHED)
         # The home last: without it, a server with QUARRY tables does not take what is there for all there is.
@@ -305,7 +305,7 @@ def verify(arguments):
         except OSError as failure:
             return f"{path}: {failure.strerror}"
 
-    problems = [problem for problem in in_parallel(check, checked, arguments.parallel) if problem]
+    problems = [problem for problem in in_parallel(check, checked, arguments.parallel, progress) if problem]
     for problem in problems:
         say(problem)
     if problems:
