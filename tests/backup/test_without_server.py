@@ -11,11 +11,11 @@ import time
 
 import pytest
 
-from quarry_backup import HOME_NAME, catalog, cli, files
+from quarry_backup import HOME_NAME, catalog, cli, files, trusted
 from quarry_backup.backup import Progress, in_parallel
 from quarry_backup.files import BackupError
 from quarry_backup.restore import Restore
-from quarry_backup.session import check_passed_on
+from quarry_backup.session import check_passed_on, run_mariadb_backup
 
 COPY_BACK = """#!/bin/sh
 for word; do case $word in --target-dir=*) from=${word#*=} ;; --datadir=*) to=${word#*=} ;; esac; done
@@ -261,3 +261,33 @@ def test_an_error_ends_what_other_threads_copy(end):
     with pytest.raises(end, match="no room"):
         in_parallel(copy, range(9), 2, progress)
     assert "its end" not in seen and 8 not in seen, seen
+
+
+@pytest.mark.parametrize("name", ["quarry/PATH", "missing/quarry/PATH"])
+def test_what_is_not_there_is_named_with_its_whole_path(tmp_path, name):
+    (tmp_path / "quarry").mkdir()
+    for look in (lambda: trusted.open_file(str(tmp_path / name), os.geteuid()), lambda: trusted.owner_of(str(tmp_path / name))):
+        with pytest.raises(FileNotFoundError) as failure:
+            look()
+        assert failure.value.filename == str(tmp_path / name)
+
+
+def test_a_path_that_is_no_utf8_is_no_obstacle(tmp_path):
+    option = os.fsdecode(b"--target-dir=/backup/caf\xe9")
+    run_mariadb_backup("/bin/true", [option], str(tmp_path / "log"))
+    assert b"/backup/caf\xe9" in (tmp_path / "log").read_bytes()
+
+
+@pytest.mark.parametrize("number", ["x", "0", "257"])
+def test_a_wrong_number_of_threads_is_named_with_what_is_allowed(backups, capsys, number):
+    with pytest.raises(SystemExit):
+        backups.parsed("verify", "full", f"--parallel={number}")
+    assert f"'{number}' (allowed: 1 to 256)" in capsys.readouterr().err
+
+
+def test_what_goes_while_it_is_counted_counts_nothing(tmp_path, monkeypatch):
+    """As a temporary table's file, between two looks at it."""
+    (tmp_path / "there").write_bytes(b"x" * 5000)
+    monkeypatch.setattr(os.path, "lexists", lambda path: True)
+    counted = files.allocated_bytes(str(tmp_path / name) for name in ("gone", "there"))
+    assert counted == files.allocated_bytes([str(tmp_path / "there")]) > 0

@@ -175,7 +175,8 @@ class Backup:
             known = {tuple(entry["identity"]) for entry in self.base.files.values() if entry["identity"]}
             needed = 0
             for path in (os.path.join(store, name) for store in stores for name in files.walk_files(store)):
-                if os.path.lexists(path) and tuple(files.identity(os.lstat(path))) not in known:
+                status = files.status_of(path)
+                if status and tuple(files.identity(status)) not in known:
                     needed += files.allocated_bytes([path])
         else:
             others = [os.path.join(datadir, name) for name in os.listdir(datadir) if name != HOME_NAME]

@@ -88,10 +88,9 @@ def _add_mariadb_backup(parser):
 
 
 def _threads(text):
-    number = int(text)
-    if not 1 <= number <= 256:
-        raise argparse.ArgumentTypeError("1 to 256")
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= 256:
+        raise argparse.ArgumentTypeError(f"'{shown(text)}' (allowed: 1 to 256)")
+    return int(text)
 
 
 def _connection(arguments):

@@ -201,14 +201,23 @@ def sync_tree(directory):
         sync_directory(parent)
 
 
+def status_of(path):
+    """Of a link itself; None when nothing is there, or has gone just now."""
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
 def allocated_bytes(paths):
     """What files occupy; a directory counts with all below it; what is gone counts nothing, and what a link leads to neither."""
     total = 0
     for path in paths:
         if os.path.isdir(path) and not os.path.islink(path):
             total += allocated_bytes(os.path.join(path, name) for name in walk_files(path))
-        elif os.path.lexists(path):
-            total += os.lstat(path).st_blocks * 512
+        else:
+            status = status_of(path)
+            total += status.st_blocks * 512 if status else 0
     return total
 
 

@@ -64,7 +64,7 @@ def _die_with_parent():
 def run_mariadb_backup(program, arguments, log_path, descriptors=()):
     """Runs it, with `descriptors` open; what it says goes to `log_path`. A failure shows its last lines."""
     with open(log_path, "ab") as log:
-        log.write(("\n$ mariadb-backup " + " ".join(arguments) + "\n").encode())
+        log.write(os.fsencode("\n$ mariadb-backup " + " ".join(arguments) + "\n"))
         log.flush()
         done = subprocess.run(
             [program, *arguments],
