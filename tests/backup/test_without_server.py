@@ -12,7 +12,7 @@ import time
 import pytest
 
 from quarry_backup import HOME_NAME, catalog, cli, files, trusted
-from quarry_backup.backup import Progress, in_parallel
+from quarry_backup.backup import Backup, Progress, in_parallel
 from quarry_backup.files import BackupError
 from quarry_backup.restore import Restore
 from quarry_backup.session import check_passed_on, run_mariadb_backup
@@ -291,3 +291,26 @@ def test_what_goes_while_it_is_counted_counts_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "lexists", lambda path: True)
     counted = files.allocated_bytes(str(tmp_path / name) for name in ("gone", "there"))
     assert counted == files.allocated_bytes([str(tmp_path / "there")]) > 0
+
+
+def test_where_links_cannot_be_made_the_source_is_copied_and_not_the_base(backups, monkeypatch):
+    """An increment on another device than its base: nobody would look at the base's bytes, which may be damaged."""
+    source = backups.path("1.qseg")
+    source.write_bytes(b"a value")
+    contents = backups.make("full")
+    (entry,) = [entry for entry in contents["quarry_files"] if entry["name"].endswith(".qseg")]
+    entry["identity"] = files.identity(source.stat())
+    catalog.save(str(backups.path("full") / catalog.CATALOG), contents)
+    (backups.path("full") / "quarry" / entry["name"]).write_bytes(b"damaged")
+
+    def no_link(*_, **__):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", no_link)
+    arguments = backups.parsed("backup", "one", f"--incremental-basedir={backups.path('full')}", "--mariadb=/bin/true")
+    backup = Backup(arguments)
+    backup.owner = os.geteuid()
+    target = backups.path("one") / "quarry" / entry["name"]
+    target.parent.mkdir(parents=True)
+    taken = backup.take_segment(str(source), entry["name"], Progress("segments", 0))
+    assert target.read_bytes() == b"a value" and taken["sha256"] == entry["sha256"] and not taken["linked"]

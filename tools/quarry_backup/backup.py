@@ -243,12 +243,12 @@ class Backup:
         copied = self.base.path_of(name)
         if not os.path.exists(copied) or os.path.getsize(copied) != known["size"]:
             return None
-        return self.link(copied, name, known)
+        # Where it can't be linked, the source is copied: nobody would look at the bytes of a copy of the base's.
+        return self.linked(known) if files.link(copied, self.path(catalog.QUARRY, name)) else None
 
-    def link(self, source, name, known):
-        linked = files.link_or_copy(source, self.path(catalog.QUARRY, name))
+    def linked(self, known):
         self.linked_bytes += known["size"]
-        return {**known, "linked": linked}
+        return {**known, "linked": True}
 
     def copy_segment(self, source, name, progress):
         target = self.path(catalog.QUARRY, name)
@@ -257,9 +257,9 @@ class Backup:
         if known is not None and (known["size"], known["sha256"]) == (size_bytes, digest):
             # Touched, and yet the same: one copy is enough, if the base's is what it should be.
             copied = self.base.path_of(name)
-            if files.checksum(copied) == digest:
-                os.unlink(target)
-                return self.link(copied, name, {**known, "identity": identity})
+            if files.checksum(copied) == digest and files.link(copied, f"{target}.link"):
+                os.rename(f"{target}.link", target)
+                return self.linked({**known, "identity": identity})
         self.copied_bytes += size_bytes
         return {"name": name, "size": size_bytes, "sha256": digest, "identity": identity, "linked": False}
 

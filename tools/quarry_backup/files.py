@@ -177,14 +177,18 @@ def _clone(source, target):
         return False
 
 
-def link_or_copy(source_path, target_path, progress=lambda count: None):
-    """A second name for a file that nobody ever changes, or a copy on another file system. True when linked."""
+def link(source_path, target_path):
+    """A second name for a file that nobody ever changes. False where there can be none, as on another file system."""
     try:
         os.link(source_path, target_path, follow_symlinks=False)
         return True
     except OSError:
-        copy(source_path, target_path, progress)
         return False
+
+
+def link_or_copy(source_path, target_path):
+    if not link(source_path, target_path):
+        copy(source_path, target_path)
 
 
 def walk_files(directory):
