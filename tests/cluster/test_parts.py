@@ -1,10 +1,13 @@
 """What a cluster's figures and promises rest on, without a server: the ledger's judgement, gaps, plans, names in doubt."""
 
+import errno
 import json
 import os
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
+from quarry_cluster import keeper, rebuild
 from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
 from quarry_cluster.in_doubt import Prepared, split
 from quarry_cluster.keeper import ShardState, StateFile
@@ -117,6 +120,59 @@ def test_what_the_keeper_knows_survives_it(tmp_path):
     again = StateFile(plan, tmp_path)
     assert again["s1"] == ShardState("s1b", True) and again["s2"] == ShardState("s2a", False)
     assert json.loads((tmp_path / "shards.json").read_text())["s1"]["primary"] == "s1b"
+
+
+def test_the_keeper_knows_only_what_it_could_write_down(tmp_path, monkeypatch):
+    """Else a disk that is full lets it act: after its next start it would promote a replica that lacks acknowledged writes."""
+    plan = make_plan("spider")
+    states = StateFile(plan, tmp_path)
+    states.save("s1", ShardState("s1a", True))
+
+    def no_room(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(keeper, "write_durably", no_room)
+    with pytest.raises(OSError):
+        states.save("s1", ShardState("s1a", False))
+    assert states["s1"] == StateFile(plan, tmp_path)["s1"] == ShardState("s1a", True)
+
+
+class Stopped:
+    """A shard's replica that runs, and what is done with it."""
+
+    def __init__(self, plan, name, directory):
+        self.node, self.name, self.server = plan.node(name), name, self
+        self.datadir = directory / name / "data"
+        self.datadir.mkdir(parents=True)
+        self.socket, self.account, self.running = "socket", "root", True
+
+    def alive(self):
+        return self.running
+
+    def stop(self):
+        self.running = False
+
+
+@pytest.mark.parametrize(
+    "then, why",
+    [(ShardState("s1a", True), "still takes s1b for in sync"), (ShardState("s1b", False), "s1b is the primary of s1 by now")],
+)
+def test_a_replica_that_may_be_or_was_promoted_meanwhile_is_not_thrown_away(tmp_path, monkeypatch, then, why):
+    """A backup takes hours, in which the keeper goes on."""
+    plan = make_plan("spider")
+    states = StateFile(plan, tmp_path)
+    members = {name: Stopped(plan, name, tmp_path) for name in ("s1a", "s1b")}
+    started = []
+    cluster = SimpleNamespace(
+        plan=plan, directory=tmp_path, members=members, states=lambda: StateFile(plan, tmp_path), start_node=started.append,
+        primary=lambda shard: members[StateFile(plan, tmp_path)[shard].primary],
+    )
+    monkeypatch.setattr(rebuild, "quarry_backup", lambda *_: states.save("s1", then))
+    monkeypatch.setattr(rebuild, "KEEPER_TIMEOUT_S", 0, raising=False)
+    with pytest.raises(ClusterError, match=why):
+        rebuild.rebuild(cluster, "s1b")
+    assert members["s1b"].datadir.is_dir(), "its data are gone"
+    assert started == ["s1b"]
 
 
 def test_a_pid_counts_only_with_its_argument(tmp_path):

@@ -63,9 +63,11 @@ class StateFile:
             return ShardState(**asdict(self._states[shard]))
 
     def save(self, shard: str, state: ShardState) -> None:
+        """Error: OSError; then what was known before still is, here as on the disk."""
         with self._lock:
-            self._states[shard] = state
-            write_durably(self.path, {name: asdict(one) for name, one in self._states.items()})
+            states = {**self._states, shard: state}
+            write_durably(self.path, {name: asdict(one) for name, one in states.items()})
+            self._states = states
 
 
 class ShardKeeper(threading.Thread):
