@@ -13,10 +13,12 @@ from pathlib import Path
 from quarry_server.run import run_or_raise
 from quarry_server.server import REPOSITORY, tool
 
-from .cluster import Cluster
+from .cluster import Cluster, wait_for
+from .nodes import Member
 from .plan import ClusterError
 
 QUARRY_BACKUP = REPOSITORY / "tools" / "quarry-backup"
+KEEPER_TIMEOUT_S = 60  # the keeper's patience and its looks at servers that hang
 BACKUP_TIMEOUT_S = 24 * 3600  # a shard may be large
 # By the age of mariadb-backup: file name, binlog position, GTID in each.
 POSITION_FILES = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
@@ -36,8 +38,7 @@ def rebuild(cluster: Cluster, name: str) -> None:
     connection = [f"--socket={primary.server.socket}", f"--user={primary.server.account}", "--no-defaults", f"--mariadb={tool('mariadb')}"]
     quarry_backup("backup", target, *connection)
     quarry_backup("prepare", target)
-    if member.alive():
-        member.server.stop()
+    take_out(cluster, member)
     shutil.rmtree(member.server.datadir, ignore_errors=True)
     quarry_backup("restore", target, f"--datadir={member.server.datadir}", "--no-defaults")
     first = target / "first.sql"
@@ -45,6 +46,27 @@ def rebuild(cluster: Cluster, name: str) -> None:
     member.start(*cluster.start_options(member), f"--init-file={first}")
     cluster.wait_in_sync()
     shutil.rmtree(target)
+
+
+def take_out(cluster: Cluster, member: Member) -> None:
+    """Stops a replica, once its shard does without it. In the hours of a backup the keeper may have promoted it, and while it
+    stands for in sync the keeper may: then what was acknowledged since the backup is in its data alone."""
+    shard = member.node.shard
+    refuse_primary(cluster, member)
+    if member.alive():
+        member.server.stop()
+    try:
+        why = f"the keeper still takes {member.name} for in sync with its primary: does the keeper run, and the primary?"
+        wait_for(lambda: not cluster.states()[shard].in_sync, KEEPER_TIMEOUT_S, lambda: why)
+        refuse_primary(cluster, member)
+    except ClusterError:
+        cluster.start_node(member.name)
+        raise
+
+
+def refuse_primary(cluster: Cluster, member: Member) -> None:
+    if cluster.primary(member.node.shard) is member:
+        raise ClusterError(f"{member.name} is the primary of {member.node.shard} by now, and stays as it is: look at 'scripts/cluster status'")
 
 
 def quarry_backup(command: str, target: Path, *options: str) -> None:
