@@ -7,8 +7,9 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from quarry_cluster import keeper, rebuild
+from quarry_cluster import haproxy, keeper, rebuild
 from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
+from quarry_cluster.haproxy import HAProxy
 from quarry_cluster.in_doubt import Prepared, split
 from quarry_cluster.keeper import ShardState, StateFile
 from quarry_cluster.nodes import Member
@@ -173,6 +174,16 @@ def test_a_replica_that_may_be_or_was_promoted_meanwhile_is_not_thrown_away(tmp_
         rebuild.rebuild(cluster, "s1b")
     assert members["s1b"].datadir.is_dir(), "its data are gone"
     assert members["s1b"].running or started == ["s1b"]
+
+
+def test_an_haproxy_that_does_not_end_is_not_waited_for_without_end(tmp_path, monkeypatch):
+    proxy, signals = HAProxy(make_plan("spider"), tmp_path), []
+    monkeypatch.setattr(proxy, "pid", lambda: 4711 if len(signals) < 9 else None)
+    monkeypatch.setattr(os, "kill", lambda pid, number: signals.append(number))
+    monkeypatch.setattr(haproxy, "STOP_TIMEOUT_S", 0, raising=False)
+    monkeypatch.setattr(haproxy.time, "sleep", lambda _: signals.append(0))
+    with pytest.raises(ClusterError, match="HAProxy .pid 4711. does not end"):
+        proxy.stop()
 
 
 def test_a_pid_counts_only_with_its_argument(tmp_path):

@@ -23,6 +23,7 @@ from .plan import ClusterError, Plan, recorded_pid
 
 HAPROXY = MARIADB / "usr" / "sbin" / "haproxy"
 READY_TIMEOUT_S = 10
+STOP_TIMEOUT_S = 30
 
 CONFIGURATION = """global{identity}
     stats socket unix@haproxy.sock mode 600 level admin
@@ -84,7 +85,10 @@ class HAProxy:
         pid = self.pid()
         if pid is not None:
             os.kill(pid, signal.SIGTERM)
+            deadline = time.monotonic() + STOP_TIMEOUT_S
             while self.pid() is not None:
+                if time.monotonic() > deadline:
+                    raise ClusterError(f"HAProxy (pid {pid}) does not end within {STOP_TIMEOUT_S} s of SIGTERM: end it, then repeat")
                 time.sleep(0.05)
         self.pid_file.unlink(missing_ok=True)
 
