@@ -22,7 +22,7 @@ class Installed:
     """A server whose engine comes from a configuration file and a plugin directory, as an installed one's does."""
 
     def __init__(self, tmp_path):
-        self.configuration = tmp_path / "conf.d"
+        self.configuration = tmp_path / "mariadb.conf.d"
         self.configuration.mkdir()
         self.file = self.configuration / "70-quarry.cnf"
         shutil.copy(OURS, self.file)
@@ -100,6 +100,75 @@ def test_it_refuses_while_a_table_needs_the_engine(installed):
     installed.nothing_was_removed()
 
 
+def test_it_refuses_while_a_partitioned_table_cannot_be_opened(installed):
+    """Without the engine the server calls its definition wrong, and does not say whose table it is."""
+    server = installed.server.start()
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.p (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2")
+    server.stop()
+    text = installed.file.read_text(encoding="utf-8")
+    installed.file.write_text("[mariadbd]\n")
+    server.start()
+    installed.file.write_text(text, encoding="utf-8")
+    done = installed.uninstall()
+    assert done.returncode == 1 and "  d.p" in done.stderr, done
+    installed.nothing_was_removed()
+
+
+def test_a_refusal_changes_nothing_in_the_running_server(installed):
+    server = installed.server.start()
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    assert installed.uninstall().returncode == 1
+    assert server.query("SELECT @@quarry_parallel_flush") == ((1,),), "each commit flushes twice from now on"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_it_refuses_where_it_may_not_remove_the_plugin(installed):
+    installed.server.start()
+    installed.plugins.chmod(0o500)
+    done = installed.uninstall()
+    installed.plugins.chmod(0o700)
+    assert done.returncode == 1 and "no right to write" in done.stderr and "nothing was removed" in done.stderr, done
+    installed.nothing_was_removed()
+
+
+def test_a_second_uninstall_keeps_what_the_first_one_kept(installed):
+    server = installed.server.start()
+    with installed.file.open("a", encoding="utf-8") as file:
+        file.write("quarry_cache_size = 64M\n")
+    for _ in range(2):
+        assert installed.uninstall().returncode == 0
+    kept = installed.configuration / "70-quarry.cnf.removed"
+    assert "quarry_cache_size = 64M" in kept.read_text(encoding="utf-8")
+    # And the next one's settings do not take the place of the first one's.
+    server.restart()
+    installed.file.write_text(OURS.read_text(encoding="utf-8") + "quarry_cache_size = 80M\n", encoding="utf-8")
+    done = installed.uninstall()
+    assert done.returncode == 0 and "70-quarry.cnf.removed.2" in done.stdout, done
+    assert "64M" in kept.read_text(encoding="utf-8") and "80M" in kept.with_name(f"{kept.name}.2").read_text(encoding="utf-8")
+
+
+def install_configuration(directory):
+    """That step of scripts/install alone."""
+    functions = 'source <(sed "/^case /,\\$d" "$0"); CONFIGURATION=$1 install_configuration'
+    return subprocess.run(
+        ["bash", "-c", functions, REPOSITORY / "scripts" / "install", directory], capture_output=True, text=True, check=False
+    )
+
+
+def test_an_install_after_an_uninstall_loads_the_engine_with_force_again(installed):
+    installed.server.start()
+    assert installed.uninstall().returncode == 0
+    done = install_configuration(installed.configuration)
+    assert done.returncode == 0 and "wrote" in done.stdout, done
+    assert installed.file.read_bytes() == OURS.read_bytes()
+    # What somebody wrote there stays.
+    installed.file.write_text("[mariadbd]\n# mine\n", encoding="utf-8")
+    done = install_configuration(installed.configuration)
+    assert "left" in done.stdout and "# mine" in installed.file.read_text(encoding="utf-8"), done
+
+
 def test_it_refuses_while_a_commit_is_undecided(installed):
     server = installed.server.start()
     server.query("CREATE DATABASE d")
@@ -117,11 +186,23 @@ def test_it_refuses_while_a_commit_is_undecided(installed):
     installed.nothing_was_removed()
 
 
-def test_it_refuses_when_another_file_names_quarry(installed):
-    (installed.configuration / "80-mine.cnf").write_text("[mariadbd]\nquarry_cache_size = 64M\n")
+@pytest.mark.parametrize(
+    "name, line",
+    [
+        ("80-mine.cnf", "quarry_cache_size = 64M"),
+        ("80-mine.cnf", "default_storage_engine = QUARRY"),
+        ("../conf-of-all.cnf", "quarry_cache_size = 64M"),
+        ("../conf.d/mine.cnf", "default-storage-engine=QUARRY"),
+    ],
+)
+def test_it_refuses_when_another_file_names_quarry(installed, name, line):
+    """Of /etc/mysql, its conf.d and its mariadb.conf.d: the server would not start with any."""
+    file = installed.configuration / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"[mariadbd]\n{line}\n")
     installed.server.start()
     done = installed.uninstall()
-    assert done.returncode == 1 and "80-mine.cnf names Quarry too" in done.stderr, done
+    assert done.returncode == 1 and f"{file.name} names Quarry too" in done.stderr, done
     installed.nothing_was_removed()
 
 
