@@ -12,10 +12,10 @@ BUILT = REPOSITORY / "build" / "release" / "tools"
 PROGRAMS = ["quarry-backup", "quarry-dump", "quarry-verify"]
 
 
-def install(prefix, *arguments):
+def install(prefix, *arguments, path=os.environ["PATH"]):
     return subprocess.run(
         [REPOSITORY / "scripts" / "install", *arguments],
-        env={**os.environ, "PREFIX": str(prefix)},
+        env={**os.environ, "PREFIX": str(prefix), "PATH": path},
         capture_output=True,
         text=True,
         check=False,
@@ -59,6 +59,24 @@ def test_an_installed_backup_tool_finds_the_installed_verification(prefix, own_s
     (segment,) = server.segments()
     done = run(prefix, "quarry-dump", "--verify", segment)
     assert done.returncode == 0 and "20 extents" in done.stdout, done
+
+
+def test_where_the_tools_cannot_be_written_they_are_not_installed(tmp_path):
+    (tmp_path / "file").touch()
+    done = install(tmp_path / "file" / "prefix", "--tools", BUILT)
+    assert done.returncode == 1 and f"{tmp_path}/file/prefix/bin" in done.stderr and "nothing was installed" in done.stderr, done
+
+
+def test_a_file_has_its_name_only_when_its_bytes_are_on_the_disk(tmp_path):
+    """A plugin file that is empty after a power cut keeps the server from starting."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "sync").write_text(f'#!/bin/sh\ntest -s "$1" && echo "$1" >>{tmp_path}/synced\n')
+    (programs / "sync").chmod(0o755)
+    done = install(tmp_path, "--tools", BUILT, path=f"{programs}:{os.environ['PATH']}")
+    assert done.returncode == 0, done
+    written = [f"{tmp_path}/bin/{program}.new" for program in ("quarry-backup", "quarry-verify", "quarry-dump")]
+    assert (tmp_path / "synced").read_text().split() == written
 
 
 def test_a_wrong_argument_is_named(tmp_path):
