@@ -1,12 +1,14 @@
 """What scripts/install puts under a prefix works from there, without the repository's help."""
 
 import os
+import signal
 import stat
 import subprocess
 
 import pytest
 
 from harness.server import REPOSITORY
+from harness.waiting import wait_for
 
 BUILT = REPOSITORY / "build" / "release" / "tools"
 PROGRAMS = ["quarry-backup", "quarry-dump", "quarry-verify"]
@@ -77,6 +79,32 @@ def test_a_file_has_its_name_only_when_its_bytes_are_on_the_disk(tmp_path):
     assert done.returncode == 0, done
     written = [f"{tmp_path}/bin/{program}.new" for program in ("quarry-backup", "quarry-verify", "quarry-dump")]
     assert (tmp_path / "synced").read_text().split() == written
+
+
+SERVER_THAT_STAYS = """#!/bin/sh
+trap '' TERM INT
+for word; do case $word in --datadir=*) echo "$$ ${{word#*=}}" >{noted}.new; mv {noted}.new {noted} ;; esac; done
+while :; do sleep 0.05; done
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_install_leaves_no_server_of_its_trial(tmp_path, number):
+    server, noted = tmp_path / "mariadbd", tmp_path / "noted"
+    server.write_text(SERVER_THAT_STAYS.format(noted=noted))
+    server.chmod(0o755)
+    trial = 'source <(sed "/^case /,\\$d" "$0"); try_engine "$1" /'
+    # Under nohup SIGHUP is ignored, and no script can undo that.
+    command = ["env", "--default-signal=HUP", "bash", "-c", trial, REPOSITORY / "scripts" / "install", server]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    wait_for("the server to be started", noted.exists)
+    pid, datadir = noted.read_text().split()
+    process.send_signal(number)
+    assert process.wait(60) != 0
+    is_left = os.path.exists(f"/proc/{pid}")
+    if is_left:
+        os.kill(int(pid), signal.SIGKILL)
+    assert not is_left and not os.path.exists(os.path.dirname(datadir))
 
 
 def test_a_wrong_argument_is_named(tmp_path):
