@@ -23,11 +23,12 @@ from .shown import plain, shown, shown_lines
 from .statements import alter_statement, runnable
 from .target import Address, connect, error_of, quoted, show_create
 
+_CONNECTION_LOST = {0, 2006, 2013}  # pymysql's own, CR_SERVER_GONE_ERROR, CR_SERVER_LOST
 _NOT_ALLOWED = {ER.TABLEACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, ER.SPECIFIC_ACCESS_DENIED_ERROR}
 
 
 def apply(address: Address, profile: Profile, advice: Advice, is_confirmed: bool, messages: Console) -> None:
-    """Errors: AdvisorError, with nothing changed."""
+    """Errors: AdvisorError, with nothing changed unless it says otherwise; KeyboardInterrupt, of which it has said the same."""
     table = profile.table
     name = f"{table.schema}.{table.name}"
     if not profile.server.has_quarry:
@@ -44,12 +45,33 @@ def apply(address: Address, profile: Profile, advice: Advice, is_confirmed: bool
             messages.print(plain(prove(cursor, profile, advice)), soft_wrap=True)
             started = time.monotonic()
             _check_unchanged(cursor, table)
-            cursor.execute(statement)
+            _alter(address, connection, cursor, table, statement, messages)
     except pymysql.MySQLError as error:
         raise AdvisorError(f"the server refused, and nothing changed: {error_of(error)[1]}") from None
     finally:
         connection.close()
     messages.print(f"done in {time.monotonic() - started:.1f} s")
+
+
+def _alter(address: Address, connection: pymysql.Connection, cursor: pymysql.cursors.Cursor, table: Table, statement: str, messages: Console) -> None:
+    """The server goes on with an ALTER TABLE whose client is gone. Errors: AdvisorError, KeyboardInterrupt; MySQLError: the server refused."""
+    look = f"SHOW CREATE TABLE {quoted(table.schema)}.{quoted(table.name)} tells"
+    try:
+        cursor.execute(statement)
+    except pymysql.MySQLError as error:
+        if error_of(error)[0] in _CONNECTION_LOST:
+            raise AdvisorError(f"the connection was lost, and the server may go on: whether the table is altered, {look}. {error_of(error)[1]}") from None
+        raise
+    except KeyboardInterrupt:
+        session = connection.thread_id()
+        try:
+            with connect(address) as other, other.cursor() as ending:
+                ending.execute(f"KILL {session}")
+            said = f"session {session} was ended on the server"
+        except (AdvisorError, pymysql.MySQLError) as error:
+            said = f"session {session} could not be ended on the server ({error})"
+        messages.print(plain(f"interrupted; {said}: whether the table is altered, {look}"), soft_wrap=True)
+        raise
 
 
 def prove(cursor: pymysql.cursors.Cursor, profile: Profile, advice: Advice) -> str:

@@ -203,6 +203,9 @@ def main(arguments: list[str]) -> int:
     except pymysql.MySQLError as error:
         messages.print(plain(f"quarry-advisor: the server said: {error_of(error)[1]}"), soft_wrap=True)
         return EXIT_REFUSED
+    except OSError as error:
+        messages.print(plain(f"quarry-advisor: {error.filename or 'writing'}: {error.strerror}"), soft_wrap=True)
+        return EXIT_REFUSED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
