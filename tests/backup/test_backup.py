@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 
 import pymysql
 import pytest
@@ -226,6 +227,25 @@ def test_an_option_file_that_leaves_tables_out(own_server, drill, line):
     said = drill.run("backup", f"--defaults-file={options}", f"--target-dir={drill.path('full')}", fails=True)
     assert "partial = Y" in said and "[mariadb-backup]" in said, said
     assert (drill.path("full") / "INCOMPLETE").exists() and not (drill.path("full") / "backup.json").exists()
+
+
+CLIENT_SETTINGS = ["safe-updates\nselect-limit=3", "table", "vertical", "auto-vertical-output", "html", "xml", "raw", "delimiter=//"]
+
+
+def test_settings_of_the_client_leave_nothing_out(own_server, drill):
+    """With safe-updates in ~/.my.cnf a SELECT ends after some rows, and without a word."""
+    server = own_server("backup-client")
+    fill(server)
+    options = drill.path("client.cnf")
+    for number, lines in enumerate(["", *CLIENT_SETTINGS]):
+        name = f"backup-{number}"
+        options.write_text(f"[client]\nsocket={server.socket}\nuser={server.account}\n[mysql]\n{lines}\n")
+        words = drill.command("backup", f"--defaults-file={options}", f"--target-dir={drill.path(name)}")
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, (lines, done)
+        copied = {entry["name"] for entry in drill.catalog(name)["quarry_files"] if entry["name"].endswith(".qseg")}
+        assert copied == {f"home/stores/{path.parent.name}/{path.name}" for path in server.segments()}, lines
+        drill.verify(name)
 
 
 def test_holes_stay_holes(own_server, drill):

@@ -15,7 +15,7 @@ from quarry_backup import HOME_NAME, catalog, cli, files, trusted
 from quarry_backup.backup import Backup, Progress, in_parallel
 from quarry_backup.files import BackupError
 from quarry_backup.restore import Restore
-from quarry_backup.session import check_passed_on, run_mariadb_backup
+from quarry_backup.session import Session, check_passed_on, run_mariadb_backup
 
 COPY_BACK = """#!/bin/sh
 for word; do case $word in --target-dir=*) from=${word#*=} ;; --datadir=*) to=${word#*=} ;; esac; done
@@ -314,3 +314,30 @@ def test_where_links_cannot_be_made_the_source_is_copied_and_not_the_base(backup
     target.parent.mkdir(parents=True)
     taken = backup.take_segment(str(source), entry["name"], Progress("segments", 0))
     assert target.read_bytes() == b"a value" and taken["sha256"] == entry["sha256"] and not taken["linked"]
+
+
+CLIENT = """#!/bin/sh
+echo "$@" >>{said}
+while read -r line; do
+  echo "$line" >>{said}
+  case $line in
+    "SELECT 'quarry-backup-end"*) end=${{line#*\\'}}; echo "${{end%%\\'*}}" ;;
+    "SELECT COUNT"*) echo 5 ;;
+    "SELECT KIND"*) printf 'snapshots\\t1\\tNULL\\tNULL\\tNULL\\nhome\\t/home\\t/home\\tNULL\\tNULL\\nfile\\tCATALOGUE-1\\tNULL\\tNULL\\t00\\n' ;;
+  esac
+done
+"""
+
+
+def test_rows_that_the_server_kept_back_are_missed(tmp_path):
+    """A limit on SELECTs cuts the list of segments short, without a word: here to three rows of five."""
+    client, said = tmp_path / "mariadb", tmp_path / "said"
+    client.write_text(CLIENT.format(said=said))
+    client.chmod(0o755)
+    session = Session(str(client), ["--no-defaults"])
+    try:
+        with pytest.raises(BackupError, match="3 of 5 rows"):
+            session.snapshot()
+    finally:
+        session.close()
+    assert "sql_select_limit = 18446744073709551615" in said.read_text()

@@ -27,6 +27,9 @@ REFUSED_OPTIONS = (
     "stream databases databases-file databases-exclude tables tables-file tables-exclude export compress "
     "force-non-empty-directories"
 ).split()
+# Whatever the client's option file and the server's variables say: safe-updates, and a global limit, cut off the list of segments.
+AS_WE_READ_IT = "--skip-table --skip-vertical --skip-auto-vertical-output --skip-html --skip-xml --skip-raw --delimiter=;".split()
+UNLIMITED = "SET SESSION sql_select_limit = 18446744073709551615, sql_big_selects = 1, max_statement_time = 0"
 PREFIXES = ("loose-", "enable-", "maximum-", "skip-", "disable-")
 UNESCAPE = {"\\t": "\t", "\\n": "\n", "\\\\": "\\", "\\0": "\0"}
 
@@ -101,7 +104,7 @@ class Session:
         defaults = [option for option in connection_options if option.startswith(("--defaults", "--no-defaults"))]
         others = [option for option in connection_options if option not in defaults]
         self._client = subprocess.Popen(
-            [program, *defaults, "--batch", "--skip-column-names", "--unbuffered", "--skip-reconnect"]
+            [program, *defaults, "--batch", "--skip-column-names", "--unbuffered", "--skip-reconnect", *AS_WE_READ_IT]
             + ["--default-character-set=utf8mb4", "--skip-auto-rehash", "--max-allowed-packet=1G", *others],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -114,7 +117,7 @@ class Session:
         self._marker = 0
         self._keeper = None
         self.lost = None
-        self.query("SELECT 1")
+        self.query(UNLIMITED)
 
     def query(self, sql):
         """Rows of texts (NULL is None). BackupError with the server's words when it fails, or the connection is lost."""
@@ -208,6 +211,9 @@ class Session:
     def snapshot(self):
         """INFORMATION_SCHEMA.QUARRY_BACKUP: {kind: [(name, path, path number, contents), ...]}."""
         rows = self.query("SELECT KIND, NAME, PATH, PATH_NUMBER, CONTENTS FROM information_schema.QUARRY_BACKUP")
+        count = int(self.query("SELECT COUNT(*) FROM information_schema.QUARRY_BACKUP")[0][0])
+        if len(rows) != count:
+            raise BackupError(f"{len(rows)} of {count} rows came of INFORMATION_SCHEMA.QUARRY_BACKUP, which names what to copy")
         found = {"file": [], "segment": [], "data path": []}
         for kind, name, path, number, contents in rows:
             found.setdefault(kind, []).append((name, path, None if number is None else int(number), contents))
