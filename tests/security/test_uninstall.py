@@ -48,8 +48,8 @@ class Installed:
         kept = [part for part in command if not part.startswith(("--plugin-dir=", "--plugin-maturity="))]
         return [*kept, f"--plugin-dir={self.plugins}"]
 
-    def uninstall(self):
-        client = [tool("mariadb"), "--no-defaults", f"--socket={self.server.socket}", "--user=root"]
+    def uninstall(self, defaults="--no-defaults"):
+        client = [tool("mariadb"), defaults, f"--socket={self.server.socket}", "--user=root"]
         environment = {
             **os.environ,
             "PREFIX": str(self.prefix),
@@ -147,6 +147,14 @@ def test_a_second_uninstall_keeps_what_the_first_one_kept(installed):
     done = installed.uninstall()
     assert done.returncode == 0 and "70-quarry.cnf.removed.2" in done.stdout, done
     assert "64M" in kept.read_text(encoding="utf-8") and "80M" in kept.with_name(f"{kept.name}.2").read_text(encoding="utf-8")
+
+
+def test_settings_of_the_client_do_not_change_what_is_read(installed, tmp_path):
+    """A table with lines drawn around it has no row that begins with Quarry's number, and no directory."""
+    installed.server.start()
+    (tmp_path / "client.cnf").write_text("[mysql]\ntable\n")
+    done = installed.uninstall(f"--defaults-file={tmp_path / 'client.cnf'}")
+    assert done.returncode == 0 and not (installed.plugins / "ha_quarry.so").exists(), done
 
 
 def install_configuration(directory):
