@@ -341,3 +341,40 @@ def test_rows_that_the_server_kept_back_are_missed(tmp_path):
     finally:
         session.close()
     assert "sql_select_limit = 18446744073709551615" in said.read_text()
+
+
+def refuse(number):
+    """As a system call of a disk that is full, or breaks: its error names no file."""
+
+    def refused(*_):
+        raise OSError(number, os.strerror(number))
+
+    return refused
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_a_small_file_that_cannot_be_written_is_named(tmp_path, monkeypatch, call):
+    monkeypatch.setattr(os, call, refuse(errno.ENOSPC))
+    with pytest.raises(OSError) as failure:
+        files.write_durably(str(tmp_path / "backup.json"), b"{}")
+    assert failure.value.filename == str(tmp_path / "backup.json")
+
+
+@pytest.mark.parametrize("call, named", [("pwrite", "target"), ("ftruncate", "target"), ("fsync", "target"), ("pread", "source")])
+def test_of_a_copy_that_fails_the_file_is_named_that_failed(tmp_path, monkeypatch, call, named):
+    (tmp_path / "source").write_bytes(b"x" * 5000)
+    monkeypatch.setattr(os, call, refuse(errno.EIO))
+    with pytest.raises(OSError) as failure:
+        files.copy(str(tmp_path / "source"), str(tmp_path / "target"), clone=False)
+    assert failure.value.filename == str(tmp_path / named)
+
+
+def test_a_full_disk_is_not_said_of_the_servers_segment(backups, monkeypatch):
+    (backups.path("1.qseg")).write_bytes(b"a value")
+    backup = Backup(backups.parsed("backup", "full", "--mariadb=/bin/true"))
+    backup.owner = os.geteuid()
+    backups.path("full/quarry").mkdir(parents=True)
+    monkeypatch.setattr(os, "pwrite", refuse(errno.ENOSPC))
+    monkeypatch.setattr(files, "_clone", lambda *_: False)
+    with pytest.raises(BackupError, match=f"{backups.path('full/quarry/1.qseg')}: No space left on device. The backup is not complete"):
+        backup.take_segment(str(backups.path("1.qseg")), "1.qseg", Progress("segments", 0))

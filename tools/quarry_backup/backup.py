@@ -219,7 +219,8 @@ class Backup:
             finally:
                 os.close(source)
         except OSError as failure:
-            raise BackupError(f"segment {path}: {failure.strerror}. The backup is not complete") from failure
+            where = f"{failure.filename}: " if failure.filename not in (None, path) else ""
+            raise BackupError(f"segment {path}: {where}{failure.strerror}. The backup is not complete") from failure
         except BackupError as failure:
             raise BackupError(f"segment {path}: {failure}") from failure
         return entry

@@ -126,7 +126,8 @@ def main(words=None):
     except BackupError as failure:
         print(shown(f"quarry-backup: ERROR: {failure}"), file=sys.stderr)
     except OSError as failure:
-        print(shown(f"quarry-backup: ERROR: {failure.filename or ''}: {failure.strerror}"), file=sys.stderr)
+        where = f"{failure.filename}: " if failure.filename else ""
+        print(shown(f"quarry-backup: ERROR: {where}{failure.strerror or failure}"), file=sys.stderr)
     except KeyboardInterrupt:
         print("quarry-backup: ERROR: interrupted: what was begun is not complete", file=sys.stderr)
     return 1

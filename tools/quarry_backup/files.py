@@ -3,6 +3,7 @@
 Thread-safety: every function may be called from several threads for different files.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -22,20 +23,31 @@ class BackupError(Exception):
     """Something is wrong; the message says what, and what to do."""
 
 
-def sync_directory(path):
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+@contextlib.contextmanager
+def named(path):
+    """The system's errors within name this path: of a descriptor they know none, and on the way to a file one step of it."""
     try:
-        os.fsync(descriptor)
+        yield
+    except OSError as failure:
+        failure.filename, failure.filename2 = path, None
+        raise
+
+
+def _sync(path, flags=0):
+    descriptor = os.open(path, os.O_RDONLY | flags)
+    try:
+        with named(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def sync_file(path):
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    _sync(path)
+
+
+def sync_directory(path):
+    _sync(path, os.O_DIRECTORY)
 
 
 def make_directories(path):
@@ -51,11 +63,12 @@ def make_directories(path):
 def write_durably(path, contents):
     """Replaces `path` with the bytes `contents`: either the old or the new file survives a crash."""
     temporary = f"{path}.new"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as stream:
-        stream.write(contents)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.rename(temporary, path)
+    with named(path):
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as stream:
+            stream.write(contents)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.rename(temporary, path)
     sync_directory(os.path.dirname(path))
 
 
@@ -76,7 +89,7 @@ def is_settled(status):
 def checksum(path, progress=None):
     """SHA-256 of a whole file, as sha256sum prints it."""
     digest = hashlib.sha256()
-    with open(path, "rb", buffering=0) as stream:
+    with named(path), open(path, "rb", buffering=0) as stream:
         while chunk := stream.read(CHUNK_SIZE_BYTES):
             digest.update(chunk)
             if progress:
@@ -115,7 +128,7 @@ def _write_at(descriptor, chunk, position):
         left, position = left[written:], position + written
 
 
-def _copy_ranges(source, target, size_bytes, progress):
+def _copy_ranges(source, target, target_path, size_bytes, progress):
     digest = hashlib.sha256()
     position = 0
     for start, end in data_ranges(source, size_bytes):
@@ -125,12 +138,14 @@ def _copy_ranges(source, target, size_bytes, progress):
             chunk = os.pread(source, min(CHUNK_SIZE_BYTES, end - position), position)
             if not chunk:
                 raise BackupError("the file became shorter while it was read")
-            _write_at(target, chunk, position)
+            with named(target_path):
+                _write_at(target, chunk, position)
             digest.update(chunk)
             position += len(chunk)
             progress(len(chunk))
     hash_zeros(digest, size_bytes - position)
-    os.ftruncate(target, size_bytes)
+    with named(target_path):
+        os.ftruncate(target, size_bytes)
     return digest.hexdigest()
 
 
@@ -144,12 +159,15 @@ def copy(source_path, target_path, progress=lambda count: None, clone=True):
     source = os.open(source_path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         return copy_open(source, target_path, progress, clone)
+    except OSError as failure:
+        failure.filename = failure.filename or source_path
+        raise
     finally:
         os.close(source)
 
 
 def copy_open(source, target_path, progress=lambda count: None, clone=True):
-    """The same, of a descriptor."""
+    """The same, of a descriptor; an OSError without a name is of reading it."""
     before = os.fstat(source)
     target = os.open(target_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
     try:
@@ -158,8 +176,9 @@ def copy_open(source, target_path, progress=lambda count: None, clone=True):
             size_bytes = os.fstat(target).st_size
             digest = checksum(target_path, progress)
         else:
-            digest = _copy_ranges(source, target, size_bytes, progress)
-        os.fsync(target)
+            digest = _copy_ranges(source, target, target_path, size_bytes, progress)
+        with named(target_path):
+            os.fsync(target)
         # Whoever uses this machine's memory needs it for other things.
         os.posix_fadvise(target, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:

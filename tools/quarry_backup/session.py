@@ -17,7 +17,7 @@ import threading
 
 from quarry_backup import HOME_NAME
 from quarry_backup.credentials import refuse_password_in
-from quarry_backup.files import BackupError
+from quarry_backup.files import BackupError, named
 
 SESSION_TIMEOUT_S = 300
 KEEP_ALIVE_S = 20
@@ -67,8 +67,9 @@ def _die_with_parent():
 def run_mariadb_backup(program, arguments, log_path, descriptors=()):
     """Runs it, with `descriptors` open; what it says goes to `log_path`. A failure shows its last lines."""
     with open(log_path, "ab") as log:
-        log.write(os.fsencode("\n$ mariadb-backup " + " ".join(arguments) + "\n"))
-        log.flush()
+        with named(log_path):
+            log.write(os.fsencode("\n$ mariadb-backup " + " ".join(arguments) + "\n"))
+            log.flush()
         done = subprocess.run(
             [program, *arguments],
             stdin=subprocess.DEVNULL,

@@ -5,11 +5,10 @@ So a path is walked name by name, and no link is followed that an account other 
 the file belongs to the account that the home belongs to.
 """
 
-import contextlib
 import os
 import stat
 
-from quarry_backup.files import BackupError
+from quarry_backup.files import BackupError, named
 
 LINKS_MAX = 16
 
@@ -78,19 +77,9 @@ class _Walk:
         self._prepend(target)
 
 
-@contextlib.contextmanager
-def _named(path):
-    """The system's errors name the whole of it: they know the one name at which the way ended."""
-    try:
-        yield
-    except OSError as failure:
-        failure.filename = path
-        raise
-
-
 def owner_of(directory):
     """User id of a directory that the server names: whose files its segments have to be."""
-    with _named(directory), _Walk(directory) as walk:
+    with named(directory), _Walk(directory) as walk:
         descriptor = os.open(walk.last(), os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=walk.directory)
         try:
             return os.fstat(descriptor).st_uid
@@ -100,7 +89,7 @@ def owner_of(directory):
 
 def open_file(path, owner):
     """A descriptor to read from. FileNotFoundError when nothing is there."""
-    with _named(path), _Walk(path) as walk:
+    with named(path), _Walk(path) as walk:
         # Not blocked by a pipe; and of a device nothing is read.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
         descriptor = os.open(walk.last(), flags, dir_fd=walk.directory)
