@@ -396,6 +396,11 @@ class PrivateServer:
         """Copies a template data directory, which is made once for each set of options that an installation fixes."""
         if (self.datadir / "mysql").is_dir():
             return
+        if self.datadir.is_dir() and any(self.datadir.iterdir()):
+            raise ServerError(
+                f"{self.datadir} holds files, and no 'mysql' directory: this is no whole data directory of a server. "
+                "Bring back what is missing, or remove it to begin anew"
+            )
         chosen = sorted(o for o in self.options if o.split("=")[0].replace("_", "-") in INSTALL_OPTIONS)
         template = data_directory_template(chosen, self.account)
         shutil.rmtree(self.datadir, ignore_errors=True)

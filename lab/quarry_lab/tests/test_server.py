@@ -150,3 +150,14 @@ def test_describe_exit_names_signals():
     assert describe_exit(-9) == "signal SIGKILL"
     assert describe_exit(7) == "exit code 7"
     assert describe_exit(None) == "exit code unknown"
+
+
+def test_data_without_the_servers_own_schema_are_not_replaced_by_an_empty_directory(tmp_path):
+    """As a restore that was broken off leaves it, or a name that was moved by mistake."""
+    server = PrivateServer(tmp_path / "server", plugin=None)
+    table = server.datadir / "shop" / "t.ibd"
+    table.parent.mkdir(parents=True)
+    table.write_bytes(b"somebody's rows")
+    with pytest.raises(ServerError, match="holds files, and no 'mysql'"):
+        server.start()
+    assert table.read_bytes() == b"somebody's rows"
