@@ -378,3 +378,17 @@ def test_a_full_disk_is_not_said_of_the_servers_segment(backups, monkeypatch):
     monkeypatch.setattr(files, "_clone", lambda *_: False)
     with pytest.raises(BackupError, match=f"{backups.path('full/quarry/1.qseg')}: No space left on device. The backup is not complete"):
         backup.take_segment(str(backups.path("1.qseg")), "1.qseg", Progress("segments", 0))
+
+
+@pytest.mark.parametrize("kind", ["file", "segment"])
+@pytest.mark.parametrize("name", ["../../../escaped", "stores/../../../../escaped", "{tmp_path}/escaped", "", "."])
+def test_a_name_of_the_servers_that_leads_out_of_the_backup(backups, tmp_path, kind, name):
+    """quarry-backup runs as root: a server that was taken over would have it write files of any name, anywhere."""
+    (tmp_path / "own").write_bytes(b"the server's own file")
+    backup = Backup(backups.parsed("backup", "full", "--mariadb=/bin/true"))
+    backup.owner = os.geteuid()
+    snapshot = {"file": [("CATALOGUE-1", None, None, "00")], "segment": [], "data path": []}
+    snapshot[kind].append((name.format(tmp_path=tmp_path), str(tmp_path / "own"), 0, "00"))
+    with pytest.raises(BackupError, match="leads out of the backup"):
+        backup.copy_quarry(snapshot, None)
+    assert not (tmp_path / "escaped").exists() and not backups.path("full").exists()
