@@ -341,6 +341,8 @@ def test_rows_that_the_server_kept_back_are_missed(tmp_path):
     finally:
         session.close()
     assert "sql_select_limit = 18446744073709551615" in said.read_text()
+    # A server that was taken over asks a client that allows it for any file of the machine.
+    assert "--skip-local-infile" in said.read_text()
 
 
 def refuse(number):

@@ -28,7 +28,10 @@ REFUSED_OPTIONS = (
     "force-non-empty-directories"
 ).split()
 # Whatever the client's option file and the server's variables say: safe-updates, and a global limit, cut off the list of segments.
-AS_WE_READ_IT = "--skip-table --skip-vertical --skip-auto-vertical-output --skip-html --skip-xml --skip-raw --delimiter=;".split()
+# Nor shall a server that was taken over ask root's client for files.
+AS_WE_READ_IT = (
+    "--skip-table --skip-vertical --skip-auto-vertical-output --skip-html --skip-xml --skip-raw --delimiter=; --skip-local-infile"
+).split()
 UNLIMITED = "SET SESSION sql_select_limit = 18446744073709551615, sql_big_selects = 1, max_statement_time = 0"
 PREFIXES = ("loose-", "enable-", "maximum-", "skip-", "disable-")
 UNESCAPE = {"\\t": "\t", "\\n": "\n", "\\\\": "\\", "\\0": "\0"}
