@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from quarry_backup import HOME_NAME, catalog, cli, files, trusted
+from quarry_backup import HOME_NAME, catalog, cli, credentials, files, trusted
 from quarry_backup.backup import Backup, Progress, in_parallel
 from quarry_backup.files import BackupError
 from quarry_backup.restore import Restore
@@ -394,3 +394,15 @@ def test_a_name_of_the_servers_that_leads_out_of_the_backup(backups, tmp_path, k
     with pytest.raises(BackupError, match="leads out of the backup"):
         backup.copy_quarry(snapshot, None)
     assert not (tmp_path / "escaped").exists() and not backups.path("full").exists()
+
+
+def test_the_end_of_input_at_the_password_is_said(monkeypatch):
+    """Ctrl-D."""
+
+    def end_of_input(*_):
+        raise EOFError
+
+    monkeypatch.setattr(credentials.os, "open", lambda *_: os.dup(0))
+    monkeypatch.setattr(credentials.getpass, "getpass", end_of_input)
+    with pytest.raises(BackupError, match="no password was given"):
+        credentials.ask()

@@ -108,4 +108,7 @@ def _check_unchanged(cursor: pymysql.cursors.Cursor, table: Table) -> None:
 def _confirmed(name: str) -> bool:
     if not sys.stdin.isatty():
         return False
-    return input(f"type {shown(name)} to confirm: ").strip() in (name, shown(name))
+    try:
+        return input(f"type {shown(name)} to confirm: ").strip() in (name, shown(name))
+    except EOFError:
+        return False

@@ -101,7 +101,10 @@ def address_of(arguments: argparse.Namespace) -> Address:
         raise AdvisorError("a password on the command line can be read by every account of this machine, and is in the shell's history. Allowed: --password "
                            f"without a value, which asks for it, the variable {PASSWORD_VARIABLE}, or --defaults-file")
     if password == "":
-        password = getpass.getpass(f"Password for {arguments.user or 'this user'}: ")
+        try:
+            password = getpass.getpass(f"Password for {arguments.user or 'this user'}: ")
+        except EOFError:
+            raise AdvisorError("no password was given") from None
     elif password is None:
         password = os.environ.get(PASSWORD_VARIABLE, "")
     for path in (arguments.defaults_file, arguments.ssl_ca):

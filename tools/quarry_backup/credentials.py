@@ -34,7 +34,10 @@ def ask():
         raise BackupError(
             "there is no terminal to ask for the password on: give it by --defaults-file=FILE or the variable MYSQL_PWD"
         ) from failure
-    return getpass.getpass("Password of the server's user: ")
+    try:
+        return getpass.getpass("Password of the server's user: ")
+    except EOFError as failure:
+        raise BackupError("no password was given") from failure
 
 
 def _quoted(password):

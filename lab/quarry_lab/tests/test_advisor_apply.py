@@ -99,3 +99,22 @@ def test_findings_that_cannot_be_written_are_an_error_with_the_files_name(monkey
     assert cli.main(["shop.t"]) == 2
     err = capsys.readouterr().err
     assert f"{tmp_path}/none/found.json: No such file or directory" in err.replace("\n", "")
+
+
+def end_of_input(*_):
+    raise EOFError
+
+
+def test_the_end_of_input_at_the_prompt_is_a_no(server, monkeypatch):
+    """Ctrl-D."""
+    monkeypatch.setattr(applying, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr("builtins.input", end_of_input)
+    with pytest.raises(AdvisorError, match="was not confirmed"):
+        applying.apply(Address(), PROFILE, None, False, Console(file=io.StringIO()))
+    assert server.statements == []
+
+
+def test_the_end_of_input_at_the_password_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(cli.getpass, "getpass", end_of_input)
+    assert cli.main(["shop.t", "--password"]) == 2
+    assert "no password was given" in capsys.readouterr().err
