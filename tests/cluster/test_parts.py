@@ -3,11 +3,12 @@
 import errno
 import json
 import os
+import subprocess
 from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from quarry_cluster import haproxy, keeper, rebuild
+from quarry_cluster import cli, galera, haproxy, keeper, rebuild
 from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
 from quarry_cluster.haproxy import HAProxy
 from quarry_cluster.in_doubt import Prepared, split
@@ -184,6 +185,23 @@ def test_an_haproxy_that_does_not_end_is_not_waited_for_without_end(tmp_path, mo
     monkeypatch.setattr(haproxy.time, "sleep", lambda _: signals.append(0))
     with pytest.raises(ClusterError, match="HAProxy .pid 4711. does not end"):
         proxy.stop()
+
+
+def test_a_recovery_that_takes_too_long_is_said(tmp_path, monkeypatch):
+    def too_long(command, **_):
+        raise subprocess.TimeoutExpired(command, galera.RECOVER_TIMEOUT_S)
+
+    monkeypatch.setattr(galera.subprocess, "run", too_long)
+    server = SimpleNamespace(directory=tmp_path / "g1", command=lambda: ["mariadbd"])
+    with pytest.raises(ClusterError, match=f"g1 .*{galera.RECOVER_TIMEOUT_S} s"):
+        galera.recovered_position(server)
+
+
+def test_what_the_system_refuses_is_said_with_its_name(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("sys.argv", ["cluster", "--directory", str(tmp_path / "file" / "cluster"), "stop"])
+    assert cli.main() == 1
+    assert f"cluster: {tmp_path}/file/cluster: Not a directory" in capsys.readouterr().err
 
 
 def test_a_pid_counts_only_with_its_argument(tmp_path):

@@ -109,14 +109,17 @@ def recovered_position(server: PrivateServer) -> str:
     """What mysqld_safe does after a crash: asks InnoDB how far it came; the position to join from."""
     log = server.directory / "recover.log"
     log.unlink(missing_ok=True)
-    subprocess.run(
-        [*server.command(), "--wsrep-recover", f"--log-error={log}"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        cwd=server.directory,
-        timeout=RECOVER_TIMEOUT_S,
-        check=False,
-    )
+    try:
+        subprocess.run(
+            [*server.command(), "--wsrep-recover", f"--log-error={log}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=server.directory,
+            timeout=RECOVER_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(f"{server.directory.name} did not recover within {RECOVER_TIMEOUT_S} s: see {log}") from error
     text = log.read_text(encoding="utf-8", errors="replace")
     found = re.findall(r"WSREP: Recovered position:? ([0-9a-f-]{36}:-?\d+)", text)
     if not found:
