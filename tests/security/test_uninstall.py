@@ -100,6 +100,14 @@ def test_it_refuses_while_a_table_needs_the_engine(installed):
     installed.nothing_was_removed()
 
 
+def test_names_in_its_refusal_act_on_no_terminal(installed):
+    server = installed.server.start()
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.`\x1b[2Jx\x07` (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    done = installed.uninstall()
+    assert done.returncode == 1 and "  d.?[2Jx?" in done.stderr, done
+
+
 def test_it_refuses_while_a_partitioned_table_cannot_be_opened(installed):
     """Without the engine the server calls its definition wrong, and does not say whose table it is."""
     server = installed.server.start()
