@@ -114,7 +114,7 @@ install: ## build the engine for the MariaDB server installed on this machine an
 uninstall: ## take it away again: refused while a QUARRY table or an undecided commit needs the engine
 	@scripts/uninstall
 
-clean: stop cluster-stop ## remove what was built (downloads, the private MariaDB and build/venv stay)
+clean: stop cluster-stop ## remove what was built, and private servers with their data (downloads, the private MariaDB and build/venv stay)
 	@find build -mindepth 1 -maxdepth 1 ! -name downloads ! -name apt ! -name mariadb ! -name venv ! -name '.*.lock' -exec rm -rf {} +
 
 distclean: stop cluster-stop ## remove build/ altogether
