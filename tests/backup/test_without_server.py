@@ -406,3 +406,14 @@ def test_the_end_of_input_at_the_password_is_said(monkeypatch):
     monkeypatch.setattr(credentials.getpass, "getpass", end_of_input)
     with pytest.raises(BackupError, match="no password was given"):
         credentials.ask()
+
+
+def test_a_file_that_becomes_shorter_while_it_is_copied(tmp_path):
+    """Also where its end was behind a hole: what is gone is not made up for by zeros."""
+    source, mib = tmp_path / "source", 1 << 20
+    with open(source, "wb") as stream:
+        stream.write(b"x" * mib)
+        stream.seek(2 * mib)
+        stream.write(b"y" * mib)
+    with pytest.raises(BackupError, match="became shorter"):
+        files.copy(source, tmp_path / "target", lambda _: os.truncate(source, mib), clone=False)

@@ -184,6 +184,8 @@ def copy_open(source, target_path, progress=lambda count: None, clone=True):
     finally:
         os.close(target)
     after = os.fstat(source)
+    if after.st_size < size_bytes:
+        raise BackupError("the file became shorter while it was read")
     is_same = identity(before) == identity(after) and size_bytes == after.st_size and is_settled(after)
     return size_bytes, digest, identity(after) if is_same else None
 
