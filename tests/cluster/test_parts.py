@@ -139,6 +139,89 @@ def test_the_keeper_knows_only_what_it_could_write_down(tmp_path, monkeypatch):
     assert states["s1"] == StateFile(plan, tmp_path)["s1"] == ShardState("s1a", True)
 
 
+class Answering:
+    """A server of a shard as the keeper sees it: `position` is what it has, `slave` what SHOW SLAVE STATUS says otherwise."""
+
+    def __init__(self, plan, name, position, **slave):
+        self.plan, self.node, self.name, self.position = plan, plan.node(name), name, position
+        self.slave = {"Slave_IO_Running": "Yes", "Slave_SQL_Running": "Yes", "Gtid_IO_Pos": position, "Last_SQL_Errno": 0, **slave}
+
+    def value(self, sql, *_, **__):
+        return self.position if "gtid" in sql else 1
+
+    def slave_status(self, **_):
+        return self.slave
+
+    def status(self, _):
+        return {"rpl_semi_sync_master_clients": "1", "rpl_semi_sync_master_status": "ON"}
+
+
+RESTARTED = {"Slave_IO_Running": "No", "Slave_SQL_Running": "No", "Gtid_IO_Pos": ""}
+
+
+@pytest.fixture
+def shard(tmp_path, monkeypatch):
+    """`shard.keep(primary's position, replica's, ...)`: a keeper of s1, in sync; `done`: (server, statements, in sync by then)."""
+    plan = make_plan("spider")
+    states = StateFile(plan, tmp_path)
+    states.save("s1", ShardState("s1a", True))
+    made = SimpleNamespace(states=states, done=[], said=[])
+
+    def keep(position, replica_position, **slave):
+        made.primary = Answering(plan, "s1a", position)
+        made.replica = Answering(plan, "s1b", replica_position, Master_Port=made.primary.node.port, **slave)
+        proxy = SimpleNamespace(fence=lambda *_: None, route=lambda *_: None)
+        return keeper.ShardKeeper("s1", [made.primary, made.replica], proxy, states, made.said.append)
+
+    def note(member, *statements, **_):
+        made.done.append((member.name, statements, states["s1"].in_sync))
+
+    monkeypatch.setattr(keeper, "run", note)
+    made.keep = keep
+    return made
+
+
+@pytest.mark.parametrize(
+    "position, of_replica, expected",
+    [
+        ("0-21-100", "0-21-100", ShardState("s1a", True)),
+        ("0-21-100", "0-21-101", ShardState("s1b", False)),
+        ("0-21-100", "0-21-95", ShardState("s1a", False)),
+        ("0-22-1000", "0-21-999", ShardState("s1a", False)),
+        ("0-21-5,1-21-7", "0-21-5", ShardState("s1a", False)),
+        ("0-21-5", "0-21-5,1-21-7", ShardState("s1b", False)),
+        ("0-21-1", "", ShardState("s1a", False)),
+    ],
+)
+def test_who_is_primary_when_both_servers_were_restarted(shard, position, of_replica, expected):
+    """A replica throws away at its restart what it received and had not applied: the primary has it, and acknowledged it."""
+    shard.keep(position, of_replica, **RESTARTED).primary_came_back(shard.primary, shard.replica)
+    assert shard.states["s1"] == expected
+    writable = [name for name, statements, _ in shard.done if "SET GLOBAL read_only = OFF" in statements]
+    assert writable == [expected.primary]
+
+
+def test_a_replica_that_was_restarted_is_in_sync_when_it_has_all_again(shard):
+    shard.keep("0-21-100", "0-21-95", **RESTARTED).look_after(shard.primary, shard.replica)
+    assert shard.done == [("s1b", ("START SLAVE",), False)], "it may be promoted while it lacks what it had received"
+
+
+def test_a_replica_that_only_lost_its_connection_keeps_what_it_received(shard):
+    shard.keep("0-21-100", "0-21-95", Slave_IO_Running="Connecting").look_after(shard.primary, shard.replica)
+    assert shard.done == [("s1b", ("START SLAVE",), True)]
+
+
+def test_a_restarted_replica_does_not_take_the_place_of_a_lost_primary(shard):
+    shard.keep("0-21-100", "0-21-95", **RESTARTED).primary_lost(shard.primary, shard.replica)
+    assert shard.states["s1"] == ShardState("s1a", True) and not shard.done
+    assert "waiting for s1a" in shard.said[0] and "restarted" in shard.said[0]
+
+
+def test_a_replica_that_ran_on_takes_the_place_of_a_lost_primary(shard):
+    shard.keep("0-21-100", "0-21-100", Slave_IO_Running="Connecting").primary_lost(shard.primary, shard.replica)
+    assert shard.states["s1"] == ShardState("s1b", False)
+
+
 class Stopped:
     """A shard's replica that runs, and what is done with it."""
 

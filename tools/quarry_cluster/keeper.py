@@ -11,6 +11,8 @@ Invariants:
   without it has reached the replica.
 - A replica is promoted only while `in_sync` stands, after it was routed away from the old primary and has applied all
   that it received. Else the shard waits for its primary.
+- A replica that is restarted throws away what it received and had not applied (MariaDB with GTID fetches it again). `in_sync`
+  is taken back before it receives again, and until then it is not promoted, unless it has all that its primary has.
 """
 
 from __future__ import annotations
@@ -123,20 +125,26 @@ class ShardKeeper(threading.Thread):
         if not self.state.in_sync:
             self.tell(f"{primary.name} is down and {replica.name} was not in sync: waiting for {primary.name}")
             return
-        replica.value("SELECT 1", **QUICK)
+        if was_restarted(replica.slave_status(**QUICK)):
+            self.tell(f"{primary.name} is down and {replica.name} was restarted, and may lack what it had received: waiting for {primary.name}")
+            return
         self.promote(primary, replica)
 
     def primary_came_back(self, primary: Member, replica: Member) -> None:
-        """It was restarted. What it had not got acknowledged it has cut off its binlog; the replica may have more."""
+        """It was restarted. What it had not got acknowledged it has cut off its binlog; the replica may have more, or less when
+        it was restarted, too."""
         if not self.state.in_sync:
             self.make_writable(primary)
             return
         self.stop_receiving(replica)
         position = "SELECT @@gtid_binlog_pos"
-        if primary.value(position, **QUICK) == replica.value(position, **QUICK):
-            self.make_writable(primary)
-        else:
+        own, other = primary.value(position, **QUICK), replica.value(position, **QUICK)
+        if not has_all(own, other):
             self.promote(primary, replica)
+            return
+        if own != other:
+            self.states.save(self.shard, ShardState(primary.name, in_sync=False))
+        self.make_writable(primary)
 
     def promote(self, primary: Member, replica: Member) -> None:
         began = time.monotonic()
@@ -230,6 +238,8 @@ class ShardKeeper(threading.Thread):
         else:
             self.go_on_alone(primary, replica, status)
         if status:
+            if self.state.in_sync and not was_started(status):
+                self.states.save(self.shard, ShardState(primary.name, in_sync=False))
             run(replica, "START SLAVE")
 
     def go_on_alone(self, primary: Member, replica: Member, status: dict) -> None:
@@ -270,6 +280,27 @@ class ShardKeeper(threading.Thread):
 def is_running(slave_status: dict) -> bool:
     """Whether a replica receives and applies."""
     return slave_status.get("Slave_IO_Running") == slave_status.get("Slave_SQL_Running") == "Yes"
+
+
+def was_started(slave_status: dict) -> bool:
+    """Whether a replica receives or applies, or tries to: when neither thread runs, the next start throws its relay log away."""
+    return not slave_status.get("Slave_IO_Running") == slave_status.get("Slave_SQL_Running") == "No"
+
+
+def was_restarted(slave_status: dict) -> bool:
+    """Whether a replica has received nothing since its server started: what it had received before is not applied any more."""
+    return not was_started(slave_status) and not slave_status.get("Gtid_IO_Pos")
+
+
+def has_all(position: str, other: str) -> bool:
+    """Whether a server at one GTID position has all that one at the other has. They share one history, and in it the numbers of
+    a domain only grow (gtid_strict_mode)."""
+
+    def numbers(text: str) -> dict[str, int]:
+        return {domain: int(number) for domain, _server, number in (gtid.split("-") for gtid in text.split(",") if gtid)}
+
+    own = numbers(position)
+    return all(own.get(domain, -1) >= number for domain, number in numbers(other).items())
 
 
 def is_waited_for(primary: Member) -> bool:
