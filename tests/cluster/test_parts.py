@@ -1,6 +1,7 @@
 """What a cluster's figures and promises rest on, without a server: the ledger's judgement, gaps, plans, names in doubt."""
 
 import errno
+import functools
 import json
 import os
 import subprocess
@@ -8,7 +9,8 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from quarry_cluster import cli, galera, haproxy, keeper, rebuild
+from quarry_cluster import cli, cluster, galera, haproxy, keeper, rebuild
+from quarry_cluster.cluster import Cluster
 from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
 from quarry_cluster.haproxy import HAProxy
 from quarry_cluster.in_doubt import Prepared, split
@@ -248,16 +250,63 @@ def test_a_replica_that_may_be_or_was_promoted_meanwhile_is_not_thrown_away(tmp_
     states = StateFile(plan, tmp_path)
     members = {name: Stopped(plan, name, tmp_path) for name in ("s1a", "s1b")}
     started = []
-    cluster = SimpleNamespace(
+    one = SimpleNamespace(
         plan=plan, directory=tmp_path, members=members, states=lambda: StateFile(plan, tmp_path), start_node=started.append,
         primary=lambda shard: members[StateFile(plan, tmp_path)[shard].primary],
     )
     monkeypatch.setattr(rebuild, "quarry_backup", lambda *_: states.save("s1", then))
     monkeypatch.setattr(rebuild, "KEEPER_TIMEOUT_S", 0, raising=False)
     with pytest.raises(ClusterError, match=why):
-        rebuild.rebuild(cluster, "s1b")
+        rebuild.rebuild(one, "s1b")
     assert members["s1b"].datadir.is_dir(), "its data are gone"
     assert members["s1b"].running or started == ["s1b"]
+
+
+def without_start(plan, directory, *with_data):
+    """A Cluster that starts nothing: `started` has what it would start. Those named have a data directory."""
+    made = Cluster.__new__(Cluster)
+    made.plan, made.directory, made.started = plan, directory, []
+    made.members = {}
+    for node in plan.nodes:
+        datadir = directory / node.name / "data"
+        if node.name in with_data:
+            (datadir / "mysql").mkdir(parents=True)
+        server = SimpleNamespace(datadir=datadir, directory=datadir.parent)
+        start = functools.partial(lambda name, *extra: made.started.append((name, extra)), node.name)
+        made.members[node.name] = SimpleNamespace(name=node.name, node=node, server=server, plan=plan, start=start)
+    made._start_galera_node = lambda member, *extra: member.start(*extra)
+    return made
+
+
+@pytest.mark.parametrize(
+    "with_data, first, new",
+    [((), "g1", True), (("g1", "g2", "g3"), "g3", False), (("g2", "g3"), "g3", False), (("g2",), "g2", False)],
+)
+def test_galera_begins_with_the_node_that_has_all(tmp_path, monkeypatch, with_data, first, new):
+    """A first node that lost its disk would begin as a new, empty cluster, and the others would copy that over their data."""
+    accounts_of = []
+    monkeypatch.setattr(cluster, "recovered_position", lambda server: f"{'0' * 36}:{server.directory.name[1:]}")
+    monkeypatch.setattr(cluster, "accounts", lambda member: accounts_of.append(member.name))
+    made = without_start(make_plan("galera"), tmp_path, *with_data)
+    made._bootstrap(list(made.members.values()))
+    assert made.started == [(first, ("--wsrep-new-cluster",))] and accounts_of == ([first] if new else [])
+
+
+def test_a_primary_that_lost_its_data_does_not_begin_empty_beside_a_replica_with_data(tmp_path, monkeypatch):
+    """In sync, the replica takes its place; else an empty shard would be served."""
+    monkeypatch.setattr(cluster, "accounts", lambda _: None)
+    plan = make_plan("spider")
+    made = without_start(plan, tmp_path, "s1b")
+    made.start_node("s1a")
+    assert made.started, "a new cluster's servers are made in any order"
+    made.states().save("s1", ShardState("s1a", False))
+    with pytest.raises(ClusterError, match="s1a, the primary of s1, has lost its data"):
+        made.start_node("s1a")
+    made.states().save("s1", ShardState("s1a", True))
+    made.start_node("s1a")
+    made.states().save("s1", ShardState("s1b", False))
+    made.start_node("s1a")
+    assert [name for name, _ in made.started] == ["s1a"] * 3
 
 
 def test_an_haproxy_that_does_not_end_is_not_waited_for_without_end(tmp_path, monkeypatch):

@@ -156,15 +156,28 @@ class Cluster:
     def start_node(self, name: str) -> None:
         """Starts one server that is down; one that was killed recovers, and joins again when the keeper sees it."""
         member = self.members[name]
-        is_new = not (member.server.datadir / "mysql").is_dir()
+        is_new = not has_data(member)
         if member.node.role == "galera":
             self._start_galera_node(member)
             return
+        if is_new and member.node.role == "data":
+            self._refuse_an_empty_primary(member)
         member.start(*self.start_options(member))
         if is_new:
             accounts(member)
         if member.node.role == "front" and not is_new:
             self._introduce_shards(member)
+
+    def _refuse_an_empty_primary(self, member: Member) -> None:
+        """Its replica has data, and may not be promoted: what is served would be empty, without a word."""
+        states, shard = self.states(), member.node.shard
+        other = next(self.members[node.name] for node in self.plan.shard(shard) if node.name != member.name)
+        is_its_place = states.path.exists() and states[shard].primary == member.name and not states[shard].in_sync
+        if is_its_place and has_data(other):
+            raise ClusterError(
+                f"{member.name}, the primary of {shard}, has lost its data ({member.server.datadir}), and {other.name} was not in sync: "
+                f"bring the data back. To go on with what {other.name} has, write its name as the primary of {shard} into {states.path}"
+            )
 
     def start_options(self, member: Member) -> list[str]:
         """A server that starts as a replica after a crash takes back what is in its binlog and was never acknowledged by
@@ -270,12 +283,13 @@ class Cluster:
                 self._start_galera_node(member)
 
     def _bootstrap(self, members: list[Member]) -> None:
-        """The first of a new cluster, or the one that has all transactions, begins."""
-        is_new = not (members[0].server.datadir / "mysql").is_dir()
+        """The first of a new cluster, or the one that has all transactions, begins: a node without data copies that one's."""
+        with_data = [member for member in members if has_data(member)]
+        is_new = not with_data
         if is_new:
             first = members[0]
         else:
-            first = max(members, key=lambda member: int(recovered_position(member.server).rpartition(":")[2]))
+            first = max(with_data, key=lambda member: int(recovered_position(member.server).rpartition(":")[2]))
         mark_safe_to_bootstrap(first.server.datadir / "grastate.dat")
         self._start_galera_node(first, "--wsrep-new-cluster")
         if is_new:
@@ -283,11 +297,15 @@ class Cluster:
 
     def _start_galera_node(self, member: Member, *extra: str) -> None:
         member.server.environment["PATH"] = transfer_path(self.directory)
-        if not extra and (member.server.datadir / "mysql").is_dir():
+        if not extra and has_data(member):
             extra = (f"--wsrep-start-position={recovered_position(member.server)}",)
         member.start(*extra)
         state = "wsrep_local_state_comment"
         wait_for(lambda: member.status(state)[state] == "Synced", READY_TIMEOUT_S, lambda: f"{member.name} is not Synced")
+
+
+def has_data(member: Member) -> bool:
+    return (member.server.datadir / "mysql").is_dir()
 
 
 def mark_safe_to_bootstrap(path: Path) -> None:
