@@ -224,6 +224,13 @@ def test_what_mariadb_backup_left_out_by_an_option_file_is_no_backup(backups, na
         catalog.require_whole(str(backups.path("full")))
 
 
+def test_an_increment_that_an_option_file_made_of_a_full_backup(backups):
+    """And the other way round: incremental-lsn and incremental-basedir may stand there, too."""
+    backups.write("full/server", {"xtrabackup_info": INFO.format("N", "file", "N").encode()})
+    with pytest.raises(BackupError, match="incremental = N; wanted: incremental = Y"):
+        catalog.require_whole(str(backups.path("full")), is_incremental=True)
+
+
 def test_a_backup_that_notes_nothing_of_itself_is_none(backups):
     backups.path("full").mkdir()
     with pytest.raises(BackupError, match="partial is not noted"):

@@ -128,7 +128,7 @@ class Backup:
     def make(self, session):
         say("mariadb-backup copies rows and definitions")
         run_mariadb_backup(self.program, self.mariadb_backup_arguments(), self.path(catalog.LOG), self.arguments.descriptors)
-        catalog.require_whole(self.target)
+        catalog.require_whole(self.target, self.base is not None)
         session.check_lock()
         snapshot = session.snapshot()
         self.owner = trusted.owner_of(os.path.join(session.variable("datadir"), HOME_NAME))

@@ -110,14 +110,16 @@ def checkpoints(directory):
     return _noted(directory, "xtrabackup_checkpoints", "mariadb_backup_checkpoints")
 
 
-def require_whole(directory):
+def require_whole(directory, is_incremental=False):
     """Its sections of option files count, too, and may have it leave tables out or write another format, without an error."""
     noted = _noted(directory, "xtrabackup_info", "mariadb_backup_info")
-    found = [f"{key} = {noted[key]}" if key in noted else f"{key} is not noted" for key in WHOLE if noted.get(key) != WHOLE[key]]
-    if found:
+    wanted = {**WHOLE, "incremental": "Y" if is_incremental else "N"}
+    wrong = [key for key, value in wanted.items() if noted.get(key) != value]
+    if wrong:
+        found = ", ".join(f"{key} = {noted[key]}" if key in noted else f"{key} is not noted" for key in wrong)
         raise BackupError(
-            f"what mariadb-backup wrote cannot be restored as a whole server ({', '.join(found)}; wanted: "
-            f"{', '.join(f'{key} = {value}' for key, value in WHOLE.items())}). Take its options (databases, tables, stream, "
-            "compress ...) out of the sections [mariadb-backup], [mariabackup] and [xtrabackup] of option files, and take the "
-            "backup again"
+            f"what mariadb-backup wrote cannot be restored as a whole server ({found}; wanted: "
+            f"{', '.join(f'{key} = {wanted[key]}' for key in wrong)}). Take its options (databases, tables, stream, compress, "
+            "incremental-lsn ...) out of the sections [mariadb-backup], [mariabackup] and [xtrabackup] of option files, and take "
+            "the backup again"
         )
