@@ -8,9 +8,11 @@ import hashlib
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+import quarry_backup.backup
 from quarry_backup import HOME_NAME, catalog, cli, credentials, files, trusted
 from quarry_backup.backup import Backup, Progress, in_parallel
 from quarry_backup.files import BackupError
@@ -424,3 +426,14 @@ def test_a_file_that_becomes_shorter_while_it_is_copied(tmp_path):
         stream.write(b"y" * mib)
     with pytest.raises(BackupError, match="became shorter"):
         files.copy(source, tmp_path / "target", lambda _: os.truncate(source, mib), clone=False)
+
+
+def test_two_servers_whose_backups_go_to_one_place(backups, monkeypatch):
+    """The second one counts its files for long. When it begins, the first one's backup is there: it stays what it is."""
+    session = SimpleNamespace(**{name: lambda *_: None for name in ("require_engine", "take_lock", "check_lock", "close")})
+    monkeypatch.setattr(quarry_backup.backup, "Session", lambda *_: session)
+    second = Backup(backups.parsed("backup", "full", "--mariadb=/bin/true"))
+    second.check_space = lambda _: backups.make("full")
+    with pytest.raises(BackupError, match="is there already and not empty"):
+        second.run()
+    assert catalog.open_backup(str(backups.path("full")))["id"] == "full"

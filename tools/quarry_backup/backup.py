@@ -118,9 +118,11 @@ class Backup:
             self.check_base(session)
             self.check_space(session)
             files.make_directories(self.target)
-            os.chmod(self.target, 0o700)  # as mariadb-backup does: it holds everybody's data
-            files.write_durably(self.path(catalog.INCOMPLETE), INCOMPLETE_TEXT)
             with catalog.alone(self.target):
+                # Once more: another server's backup may have been made there since.
+                files.require_empty(self.target, "the target directory")
+                os.chmod(self.target, 0o700)  # as mariadb-backup does: it holds everybody's data
+                files.write_durably(self.path(catalog.INCOMPLETE), INCOMPLETE_TEXT)
                 self.make(session)
         finally:
             session.close()
