@@ -437,3 +437,13 @@ def test_two_servers_whose_backups_go_to_one_place(backups, monkeypatch):
     with pytest.raises(BackupError, match="is there already and not empty"):
         second.run()
     assert catalog.open_backup(str(backups.path("full")))["id"] == "full"
+
+
+def test_a_backup_that_is_prepared_while_a_restore_begins_is_not_called_damaged(backups):
+    backups.prepared("full")
+    backups.make("one", b"a later value", kind="incremental", base={"id": "full", "directory": "full"})
+    restore = Restore(backups.parsed("restore", "full", f"--datadir={backups.path('datadir')}"))
+    backups.run("prepare", "full", f"--incremental-dir={backups.path('one')}")
+    with pytest.raises(BackupError, match="was prepared meanwhile"):
+        restore.run()
+    assert not backups.path("datadir").exists()

@@ -196,6 +196,8 @@ class Restore:
         if not self.arguments.skip_space_check:
             self.check_space()
         with catalog.alone(self.directory):
+            if catalog.prepared(self.directory) != self.state:
+                raise BackupError(f"{self.directory} was prepared meanwhile: restore again")
             files.make_directories(self.datadir)
             say("mariadb-backup copies back")
             run_mariadb_backup(
