@@ -5,11 +5,12 @@ import functools
 import json
 import os
 import subprocess
+import threading
 from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from quarry_cluster import cli, cluster, galera, haproxy, keeper, rebuild
+from quarry_cluster import cli, cluster, galera, haproxy, in_doubt, keeper, rebuild
 from quarry_cluster.cluster import Cluster
 from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
 from quarry_cluster.haproxy import HAProxy
@@ -346,6 +347,55 @@ def test_names_of_transactions_in_doubt():
     row = {"gtrid_length": 2, "bqual_length": 1, "data": b"4a2" + bytes(125)}
     assert split(row) == ("4a", "2") == split({**row, "data": "4a2"})
     assert Prepared("s1", ("4a", "2")).xid == "0x3461,0x32,1"
+
+
+@pytest.mark.parametrize("data, gtrid_length", [("order-17", 8), (b"\xff\xfe\x01", 2), ("", 0), ("4a", 2)])
+def test_transactions_of_others_are_left_alone(data, gtrid_length):
+    """XA START 'order-17' has Spider's format id, too: it is the default."""
+    lengths = {"gtrid_length": gtrid_length, "bqual_length": len(data) - gtrid_length}
+    spiders = {"formatID": 1, "gtrid_length": 2, "bqual_length": 1, "data": "4a2"}
+    rows = [{"formatID": 1, **lengths, "data": data}, spiders, {**spiders, "formatID": 2}]
+    shard = SimpleNamespace(query=lambda *_, **__: rows)
+    one = SimpleNamespace(plan=SimpleNamespace(routes=["s1"]), primary=lambda _: shard)
+    assert in_doubt.prepared(one) == [Prepared("s1", ("4a", "2"))]
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "# pxname,svname,status\ns1,s1a,UP\n"])
+def test_an_answer_of_haproxy_that_breaks_off_is_an_error_of_its_own(tmp_path, monkeypatch, answer):
+    """Its threads expect an OSError. Any other ends them, and nobody keeps the shard any more."""
+    proxy = HAProxy(make_plan("spider"), tmp_path)
+    monkeypatch.setattr(proxy, "_ask", lambda _: answer)
+    with pytest.raises(OSError, match="HAProxy"):
+        proxy.states("s1")
+
+
+def test_the_keeper_goes_on_when_haproxy_does_not_start_at_once(tmp_path, monkeypatch):
+    starts, stop = [], threading.Event()
+
+    class Proxy:
+        def __init__(self, *_):
+            pass
+
+        def start(self):
+            starts.append("start")
+            if len(starts) == 2:
+                raise ClusterError("HAProxy did not start")
+
+        def pid(self):
+            return 4711 if len(starts) > 2 else None
+
+    def resolve():
+        if len(starts) > 2:
+            stop.set()
+        return []
+
+    idle = SimpleNamespace(start=lambda: None, stop=threading.Event(), join=lambda: None)
+    monkeypatch.setattr(keeper, "HAProxy", Proxy)
+    monkeypatch.setattr(keeper, "ShardKeeper", lambda *_: idle)
+    monkeypatch.setattr(keeper, "Watch", lambda *_: idle)
+    monkeypatch.setattr(keeper, "RESOLVE_EVERY_S", 0)
+    keeper.keep(make_plan("spider"), tmp_path, stop, resolve)
+    assert len(starts) == 3
 
 
 def test_statements_of_sharded_tables():

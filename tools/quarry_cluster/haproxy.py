@@ -103,8 +103,13 @@ class HAProxy:
 
     # --- the admin socket -----------------------------------------------------------------------
     def states(self, shard: str) -> dict[str, str]:
-        """What HAProxy thinks of each server of a shard: 'no check' (it is up), DOWN, MAINT."""
-        return {row["svname"]: row["status"] for row in self._statistics(shard)}
+        """What HAProxy thinks of each server of a shard: 'no check' (it is up), DOWN, MAINT. Error: OSError, also of an answer
+        that breaks off."""
+        found = {row.get("svname"): row.get("status") for row in self._statistics(shard)}
+        missing = [node.name for node in self.plan.shard(shard) if not found.get(node.name)]
+        if missing:
+            raise OSError(f"HAProxy tells nothing of {', '.join(missing)}")
+        return found
 
     def bytes_of(self, shard: str) -> tuple[int, int]:
         """(sent to clients, received from them) since HAProxy started."""

@@ -13,6 +13,7 @@ Thread-safety: externally synchronised.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from .nodes import Member
 
 UNKNOWN_XID = 1397  # XAER_NOTA: it was finished meanwhile
 SPIDER_FORMAT = 1
+HEXADECIMAL = re.compile("[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,13 @@ class Prepared:
 
 
 def prepared(cluster: Cluster) -> list[Prepared]:
-    """What the shards hold."""
+    """What the shards hold of Spider's. Others' are left to them: its format id is what XA START gives to any."""
     found = []
     for shard in cluster.plan.routes:
         for row in cluster.primary(shard).query("XA RECOVER", **QUICK):
-            if row["formatID"] == SPIDER_FORMAT:
-                found.append(Prepared(shard, split(row)))
+            key = split(row)
+            if row["formatID"] == SPIDER_FORMAT and all(HEXADECIMAL.fullmatch(name) for name in key):
+                found.append(Prepared(shard, key))
     return found
 
 
@@ -75,7 +78,7 @@ def _decisions(front: Member) -> dict[tuple[str, str], tuple[str, bytes]]:
 
 def split(row: dict[str, Any]) -> tuple[str, str]:
     """(gtrid, bqual)"""
-    data = row["data"].decode() if isinstance(row["data"], bytes) else row["data"]
+    data = row["data"].decode("latin-1") if isinstance(row["data"], bytes) else row["data"]
     end = row["gtrid_length"] + row["bqual_length"]
     return data[: row["gtrid_length"]], data[row["gtrid_length"] : end]
 

@@ -30,7 +30,7 @@ import pymysql
 
 from .haproxy import HAProxy
 from .nodes import Member
-from .plan import Plan, write_durably
+from .plan import ClusterError, Plan, write_durably
 from .tls import Certificates
 from .watch import Watch
 
@@ -342,7 +342,11 @@ def keep(plan: Plan, directory: Path, stop: threading.Event, resolve: Callable[[
     while not stop.wait(RESOLVE_EVERY_S):
         if proxy.pid() is None:
             say("HAProxy is gone: starting it again")
-            proxy.start()
+            try:
+                proxy.start()
+            except (ClusterError, OSError) as failure:
+                say(f"{failure}: once more in {RESOLVE_EVERY_S} s")
+                continue
         try:
             for line in resolve():
                 say(line)
