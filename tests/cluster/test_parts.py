@@ -10,7 +10,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from quarry_cluster import cli, cluster, galera, haproxy, in_doubt, keeper, rebuild
+from quarry_cluster import cli, cluster, galera, haproxy, in_doubt, keeper, rebuild, watch
 from quarry_cluster.cluster import Cluster
 from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
 from quarry_cluster.haproxy import HAProxy
@@ -223,6 +223,42 @@ def test_a_restarted_replica_does_not_take_the_place_of_a_lost_primary(shard):
 def test_a_replica_that_ran_on_takes_the_place_of_a_lost_primary(shard):
     shard.keep("0-21-100", "0-21-100", Slave_IO_Running="Connecting").primary_lost(shard.primary, shard.replica)
     assert shard.states["s1"] == ShardState("s1b", False)
+
+
+@pytest.mark.parametrize("failure", [ValueError("no number"), KeyError("s1a"), IndexError("a packet that breaks off"), OSError("gone")])
+def test_nothing_ends_the_thread_that_keeps_a_shard(shard, monkeypatch, failure):
+    """Whatever a server that dies makes of an answer: without the thread nobody would promote, and nobody would be told."""
+    one, steps = shard.keep("0-21-1", "0-21-1"), []
+
+    def step():
+        steps.append("step")
+        if len(steps) == 1:
+            raise failure
+        one.stop.set()
+
+    monkeypatch.setattr(keeper, "STEP_S", 0)
+    one.step = step
+    one.run()
+    assert len(steps) == 2 and repr(failure) in shard.said[0]
+
+
+def test_nothing_ends_the_thread_that_watches_a_server(shard, monkeypatch):
+    one, looks = watch.Watch("s1", shard.keep("0-21-1", "0-21-1") and shard.primary, None), []
+
+    def connect(**_):
+        looks.append("look")
+        if len(looks) == 2:
+            one.stop.set()
+        raise IndexError("a packet that breaks off")
+
+    def tell():
+        raise KeyError("status")
+
+    shard.primary.connect = connect
+    one._tell = tell
+    monkeypatch.setattr(watch, "CHECK_INTERVAL_S", 0)
+    one.run()
+    assert len(looks) == 2 and one._failures == 2
 
 
 class Stopped:

@@ -34,8 +34,8 @@ class Watch(threading.Thread):
             self._failures = 0 if self._answers() else self._failures + 1
             try:
                 self._tell()
-            except OSError:
-                continue  # HAProxy is gone: the keeper starts it again
+            except Exception:  # pylint: disable=broad-except
+                continue  # HAProxy is gone, or goes while it answers: the keeper starts it again
         self._disconnect()
 
     def _answers(self) -> bool:
@@ -45,7 +45,8 @@ class Watch(threading.Thread):
                 self._connection = self.member.connect(**PATIENCE)
             self._connection.ping(reconnect=False)
             return True
-        except (pymysql.err.Error, OSError):
+        except Exception:  # pylint: disable=broad-except
+            # Also what a handshake that breaks off makes of the client: nothing may end this thread.
             self._disconnect()
             return False
 
