@@ -1,4 +1,5 @@
 """PrivateServer on a plain MariaDB: life, death, leftovers of killed runs, and what it says when something is wrong."""
+import fcntl
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import pytest
 
 from quarry_lab.run import session
 from quarry_server import private
-from quarry_server.server import PrivateServer, ServerError, SqlError, data_directory_template, describe_exit, unescape
+from quarry_server.server import REPOSITORY, PrivateServer, ServerError, SqlError, data_directory_template, describe_exit, unescape
 
 
 @pytest.fixture
@@ -161,3 +162,22 @@ def test_data_without_the_servers_own_schema_are_not_replaced_by_an_empty_direct
     with pytest.raises(ServerError, match="holds files, and no 'mysql'"):
         server.start()
     assert table.read_bytes() == b"somebody's rows"
+
+
+def test_two_starts_of_one_directory_do_not_take_each_others_socket(tmp_path):
+    """As of `make server` in two terminals: the second one says that the first is at work."""
+    directory = tmp_path / "server"
+    private.make_directory(directory)
+    command = [REPOSITORY / "scripts" / "server", "--directory", directory, "--without-quarry"]
+    with open(directory / "lock", "w", encoding="ascii") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        (directory / "mysqld.sock").touch()
+        for action in ("start", "stop"):
+            done = subprocess.run([*command, action], capture_output=True, text=True, check=False)
+            assert done.returncode == 1 and "another command is at work" in done.stderr, done
+        assert (directory / "mysqld.sock").exists()
+    try:
+        done = subprocess.run([*command, "start"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+    finally:
+        subprocess.run([*command, "stop"], capture_output=True, check=True)
