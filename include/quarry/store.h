@@ -169,7 +169,8 @@ class StoreDirectory {
 
   /// How many raw bytes the heads in `table`'s rows may be taken to hold at most, whatever its definition says:
   /// kNoPrefixLimit when nothing was stated for it. It is bound to the table as its stores are: a rename keeps it, a
-  /// rebuild that keeps the heads takes it along, a table written anew (another id) has none.
+  /// rebuild that keeps the heads takes it along, a table written anew (another id) has none. 0 while it may be lost:
+  /// the catalogue is damaged, or a store is unbound. 0, too, for a table whose store was unbound.
   [[nodiscard]] virtual uint32_t PrefixLimitBytes(TableId table) = 0;
   /// States it, to be called before a definition is in force under which heads of another length are written. It only
   /// ever falls. Durable when it returns. Errors: kInvalidArgument above kPrefixLimitMaxBytes; those of OpenForAppend.

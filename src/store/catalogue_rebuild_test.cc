@@ -153,6 +153,46 @@ TEST_F(CatalogueRebuildTest, WhatADropLeftComesBackWhenItsRecordIsInDoubt) {
   EXPECT_TRUE(directory_->ListStores().empty());
 }
 
+// Else an index would be made in place upon bytes that the heads do not hold.
+TEST_F(CatalogueRebuildTest, APrefixLimitThatMayBeLostIsZero) {
+  ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/damaged", 100));
+  EXPECT_EQ(directory_->PrefixLimitBytes(kTable), 100U);
+  EXPECT_EQ(directory_->PrefixLimitBytes(kOther), kNoPrefixLimit);
+  Damage("db/damaged");
+  Open();
+  for (const TableId table : {kTable, kOther}) {
+    EXPECT_EQ(directory_->PrefixLimitBytes(table), 0U) << "what was lost may have bound the store to either";
+  }
+  directory_.reset();
+  ASSERT_EQ(ValueOf(Rebuild()).unbound_stores, 1U);
+  Open();
+  for (const TableId table : {kTable, kOther}) {
+    EXPECT_EQ(directory_->PrefixLimitBytes(table), 0U) << "the store may be either's";
+  }
+  ASSERT_OK(directory_->BindUnbound(damaged_.store, kTable, "db/damaged"));
+  for (const bool after_start : {false, true}) {
+    if (after_start) {
+      directory_.reset();
+      Open();
+    }
+    EXPECT_EQ(directory_->PrefixLimitBytes(kTable), 0U) << "100 was stated in what is lost";
+    EXPECT_EQ(directory_->PrefixLimitBytes(kOther), kNoPrefixLimit);
+  }
+}
+
+TEST_F(CatalogueRebuildTest, APrefixLimitIsZeroWhenTheCatalogueIsGone) {
+  ASSERT_OK(directory_->LowerPrefixLimit(kTable, "db/damaged", 100));
+  LoseCatalogue();
+  ASSERT_EQ(ValueOf(Rebuild({"/home", {"/disk1"}})).unbound_stores, 2U);
+  Open();
+  ASSERT_OK(directory_->BindUnbound(damaged_.store, kTable, "db/damaged"));
+  EXPECT_EQ(directory_->PrefixLimitBytes(kTable), 0U);
+  EXPECT_EQ(directory_->PrefixLimitBytes(TableId{30}), 0U) << "another store has no table yet";
+  ASSERT_OK(directory_->BindUnbound(other_.store, kOther, "db/other"));
+  EXPECT_EQ(directory_->PrefixLimitBytes(kTable), 0U);
+  EXPECT_EQ(directory_->PrefixLimitBytes(TableId{30}), kNoPrefixLimit);
+}
+
 TEST_F(CatalogueRebuildTest, ADryRunChangesNothing) {
   Damage("db/damaged");
   const std::vector<std::string> before = ValueOf(memory_.ListDirectory("/home"));

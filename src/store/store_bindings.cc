@@ -34,6 +34,7 @@ Status StoreDirectoryImpl::ChangeBinding(StoreImpl* store, const StoreImpl::Bind
     std::vector<StoreId>& ids = by_table_[table];
     ids.insert(std::lower_bound(ids.begin(), ids.end(), store->id()), store->id());
   }
+  if (!binding.tables.empty()) unbound_.erase(store->id());
   binding_generation_.fetch_add(1, std::memory_order_release);
   return Status::Ok();
 }
@@ -46,6 +47,7 @@ Status StoreDirectoryImpl::BindUnbound(StoreId store, TableId table, const std::
   if (!binding.tables.empty()) return Status::Ok();
   binding.tables = {table};
   binding.table_name = table_name.substr(0, kNameMaxBytes);
+  binding.prefix_limit_bytes = 0;  // one that was stated may be lost with the binding
   return ChangeBinding(found.get(), binding);
 }
 
@@ -135,7 +137,15 @@ Status StoreDirectoryImpl::DiscardRebinding(StoreId store, const RebindPair& see
 
 // ---- prefix limits ----
 
+// What was lost may have been a limit, or have bound a store with one to this table.
+bool StoreDirectoryImpl::MayLackPrefixLimits() const {
+  if (!context_->catalogue->damage().empty()) return true;
+  SharedLock lock(stores_mutex_);
+  return !unbound_.empty();
+}
+
 uint32_t StoreDirectoryImpl::PrefixLimitBytes(TableId table) {
+  if (MayLackPrefixLimits()) return 0;
   uint32_t limit = kNoPrefixLimit;
   for (const std::shared_ptr<StoreImpl>& store : StoresOf(table)) {
     const std::optional<uint16_t> stated = store->GetBinding().prefix_limit_bytes;

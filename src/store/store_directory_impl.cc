@@ -94,8 +94,10 @@ Status StoreDirectoryImpl::RecoverStores() {
         std::shared_ptr<StoreImpl> store,
         RecoverStore(context_, id, known == state.stores.end() ? nullptr : &known->second, where, &changes));
     if (store == nullptr) continue;
+    const std::vector<TableId> tables = store->GetBinding().tables;
     ExclusiveLock lock(stores_mutex_);
-    for (const TableId table : store->GetBinding().tables) by_table_[table].push_back(id);
+    for (const TableId table : tables) by_table_[table].push_back(id);
+    if (tables.empty()) unbound_.insert(id);
     stores_[id] = std::move(store);
   }
   // A full disk must not keep anybody from reading.

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/mutex.h"
@@ -141,6 +142,8 @@ class StoreDirectoryImpl final : public StoreDirectory, public SegmentPins {
   /// Durable, then in memory: by_table_ and the generation follow. Every change of a binding goes this way.
   [[nodiscard]] Status ChangeBinding(StoreImpl* store, const StoreImpl::Binding& binding) QUARRY_REQUIRES(admin_mutex_)
       QUARRY_EXCLUDES(stores_mutex_);
+  /// The catalogue lost something, or a store's table is not known.
+  [[nodiscard]] bool MayLackPrefixLimits() const QUARRY_EXCLUDES(stores_mutex_);
   /// The rebuild of `old_table` ended: its stores are bound to `kept` alone.
   [[nodiscard]] Status EndRebind(TableId old_table, TableId kept) QUARRY_EXCLUDES(admin_mutex_);
   [[nodiscard]] Status DiscardStore(StoreImpl* store, uint64_t lsn) QUARRY_REQUIRES(admin_mutex_);
@@ -158,6 +161,7 @@ class StoreDirectoryImpl final : public StoreDirectory, public SegmentPins {
   mutable SharedMutex stores_mutex_ QUARRY_ACQUIRED_AFTER(admin_mutex_);
   std::unordered_map<StoreId, std::shared_ptr<StoreImpl>> stores_ QUARRY_GUARDED_BY(stores_mutex_);
   std::unordered_map<TableId, std::vector<StoreId>> by_table_ QUARRY_GUARDED_BY(stores_mutex_);  ///< ids rise
+  std::unordered_set<StoreId> unbound_ QUARRY_GUARDED_BY(stores_mutex_);  ///< nobody knows their tables
   std::atomic<uint64_t> binding_generation_{1};
 };
 

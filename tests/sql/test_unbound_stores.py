@@ -4,6 +4,7 @@ makes one that GC works with again."""
 import subprocess
 import time
 
+import pymysql
 import pytest
 
 from harness.gc import Gc
@@ -112,6 +113,36 @@ def test_a_rebuilt_catalogue_gives_space_back_after_a_scan(server):
     check_rows(server, "t", (0,))
     server.query("DROP TABLE app.t")
     check_rows(server, "other", range(8))
+
+
+def refuses_an_index_in_place(server):
+    with pytest.raises(pymysql.Error) as failure:
+        server.query("ALTER TABLE app.p ADD INDEX i (b(100)), ALGORITHM=INPLACE")
+    assert failure.value.args[0] in (1845, 1846), failure.value
+
+
+def test_an_index_on_a_prefix_is_made_by_a_copy_when_the_limit_may_be_lost(server):
+    """PREFIX_SIZE was 0 when the values came, so InnoDB finds none of their bytes in the rows."""
+    values = {row: f"{row} " + "x" * 20_000 for row in range(8)}
+    server.query("CREATE TABLE app.p (id INT PRIMARY KEY, n INT, b LONGBLOB) ENGINE=QUARRY PREFIX_SIZE=0")
+    for row, value in values.items():
+        server.query("INSERT INTO app.p VALUES (%s, 0, %s)", (row, value))
+    server.query("ALTER TABLE app.p PREFIX_SIZE=256, ALGORITHM=INSTANT")
+    damage(server, b"app/p")
+    server.start()
+    for is_rebuilt in (False, True):
+        if is_rebuilt:
+            server.stop()
+            assert rebuild(server)[0] == 0
+            server.start()
+        assert server.query("CHECK TABLE app.p")[-1][-1] == "OK"
+        refuses_an_index_in_place(server)
+    Gc(server).run()
+    assert unbound(server) == 0
+    refuses_an_index_in_place(server)
+    server.query("CREATE INDEX i ON app.p (b(100))")
+    for row, value in values.items():
+        assert server.query("SELECT id FROM app.p FORCE INDEX (i) WHERE b = %s", (value,)) == ((row,),)
 
 
 def test_an_unbound_store_is_bound_by_itself(server):
