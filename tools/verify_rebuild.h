@@ -8,7 +8,8 @@
 
 namespace quarry::verify {
 
-/// The exit status of the program: 0 when it is done, or nothing was to be done; 2 when it could not.
+/// The exit status of the program: 0 when it is done, or nothing was to be done; 2 when it could not. Root becomes the
+/// account that the home belongs to, for the rest of the process.
 [[nodiscard]] int Rebuild(const RebuildOptions& options, std::ostream* out, std::ostream* error);
 
 }  // namespace quarry::verify
