@@ -215,8 +215,9 @@ class StoreDirectory {
   [[nodiscard]] virtual Status ReadRange(const Head& head, uint64_t offset_bytes, const ReadOptions& options,
                                          std::span<uint8_t> out) = 0;
 
-  /// Reads the whole value from its segment and compares every checksum, in the memory of a batch or a part, and gives
-  /// out nothing. Errors: those of Read; kCancelled: `canceller`, which may be null, said so.
+  /// Reads the whole value from its segment's file and compares every checksum, in the memory of a batch or a part, and
+  /// gives out nothing. Flushes what is not in the file yet. Errors: those of Read and of Sync; kCancelled:
+  /// `canceller`, which may be null, said so.
   [[nodiscard]] virtual Status VerifyValue(const Head& head, const ReadOptions& options,
                                            const Canceller* canceller) = 0;
 

@@ -81,7 +81,7 @@ bool SegmentReader::LooksRaw(uint64_t* front_bytes) const {
 }
 
 Status SegmentReader::Submit(std::span<const ReadRequest> requests) {
-  bool recent = true;
+  bool recent = asks_memory_;
   uint64_t size = 0;
   for (const ReadRequest& request : requests) {
     size += request.out.size();

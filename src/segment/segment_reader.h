@@ -29,6 +29,8 @@ class SegmentReader {
   SegmentReader(StoreContext* context, SegmentLocator* files, Segment* segment, const Head& head,
                 const ReadOptions& options);
 
+  /// From now on memory that has what was written last is not asked.
+  void AskFileAlone() { asks_memory_ = false; }
   /// The whole value where the device put it, without a copy: when it is stored as it is, is to be read around the page
   /// cache, fits a direct buffer, and one can be spared. Else an empty buffer: ask ReadWhole, of the same reader.
   [[nodiscard]] Result<ValueBuffer> ReadWholeInPlace();
@@ -99,6 +101,7 @@ class SegmentReader {
   const PageCacheUse page_cache_use_;
   ReadReport* const report_;
   std::optional<bool> goes_around_;  ///< the next submission, when that is chosen already
+  bool asks_memory_ = true;
   bool used_page_cache_ = false;
   bool missed_recent_ = false;
   std::optional<SegmentMap::Found> place_;  ///< of the extent in the file, once prepared

@@ -200,6 +200,27 @@ TEST_F(CorruptionTest, EveryBitOfARewrittenSegment) { FlipRewrittenSegment(0); }
 
 TEST_F(CorruptionTest, EveryBitOfARewrittenSegmentOfEncryptedExtents) { FlipRewrittenSegment(kKey); }
 
+// Else a damaged write would be found when memory has let go of what was written, and not when it is asked for.
+TEST_F(CorruptionTest, VerifyingAsksTheFileAndNotTheMemoryThatHasWhatWasWrittenLast) {
+  MemoryEnv env;
+  const auto directory = ValueOf(OpenDirectory(&env, TestOptions()));
+  const auto store = ValueOf(directory->OpenForAppend({1}, "db/t"));
+  for (const size_t size : {size_t{20000}, size_t{3} << 20}) {
+    UnsyncedExtents unsynced;
+    const Locator locator = ValueOf(store->Append(RandomValue(size, size), {}, &unsynced));
+    EXPECT_OK(directory->VerifyValue(locator, {}, nullptr));  // nothing is wrong with what is not written yet
+    ASSERT_OK(directory->Sync(unsynced));
+    EXPECT_OK(directory->VerifyValue(locator, {}, nullptr));
+    const uint64_t at = locator.offset_bytes + locator.extent_size_bytes / 2;
+    ASSERT_TRUE(env.FlipBit(SegmentPathOf(locator), at, 3));
+    EXPECT_OK(ReadValue(directory.get(), locator, {.skip_cache = true}).status());
+    EXPECT_EQ(directory->VerifyValue(locator, {}, nullptr).code(), StatusCode::kCorruption);
+    ASSERT_TRUE(env.FlipBit(SegmentPathOf(locator), at, 3));
+    EXPECT_OK(directory->VerifyValue(locator, {}, nullptr));
+  }
+  EXPECT_EQ(directory->GetCounters().corruptions, 2U);
+}
+
 /// Every bit of a small file of a data path: each in an installation of its own, for opening may write it anew. The
 /// engine starts. `takes_path_away`: no value of the path is read then, and none of it is given back.
 void FlipSmallFile(const std::string& path, bool takes_path_away) {

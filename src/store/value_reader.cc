@@ -136,11 +136,20 @@ Result<StoredShape> ValueReader::ReadShape() {
   return ReaderOf(options_.page_cache).ReadShape();
 }
 
+// Memory may hold it whole when the device does not. What is not written yet is in memory alone, until a flush.
 Status ValueReader::Verify(const Canceller* canceller) {
   QUARRY_TRY_ASSIGN(pinned_, stores_->Pin(locator_));
-  SegmentReader reader = ReaderOf(options_.page_cache);
+  bool may_be_unwritten = pinned_.segment->chunks()->Holds(locator_.offset_bytes, locator_.extent_size_bytes);
   try {
-    return CountOutcome(reader, locator_.value_size_bytes, reader.Verify(canceller));
+    while (true) {
+      SegmentReader reader = ReaderOf(options_.page_cache);
+      reader.AskFileAlone();
+      Status status = reader.Verify(canceller);
+      if (status.code() != StatusCode::kCorruption || !std::exchange(may_be_unwritten, false)) {
+        return CountOutcome(reader, locator_.value_size_bytes, std::move(status));
+      }
+      QUARRY_TRY(pinned_.store->Sync(locator_.segment, 0, false, canceller));
+    }
   } catch (const std::bad_alloc&) {
     return Status::NotSupported("no memory for a part of a value");
   }

@@ -76,6 +76,21 @@ def test_every_damaged_value_is_named(broken):
 
 
 @pytest.mark.quarry_only
+def test_what_was_just_written_is_looked_at_on_the_device(own_server):
+    """Readers get it out of memory; a table that was just loaded is checked for what the device has."""
+    server = own_server("check_recent")
+    server.query("CREATE DATABASE c")
+    server.query("CREATE TABLE c.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY PART_SIZE=4096")
+    for row in range(3):
+        server.query("INSERT INTO c.t VALUES (%s, %s)", (row, value(row)))
+    assert server.query("CHECK TABLE c.t")[-1][-1] == "OK"
+    damage(server, "t", value(1))
+    assert server.query("SELECT b FROM c.t WHERE id = 1") == ((value(1),),)
+    rows = server.query("CHECK TABLE c.t")
+    assert rows[-1][-1] == "Corrupt" and ["PRIMARY '1'" in message for message in errors_of(rows)] == [True], rows
+
+
+@pytest.mark.quarry_only
 def test_a_missing_segment_is_named(broken):
     broken.stop()
     # A mark pass in between may have sealed the first segment.
