@@ -188,11 +188,12 @@ class StoreDirectory {
 
   /// Reads the whole value into `out`, whose size must be locator.value_size_bytes. Every checksum is verified, that of
   /// the value too, unless the value cache has it.
-  /// Errors: kCorruption (with store, segment, offset), kIoError, kNotFound (segment gone), kUnavailable.
+  /// Errors: kCorruption (with store, segment, offset), kIoError, kNotFound (segment gone), kUnavailable, kNotSupported
+  /// (no memory for it, or a newer Quarry wrote it).
   [[nodiscard]] virtual Status Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) = 0;
 
   /// Read, into memory that other reads used before: nothing is allocated for each value, and what was used last is
-  /// still in the processor's cache. Errors: those of Read, and kNotSupported: no memory for the value.
+  /// still in the processor's cache. Errors: those of Read.
   /// A value that is read again and again is kept in the value cache: a buffer that comes from there is shared with
   /// other readers, and nobody may write to it.
   [[nodiscard]] virtual Result<ValueBuffer> ReadValue(const Head& head, const ReadOptions& options) = 0;

@@ -1,5 +1,6 @@
 // Encrypted extents: nothing plain in the files, whatever way a value takes; keys that are rotated, missing or wrong.
 #include <algorithm>
+#include <new>
 #include <string>
 
 #include "format/extent.h"
@@ -22,6 +23,22 @@ std::vector<uint8_t> MarkedValue(size_t size_bytes, uint64_t seed) {
   }
   return value;
 }
+
+/// Has the keys of another one, and no memory when it is told so.
+class StarvingProvider final : public CipherProvider {
+ public:
+  explicit StarvingProvider(std::shared_ptr<CipherProvider> keys) : keys_(std::move(keys)) {}
+  Result<CipherParameters> NewExtent(uint32_t key_id) override { return keys_->NewExtent(key_id); }
+  Result<std::unique_ptr<Cipher>> Open(const CipherParameters& parameters) override {
+    if (is_starving) throw std::bad_alloc();
+    return keys_->Open(parameters);
+  }
+
+  bool is_starving = false;
+
+ private:
+  const std::shared_ptr<CipherProvider> keys_;
+};
 
 class StoreCipherTest : public testing::Test {
  protected:
@@ -273,6 +290,33 @@ TEST_F(StoreCipherTest, AStartAfterACrashNeedsNoKey) {
   options_.cipher_provider = nullptr;
   Open();
   EXPECT_GE(directory_->ListStores()[0].live_bytes, live);
+}
+
+// A server must not end because one of its statements finds no memory.
+TEST_F(StoreCipherTest, AReadThatFindsNoMemoryIsAnError) {
+  const auto starving = std::make_shared<StarvingProvider>(provider_);
+  options_.cipher_provider = starving;
+  Open();
+  const std::vector<uint8_t> value = RandomValue(100000, 1);
+  const Locator locator = Append(value);
+  std::vector<uint8_t> piece(100);
+  for (const bool skip_cache : {false, true}) {
+    const ReadOptions options{.skip_cache = skip_cache};
+    starving->is_starving = true;
+    for (int time = 0; time < 2; ++time) {  // the second one is taken into the cache by whoever asks
+      for (const Status& status : {ReadValue(directory_.get(), locator, options).status(),
+                                   ReadInBuffer(directory_.get(), locator, options).status(),
+                                   directory_->ReadRange(locator, 70000, options, piece),
+                                   directory_->VerifyValue(locator, options, nullptr)}) {
+        EXPECT_EQ(status.code(), StatusCode::kNotSupported) << status.ToString();
+        EXPECT_NE(status.ToString().find("no memory for a value of 100000 bytes"), std::string::npos);
+      }
+      (void)directory_->ReadIfCached(locator, options);  // the same, or nothing
+    }
+    EXPECT_EQ(directory_->GetCounters().cache_bytes, 0U);
+    starving->is_starving = false;
+    EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator, options)), value);
+  }
 }
 
 }  // namespace

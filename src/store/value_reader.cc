@@ -19,6 +19,44 @@ class PooledOwner final : public ValueBuffer::Owner {
 
 }  // namespace
 
+// Nothing may be thrown across the server's boundary.
+template <typename Action>
+auto ValueReader::Guarded(const Action& action) const -> decltype(action()) {
+  try {
+    return action();
+  } catch (const std::bad_alloc&) {
+    return Status::NotSupported("no memory for a value of " + std::to_string(locator_.value_size_bytes) + " bytes");
+  }
+}
+
+// ---- what a caller asks for ----
+
+Result<ValueBuffer> ValueReader::ReadValue() {
+  return Guarded([&]() -> Result<ValueBuffer> {
+    if (ValueBuffer cached = FindCached(); !cached.empty()) return cached;
+    return ReadMissed();
+  });
+}
+
+Result<ValueBuffer> ValueReader::ReadIfCached() {
+  return Guarded([&]() -> Result<ValueBuffer> {
+    if (ValueBuffer cached = FindCached(); !cached.empty()) return cached;
+    QUARRY_TRY_ASSIGN(pinned_, stores_->Pin(locator_));
+    return Admit(false);
+  });
+}
+
+Result<StoredShape> ValueReader::ReadShape() {
+  return Guarded([&]() -> Result<StoredShape> {
+    QUARRY_TRY_ASSIGN(pinned_, stores_->Pin(locator_));
+    return ReaderOf(options_.page_cache).ReadShape();
+  });
+}
+
+Status ValueReader::Verify(const Canceller* canceller) {
+  return Guarded([&] { return VerifyFile(canceller); });
+}
+
 // ---- from memory ----
 
 ValueBuffer ValueReader::FindCached() {
@@ -26,17 +64,6 @@ ValueBuffer ValueReader::FindCached() {
   ValueBuffer cached = context_->values.Find(locator_);
   if (!cached.empty()) CountRead(locator_.value_size_bytes);
   return cached;
-}
-
-Result<ValueBuffer> ValueReader::ReadValue() {
-  if (ValueBuffer cached = FindCached(); !cached.empty()) return cached;
-  return ReadMissed();
-}
-
-Result<ValueBuffer> ValueReader::ReadIfCached() {
-  if (ValueBuffer cached = FindCached(); !cached.empty()) return cached;
-  QUARRY_TRY_ASSIGN(pinned_, stores_->Pin(locator_));
-  return Admit(false);
 }
 
 Status ValueReader::Read(std::span<uint8_t> out) {
@@ -66,9 +93,11 @@ Status ValueReader::ReadInto(std::span<uint8_t> out, std::optional<uint64_t> off
     CountRead(out.size());
     return Status::Ok();
   }
-  QUARRY_TRY_ASSIGN(pinned_, stores_->Pin(locator_));
-  SegmentReader reader = ReaderOf(options_.page_cache);
-  return ReadBy(&reader, out, offset_bytes);
+  return Guarded([&]() -> Status {
+    QUARRY_TRY_ASSIGN(pinned_, stores_->Pin(locator_));
+    SegmentReader reader = ReaderOf(options_.page_cache);
+    return ReadBy(&reader, out, offset_bytes);
+  });
 }
 
 std::unique_ptr<AheadRead> ValueReader::ReadAhead() {
@@ -78,12 +107,16 @@ std::unique_ptr<AheadRead> ValueReader::ReadAhead() {
   if (pinned->segment->chunks()->Holds(locator_.offset_bytes, locator_.extent_size_bytes)) return nullptr;
   ReadOptions by_thread = options_;
   by_thread.report = nullptr;
-  std::vector<uint8_t> prefix(head_.prefix.begin(), head_.prefix.end());
-  return context_->ahead_reads.Start(
-      locator_.value_size_bytes,
-      [context = context_, stores = stores_, locator = locator_, prefix = std::move(prefix), by_thread] {
-        return ValueReader(context, stores, {locator, prefix}, by_thread).ReadMissed();
-      });
+  try {
+    std::vector<uint8_t> prefix(head_.prefix.begin(), head_.prefix.end());
+    return context_->ahead_reads.Start(
+        locator_.value_size_bytes,
+        [context = context_, stores = stores_, locator = locator_, prefix = std::move(prefix), by_thread] {
+          return ValueReader(context, stores, {locator, prefix}, by_thread).ReadMissed();
+        });
+  } catch (const std::bad_alloc&) {
+    return nullptr;  // the reader will see
+  }
 }
 
 // ---- from a segment ----
@@ -105,12 +138,7 @@ Result<ValueBuffer> ValueReader::ReadMissed() {
     QUARRY_TRY(CountOutcome(reader, size, in_place.status()));
     return in_place;
   }
-  PooledBuffer buffer;
-  try {
-    buffer = context_->read_buffers.Take(size);
-  } catch (const std::bad_alloc&) {
-    return Status::NotSupported("no memory for a value of " + std::to_string(size) + " bytes");
-  }
+  PooledBuffer buffer = context_->read_buffers.Take(size);
   const std::span<uint8_t> bytes(buffer.data(), size);
   QUARRY_TRY(ReadBy(&reader, bytes));
   return ValueBuffer(std::make_unique<PooledOwner>(std::move(buffer)), bytes);
@@ -131,27 +159,18 @@ Result<ValueBuffer> ValueReader::Admit(bool wants_whole) {
   return context_->values.Publish(std::move(filling));
 }
 
-Result<StoredShape> ValueReader::ReadShape() {
-  QUARRY_TRY_ASSIGN(pinned_, stores_->Pin(locator_));
-  return ReaderOf(options_.page_cache).ReadShape();
-}
-
 // Memory may hold it whole when the device does not. What is not written yet is in memory alone, until a flush.
-Status ValueReader::Verify(const Canceller* canceller) {
+Status ValueReader::VerifyFile(const Canceller* canceller) {
   QUARRY_TRY_ASSIGN(pinned_, stores_->Pin(locator_));
   bool may_be_unwritten = pinned_.segment->chunks()->Holds(locator_.offset_bytes, locator_.extent_size_bytes);
-  try {
-    while (true) {
-      SegmentReader reader = ReaderOf(options_.page_cache);
-      reader.AskFileAlone();
-      Status status = reader.Verify(canceller);
-      if (status.code() != StatusCode::kCorruption || !std::exchange(may_be_unwritten, false)) {
-        return CountOutcome(reader, locator_.value_size_bytes, std::move(status));
-      }
-      QUARRY_TRY(pinned_.store->Sync(locator_.segment, 0, false, canceller));
+  while (true) {
+    SegmentReader reader = ReaderOf(options_.page_cache);
+    reader.AskFileAlone();
+    Status status = reader.Verify(canceller);
+    if (status.code() != StatusCode::kCorruption || !std::exchange(may_be_unwritten, false)) {
+      return CountOutcome(reader, locator_.value_size_bytes, std::move(status));
     }
-  } catch (const std::bad_alloc&) {
-    return Status::NotSupported("no memory for a part of a value");
+    QUARRY_TRY(pinned_.store->Sync(locator_.segment, 0, false, canceller));
   }
 }
 

@@ -56,6 +56,9 @@ class ValueReader {
   [[nodiscard]] Result<StoredShape> ReadShape();
 
  private:
+  /// What `action` says; kNotSupported when it finds no memory.
+  template <typename Action>
+  [[nodiscard]] auto Guarded(const Action& action) const -> decltype(action());
   [[nodiscard]] ValueBuffer FindCached();
   /// The bytes from `offset_bytes` on, or else the whole value.
   [[nodiscard]] Status ReadInto(std::span<uint8_t> out, std::optional<uint64_t> offset_bytes = std::nullopt);
@@ -66,6 +69,7 @@ class ValueReader {
   [[nodiscard]] Result<ValueBuffer> ReadMissed();
   /// Reads the value into the value cache. An empty buffer: it takes in nothing, and nothing was read.
   [[nodiscard]] Result<ValueBuffer> Admit(bool wants_whole);
+  [[nodiscard]] Status VerifyFile(const Canceller* canceller);
   /// Once pinned.
   [[nodiscard]] SegmentReader ReaderOf(PageCacheUse page_cache) const;
   void CountRead(uint64_t bytes);
