@@ -1,9 +1,18 @@
 #include "rows/read_ahead.h"
 
+#include <unordered_map>
+
 #include "server/running_engine.h"
 #include "server/variables.h"
 
 namespace quarry {
+namespace {
+
+/// What is read ahead of tables that this thread scans. Partitions have handlers of their own and one TABLE. A
+/// statement stays on its thread.
+thread_local std::unordered_map<const TABLE*, uint64_t> bytes_ahead_of_tables;
+
+}  // namespace
 
 void ReadAhead::Attach(const handler* outer, TABLE* table, handler* child, RowRewriter* rewriter) {
   outer_ = outer;
@@ -65,7 +74,7 @@ void ReadAhead::EndScan() {
   const bool was_ahead = state_ == State::kAhead;
   state_ = State::kOff;
   expected_.clear();
-  bytes_ahead_ = 0;
+  TakeOff(bytes_ahead_);
   if (was_ahead) cursor_->End();
 }
 
@@ -139,7 +148,8 @@ bool ReadAhead::ReadHeads(bool is_first) {
 
 void ReadAhead::ReadOn() {
   for (uint32_t rows = 0; rows < kRowsAtOnce && !is_at_end_; ++rows) {
-    if (expected_.size() >= values_ahead_ || bytes_ahead_ + last_size_bytes_ > limit_bytes_) return;
+    // One row at least, so that the scan is not lost while other partitions have all the room.
+    if (expected_.size() >= values_ahead_ || (!expected_.empty() && !HasRoomFor(last_size_bytes_))) return;
     if (!ReadHeads(false) || IsBeyondRange()) {
       is_at_end_ = true;
       return;
@@ -154,7 +164,7 @@ void ReadAhead::Expect(const DecodedField& field) {
   const uint64_t size_bytes = field.locator.value_size_bytes;
   if (size_bytes > limit_bytes_) return;
   last_size_bytes_ = size_bytes;
-  if (bytes_ahead_ + size_bytes > limit_bytes_) return;
+  if (!HasRoomFor(size_bytes)) return;
   expected.read = Directory()->ReadAhead(field.head(), options_);
   if (expected.read == nullptr) {
     ++in_memory_;
@@ -163,10 +173,22 @@ void ReadAhead::Expect(const DecodedField& field) {
   in_memory_ = 0;
   expected.size_bytes = size_bytes;
   bytes_ahead_ += size_bytes;
+  bytes_ahead_of_tables[table_] += size_bytes;
+}
+
+bool ReadAhead::HasRoomFor(uint64_t size_bytes) const {
+  const auto found = bytes_ahead_of_tables.find(table_);
+  return (found == bytes_ahead_of_tables.end() ? 0 : found->second) + size_bytes <= limit_bytes_;
+}
+
+void ReadAhead::TakeOff(uint64_t size_bytes) {
+  bytes_ahead_ -= size_bytes;
+  const auto found = bytes_ahead_of_tables.find(table_);
+  if (found != bytes_ahead_of_tables.end() && (found->second -= size_bytes) == 0) bytes_ahead_of_tables.erase(found);
 }
 
 void ReadAhead::DropFirst() {
-  bytes_ahead_ -= expected_.front().size_bytes;
+  TakeOff(expected_.front().size_bytes);
   expected_.pop_front();
 }
 

@@ -8,7 +8,8 @@
 //  - It is advice. A row, its values, errors and warnings are the same without it: Take gives what ReadValue would, or
 //    nothing, and no difference between the two cursors does more than end it.
 //  - Rows are told by the locators of their values, in order: it needs no column that the statement does not read.
-//  - Only for reads that lock nothing, in the statement's own view. At most quarry_batch_size bytes are read ahead.
+//  - Only for reads that lock nothing, in the statement's own view. At most quarry_batch_size bytes are read ahead
+//    for a table, all its partitions together.
 //  - It costs at most about what it may save: it replays kReplayedPerWait rows for each wait seen, reads
 //    kValuesAheadMax values ahead, and ends when more of them were passed by than were used.
 // Thread-safety: as the handler it belongs to: externally synchronised.
@@ -71,6 +72,9 @@ class ReadAhead final : public ValuesAhead {
   void ReadOn();
   [[nodiscard]] bool ReadHeads(bool is_first);
   void Expect(const DecodedField& field);
+  /// Of what may be read ahead for the table.
+  [[nodiscard]] bool HasRoomFor(uint64_t size_bytes) const;
+  void TakeOff(uint64_t size_bytes);
   void DropFirst();
   [[nodiscard]] bool IsBeyondRange();
 
@@ -101,7 +105,7 @@ class ReadAhead final : public ValuesAhead {
   std::deque<Expected> expected_;
   std::vector<DecodedField> heads_;  ///< of the row under the cursor
   size_t values_ahead_ = 0;
-  uint64_t bytes_ahead_ = 0;
+  uint64_t bytes_ahead_ = 0;  ///< by this scan
   uint64_t last_size_bytes_ = 0;
   uint32_t in_memory_ = 0;
   uint64_t used_ = 0;

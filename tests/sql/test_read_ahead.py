@@ -273,6 +273,16 @@ def test_no_more_than_quarry_batch_size_is_read_ahead(lab):
     assert grown(lab, before)["unused"] <= 2
 
 
+def test_partitions_share_quarry_batch_size(lab):
+    """In the order of a key all of them are scanned at once."""
+    fresh(lab, "t", options=PARTITIONS["key"])
+    before = counts(lab)
+    rows = run(lab, ["SELECT id, b FROM t ORDER BY id LIMIT 50"], batch=2 * SIZE)
+    assert rows == tuple((row, payload(row, SIZE)) for row in range(50))
+    counted = grown(lab, before)
+    assert counted["values"] >= 1 and counted["unused"] <= 2, counted
+
+
 def test_a_range_ends_where_it_ends(lab):
     """The cursor that runs ahead knows the end of the range."""
     fresh(lab, "t")
