@@ -61,7 +61,8 @@ bool StoreRow(THD* thd, TABLE* table, const Finding& finding, uint64_t found_sec
 }
 
 int Fill(THD* thd, TABLE_LIST* list, COND*) {
-  if (!MayProcess(thd)) return 0;
+  // The engine may have refused to start while this table is there all the same.
+  if (!MayProcess(thd) || Directory() == nullptr) return 0;
   for (const Damage& damage : GetDamages()) {
     if (StoreRow(thd, list->table, damage.finding, damage.found_seconds)) return 1;
   }
