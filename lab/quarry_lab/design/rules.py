@@ -72,6 +72,11 @@ def reaches(measured: Summary, threshold: float, neutral: float = 1.0) -> str:
     return REPRODUCED if measured.low >= threshold else WEAKER if measured.high < threshold else MIXED
 
 
+def never_above(measured: Summary, most: float) -> str:
+    """Of claims that something was never more: so in every round, in none, or in some."""
+    return REPRODUCED if measured.high <= most else WEAKER if measured.low > most else MIXED
+
+
 def no_difference(gain: Summary, apart: float = SAME_APART) -> str:
     """Of claims that two are the same: within two points of no gain. apart: the gain that would be a difference; rounds that hold both tell nothing."""
     if gain.low > GAIN_TOLERANCE_MIN or gain.high < -GAIN_TOLERANCE_MIN:

@@ -300,7 +300,11 @@ SIBLINGS = {
     "E5: twice the drives, nearly twice the rate":
         ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1900, setting="2 drives") + ycsb("load", 3500, setting="4 drives"), {"e5-drives": "reproduced"}),
     "E5: twice the drives, a tenth more": ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1100, setting="2 drives"), {"e5-drives": "weaker"}),
-    "E5: more drives are slower": ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 900, setting="2 drives"), {"e5-drives": "opposite"}),
+    "E5: more drives are slower": ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 850, setting="2 drives"), {"e5-drives": "opposite"}),
+    "E5: twice the drives help in one round of three":
+        ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", (1100, 1100, 1900), setting="2 drives"), {"e5-drives": "mixed"}),
+    "E5: processors at 15 % in one round, far above in the others": ("e5", ycsb("published", 1000, processors=(0.15, 0.6, 0.9)), {"e5-processors": "mixed"}),
+    "E5: a mean beyond what the published reads and writes come to": ("e5", ycsb("published", 1000, 1.5, 5), {"e5-mean-latency": "weaker"}),
     "E5: two drives help, four no more":
         ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1900, setting="2 drives") + ycsb("load", 1950, setting="4 drives"), {"e5-drives": "mixed"}),
     "E5: drives that are not one twice the other": ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1900, setting="4 drives"), {"e5-drives": "not measured"}),

@@ -62,21 +62,22 @@ def fetched(kind: str, size_bytes: int, link: str, server=1.2, client=0.7, store
     return made
 
 
-def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy: float = 0.95, processors: float = 0.15, variant: str = "quarry",
-         setting: str = "1 path", dent=0.0, work: str = "gc_at_work", link: float = 0.0) -> list[dict]:
+def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy: float = 0.95, processors=0.15, variant: str = "quarry",
+         setting: str = "1 path", dent=0.0, work: str = "gc_at_work", idle: float = 0.0, link: float = 0.0) -> list[dict]:
     """
-    E5. busy: of the device, or in a setting of drives the share of the busiest one's quota; dent: the part of throughput, of all rounds or of each, that is
-    missing in every second second, when background work writes; link: payload of the busier way over the rate of a limited network.
+    E5. busy: of the device, or in a setting of drives the share of the busiest one's quota; processors: of all rounds or of each; dent: the part of
+    throughput, of all rounds or of each, that is missing in every second second, when background work writes; idle: of that work in the other seconds;
+    link: payload of the busier way over the rate of a limited network.
     """
     made = points(operation, PAYLOAD_BYTES, 16, variant, rate, setting=setting)
     quota, on_drives = 10_000_000, "drive" in setting
     used = {"drives": {"data1": [0.0, busy * quota], "log": [0.0, 9 * quota]}} if on_drives else {"device_busy_share": busy}
     latencies = {"INSERT": {"mean_ms": write_ms, "operations": 100}} if operation == "load" else {
         "READ": {"mean_ms": read_ms, "operations": 100}, "UPDATE": {"mean_ms": write_ms, "operations": 100}}
-    for p, missing in zip(made, spread(dent), strict=True):
+    for p, missing, share in zip(made, spread(dent), spread(processors), strict=True):
         events = p["result"]["events_per_second"]
         lines = [[1000.0 + s, events * (1 - missing if s % 2 else 1)] for s in range(1, 15)]
-        timeline = [{"second": s, "machine_busy_share": processors, "server_cpus": processors, "work": {work: float(s % 2)}, **used} for s in range(1, 15)]
+        timeline = [{"second": s, "machine_busy_share": share, "server_cpus": share, "work": {work: s % 2 or idle}, **used} for s in range(1, 15)]
         p |= {"latencies": latencies, "written": {"server_bytes_per_payload_byte": 1.1}, "timeline": timeline, "timeline_started": 1000.0, "measured_until": 1012.0,
               "operations_timeline": lines, "payload_read_bytes_per_second": 0 if operation == "load" else events / 2 * PAYLOAD_BYTES,
               "payload_written_bytes_per_second": events / (1 if operation == "load" else 2) * PAYLOAD_BYTES}

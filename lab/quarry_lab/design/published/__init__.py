@@ -4,7 +4,7 @@ What the five documents say: one data file for each, the only place in the lab w
 A [figure.<id>] has
     value    one number, or the two ends of a range
     unit     gain (0.15 is 15 % more), share, /s, MB/s, ms, or a word that is read as it stands (users, bytes)
-    bound    'more than', 'at least', 'at most', 'almost', 'about': as it was said; none: exactly so
+    bound    'more than', 'at least', 'at most', 'almost', 'about', 'a bit more than': as it was said; none: exactly so
     place    heading and paragraph of the text, or 'read off the author's chart'
     says     what the figure is of
 A figure with `from` is computed from others: 'a / b' is their quotient as a gain. Its unit, place and words are made of theirs unless it has its own.
@@ -27,7 +27,7 @@ from ...report.verdicts import Finding
 
 _DIRECTORY = Path(__file__).parent
 NAMES = ("e1", "e2", "e3", "e4", "e5")
-BOUNDS = ("", "about", "almost", "more than", "at least", "at most")
+BOUNDS = ("", "about", "almost", "a bit more than", "more than", "at least", "at most")
 # A single published value counts as itself and so much of it, either way; a gain at least so many hundredths.
 TOLERANCE, GAIN_TOLERANCE_MIN = 0.25, 0.02
 _WITHOUT_SPACE = ("/s",)

@@ -15,7 +15,7 @@ from ...design import published
 from ...design.cells import CellKey, Cells, throughput
 from ...design.published import Claim
 from ...design.results import RunDirectory
-from ...design.rules import Level, against, gain, level, verdict
+from ...design.rules import Level, against, gain, level, never_above, reaches, verdict
 from ...load.ycsb import PAYLOAD_BYTES
 from ...report import stats
 from ...report.stats import Summary
@@ -159,7 +159,9 @@ def _quotient(side: Side, claim: Claim) -> list[Level]:
 
 def _of_mix(side: Side, claim: Claim, figure: Callable[[dict], float | None], less_is_better: bool) -> list[Level]:
     found = {key: measured for key in side.keys(("published",), _own_device) if (measured := side.summary(key, figure))}
-    return [side.level(f"x{key.threads}", against(measured, claim.figure.judged, less_is_better=less_is_better), measured, side.points(key),
+    ends = [figure.judged for figure in claim.figures]
+    published_range = min(low for low, _high in ends), max(high for _low, high in ends)
+    return [side.level(f"x{key.threads}", against(measured, published_range, less_is_better=less_is_better), measured, side.points(key),
                        claim.figure.number) for key, measured in found.items()]
 
 
@@ -201,7 +203,7 @@ def _processors(side: Side, claim: Claim) -> list[Level]:
     def highest(point: dict) -> float | None:
         return used(point, side.parameters, max).get(PROCESSORS)
 
-    return [side.level(_name(key), against(found, claim.figure.judged, less_is_better=True), found, side.points(key), claim.figure.number)
+    return [side.level(_name(key), never_above(found, claim.figure.high), found, side.points(key), claim.figure.number)
             for key in side.keys(tuple(_WORDS), _local) if (found := side.summary(key, highest))]
 
 
@@ -211,7 +213,7 @@ def _drives(side: Side, _claim: Claim) -> list[Level]:
         fewer = replace(key, setting=drive_setting(Setting.of(key.setting).paths // 2))
         ratio = stats.paired_ratio(*(side.cells.values(each, side.engine.variant, throughput) for each in (key, fewer)))
         if ratio and Setting.of(key.setting).paths % 2 == 0:
-            state = against(gain(ratio), (DOUBLED_MIN, float("inf")), 0.0)
+            state = reaches(ratio, 1 + DOUBLED_MIN)
             points, name = side.points(key) + side.points(fewer), f"{_WORDS[key.operation]}, {key.setting} over {fewer.setting} x{key.threads}"
             made.append(side.level(name, state, gain(ratio), points, "{:+.0%}".format))
     return made
