@@ -21,10 +21,11 @@ from . import device
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Each moves when its engine has written a checkpoint; Quarry has none, and its catalogue is what comes next to one.
 CHECKPOINT_STATUS = ("innodb_lsn_last_checkpoint", "quarry_catalogue_flushes", "rocksdb_flush_write_bytes")
-# What engines do beside the load, by the name that samples have for it: pages a second that InnoDB's checkpoints flush; whether Quarry's GC reads or
+# What engines do beside the load, by the name that samples have for it: pages a second that InnoDB's checkpoints flush, without those that it evicts for
+# room, which more data than memory takes in every second; whether Quarry's GC reads or
 # writes now; bytes a second that NDB's local checkpoints write.
 INNODB_FLUSHES, GC_AT_WORK, NDB_CHECKPOINTS = "innodb_flushes", "gc_at_work", "ndb_checkpoints"
-_FLUSHED, _GC_STATE = "innodb_buffer_pool_pages_flushed", "quarry_gc_state"
+_FLUSHED, _EVICTED, _GC_STATE = "innodb_buffer_pool_pages_flushed", "innodb_buffer_pool_pages_lru_flushed", "quarry_gc_state"  # the first has the second in it
 _GC_WORKS = ("sealing", "scanning", "reclaiming")  # its other states wait
 # Of columns in memory, in the last second, and of tables on disk, since the data nodes' start.
 NDB_CHECKPOINT_BYTES = "SELECT SUM(backup_lcp_bytes_written) FROM ndbinfo.disk_write_speed_base WHERE millis_ago < 1000"
@@ -152,13 +153,14 @@ class Timeline:
         busy, everything = _machine_ticks()
         status = self._status()
         drives = {name: found for name, kernel in self._drives.items() if (found := device.device_counters(kernel))}
-        flushed, pages = status.get(_FLUSHED), self._asked(NDB_CHECKPOINT_PAGES) if self._of_ndb else None
+        flushed = int(status[_FLUSHED]) - int(status.get(_EVICTED, 0)) if _FLUSHED in status else None
+        pages = self._asked(NDB_CHECKPOINT_PAGES) if self._of_ndb else None
         return Counters(time.time(), device.device_counters(self._device), sum(x.read_bytes for x in io), sum(x.write_bytes for x in io), ticks,
                         busy, everything, _network_bytes(self._interface), {name: int(status[name]) for name in CHECKPOINT_STATUS if name in status},
-                        drives, None if flushed is None else int(flushed), pages, self._now(status))
+                        drives, flushed, pages, self._now(status))
 
     def _status(self) -> dict[str, str]:
-        names = ", ".join(f"'{name}'" for name in (*CHECKPOINT_STATUS, _FLUSHED, _GC_STATE))
+        names = ", ".join(f"'{name}'" for name in (*CHECKPOINT_STATUS, _FLUSHED, _EVICTED, _GC_STATE))
         with self._connection.cursor() as cursor:
             cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
             return {name.lower(): value for name, value in cursor.fetchall()}

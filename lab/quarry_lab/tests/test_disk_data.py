@@ -248,6 +248,18 @@ def test_ndbs_checkpoints_of_tables_on_disk_are_counted_and_of_ndb_alone(tmp_pat
     assert (of_others.checkpoint_pages, of_others.now) == (None, {})
 
 
+class InnodbAnswers(NdbAnswers):
+    """A connection to a server of InnoDB alone."""
+
+    def fetchall(self):
+        assert "'innodb_buffer_pool_pages_lru_flushed'" in self.asked
+        return [("Innodb_buffer_pool_pages_flushed", "900"), ("Innodb_buffer_pool_pages_LRU_flushed", "850")]
+
+
+def test_pages_that_innodb_evicts_for_room_are_no_checkpoints(tmp_path):
+    assert Timeline(InnodbAnswers(), set(), tmp_path)._read().flushed_pages == 50
+
+
 # --- findings ---
 def point(round_number, read_ms=1.0, write_ms=4.5, busy=0.95, processors=0.15, rate=1000.0):
     started = 1000.0
@@ -359,7 +371,7 @@ def working(rates, work):
 def test_background_work_is_told_by_the_seconds_in_which_it_works():
     assert background_ratio(working([100] * 5 + [50] * 5, [0] * 5 + [1] * 5), "gc") == pytest.approx(0.5)
     assert background_ratio(working([100] * 10, [0, 1] * 5), "gc") == pytest.approx(1.0)
-    for untold in ([0] * 10, [1] * 10, [0] * 8 + [1] * 2):
+    for untold in ([0] * 10, [1] * 10, [0] * 8 + [1] * 2, [0.8, 1.0] * 5):
         assert background_ratio(working([100] * 10, untold), "gc") is None
     assert background_ratio(working([100] * 10, [0, 1] * 5), "ndb") is None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ...probes.timeline import GC_AT_WORK, INNODB_FLUSHES, NDB_CHECKPOINTS
 from ...report import stats
@@ -10,6 +10,7 @@ from ...report import stats
 DRIVES, NETWORK, PROCESSORS = "drives", "network", "processors"
 _WORK = {"gc": GC_AT_WORK, "innodb": INNODB_FLUSHES, "ndb": NDB_CHECKPOINTS}
 SECONDS_MIN = 3  # with background work, and without it, for a round to tell
+IDLE_MAX = 1 / 2  # of the work in seconds at work, what the others have at most: our threshold; else it never rests, and chance parts the seconds
 _APART_MAX = 0.75  # seconds between a sample and the status line of the same second
 
 
@@ -55,18 +56,25 @@ def _processors_share(sample: dict, point: dict, parameters: dict) -> float:
 
 def background_ratio(point: dict, engine: str) -> float | None:
     """
-    Throughput of the measured seconds with more background work than on average over that of the others. None where either are too few to tell: no
-    such work, or always as much of it.
+    Throughput of the measured seconds with more background work than on average over that of the others. None where these do not tell: no such work, or
+    about as much of it always.
     """
     seconds = [(sample["work"][_WORK[engine]], rate) for sample in samples_under_load(point)
                if _WORK[engine] in sample.get("work", {}) and (rate := _rate_at(point, sample["second"])) is not None]
     if not seconds:
         return None
-    mean = sum(work for work, _rate in seconds) / len(seconds)
-    at_work, others = ([rate for work, rate in seconds if (work > mean) is more] for more in (True, False))
-    if min(len(at_work), len(others)) < SECONDS_MIN or not sum(others):
+    mean = _mean(work for work, _rate in seconds)
+    at_work, others = ([second for second in seconds if (second[0] > mean) is more] for more in (True, False))
+    if min(len(at_work), len(others)) < SECONDS_MIN:
         return None
-    return (sum(at_work) / len(at_work)) / (sum(others) / len(others))
+    busy, idle = (_mean(work for work, _rate in part) for part in (at_work, others))
+    at_work_rate, others_rate = (_mean(rate for _work, rate in part) for part in (at_work, others))
+    return at_work_rate / others_rate if others_rate and idle <= IDLE_MAX * busy else None
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found)
 
 
 def _rate_at(point: dict, second: float) -> float | None:
