@@ -10,7 +10,7 @@ import pymysql
 import pytest
 from rich.console import Console
 
-from quarry_lab.design.request import Address, Settings
+from quarry_lab.design.request import Address, LabError, Settings
 from quarry_lab.experiments.e5 import bench as disk_bench, engines
 from quarry_lab.experiments.e5.engines import LIMITED_NETWORK
 from quarry_lab.experiments.e5.experiment import DiskData
@@ -167,6 +167,24 @@ def test_a_limited_network_is_measured_and_goes(own_place):
     assert all(used(point, run.run["parameters"])[NETWORK] <= 1.05 for point in points), "no more than the link lets through"
     assert any(sample["network_bytes"] > 0 for sample in points[0]["timeline"])
     assert run.run["sessions"][-1]["links"][0]["measured_bytes_per_second"] < 11e6
+
+
+def test_a_limited_link_has_all_of_its_rate_for_the_clients_of_the_point(monkeypatch):
+    """A proxy parts the rate among connections: one client of a run that has 16, too, would have a sixteenth."""
+    bench, _block = fake_bench(monkeypatch)
+    bench.request = replace(bench.request, variants=["innodb"], threads=[1, 16])
+    parted = []
+
+    def no_network(_links, _port, connections):
+        parted.append(connections)
+        raise LabError("it was asked for")
+
+    monkeypatch.setattr(disk_bench, "Network", no_network)
+    limited = [block for block in DiskData().plan(bench.request) if block.round == 1 and block.points[0].setting == LIMITED_NETWORK]
+    for block in limited:
+        with pytest.raises(LabError, match="asked for"):
+            bench.begin(block)
+    assert parted == [block.points[0].threads for block in limited] and set(parted) == {1, 16}
 
 
 def test_a_run_that_is_broken_off_leaves_no_drive(own_place, monkeypatch):

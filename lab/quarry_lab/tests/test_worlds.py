@@ -294,6 +294,9 @@ SIBLINGS = {
     "E5: the network is full": ("e5", ycsb("published", 1000, busy=0.3, setting="limited network", link=0.95) + ycsb("load", 1000, setting="limited network", link=0.2),
                                 {"e5-network": "reproduced", "e5-limit": "not measured"}),
     "E5: the network is nowhere full": ("e5", ycsb("published", 1000, busy=0.3, setting="limited network", link=0.6), {"e5-network": "weaker"}),
+    "E5: a proxy whose connections read and write in turn gives no more":
+        ("e5", ycsb("published", 1000, busy=0.6, setting="limited network", link=0.48, by_proxy=True), {"e5-network": "reproduced"}),
+    "E5: a proxy of which half is used": ("e5", ycsb("published", 1000, busy=0.2, setting="limited network", link=0.25, by_proxy=True), {"e5-network": "weaker"}),
     "E5: processors stop it before the network does":
         ("e5", ycsb("load", 1000, busy=0.1, processors=0.97, setting="limited network", link=0.6), {"e5-network": "opposite"}),
     "E5: the network was not limited": ("e5", ycsb("published", 1000), {"e5-network": "not measured"}),

@@ -63,11 +63,12 @@ def fetched(kind: str, size_bytes: int, link: str, server=1.2, client=0.7, store
 
 
 def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy: float = 0.95, processors=0.15, variant: str = "quarry",
-         setting: str = "1 path", dent=0.0, work: str = "gc_at_work", idle: float = 0.0, link: float = 0.0) -> list[dict]:
+         setting: str = "1 path", dent=0.0, work: str = "gc_at_work", idle: float = 0.0, link: float = 0.0,
+         by_proxy: bool = False) -> list[dict]:
     """
     E5. busy: of the device, or in a setting of drives the share of the busiest one's quota; processors: of all rounds or of each; dent: the part of
     throughput, of all rounds or of each, that is missing in every second second, when background work writes; idle: of that work in the other seconds;
-    link: payload of the busier way over the rate of a limited network.
+    link: payload of the busier way over the rate of a limited network; by_proxy: what makes it.
     """
     made = points(operation, PAYLOAD_BYTES, 16, variant, rate, setting=setting)
     quota, on_drives = 10_000_000, "drive" in setting
@@ -85,4 +86,5 @@ def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy
             p["drive_bytes_per_second"] = {"data1": quota, "log": 0}
         if link:
             p["link_bytes_per_second"] = max(p["payload_read_bytes_per_second"], p["payload_written_bytes_per_second"]) / link
+            p["link_by_proxy"] = by_proxy
     return made

@@ -97,7 +97,7 @@ class DiskBench(LimitedBench):
             if self._engine.on_target:
                 self._begin_on_target(self._engine)
             else:
-                self._begin_private(self._engine)
+                self._begin_private(self._engine, first.threads)
         except BaseException:
             self._close_server()
             raise
@@ -112,10 +112,11 @@ class DiskBench(LimitedBench):
             self._drives, self._link_pids = {}, set()
             self._of_block.close()
 
-    def _begin_private(self, engine: DiskEngine) -> None:
+    def _begin_private(self, engine: DiskEngine, threads: int) -> None:
+        """threads: of the client, which all of the link's rate is for."""
         (port,) = free_ports(1)
         link = limited_link(self.request.options) if self._setting.is_limited else _LOCAL
-        network = self._of_block.enter_context(Network([link], port, max(self.request.threads)))
+        network = self._of_block.enter_context(Network([link], port, threads))
         self._link_pids = network.pids()
         layout = self._layout()
         self.progress.step(f"starting a server for {engine.label}, {self._setting.text}")
@@ -210,6 +211,7 @@ class DiskBench(LimitedBench):
         found: dict = {"drive_bytes_per_second": {name: drive.bytes_per_second for name, drive in self._drives.items()}} if self._drives else {}
         if self._setting.is_limited:
             found["link_bytes_per_second"] = limited_link(self.request.options).megabits_per_second * 10**6 / 8
+            found["link_by_proxy"] = bool(self._link_pids)
         return found
 
     def _timeline(self) -> Timeline:

@@ -34,8 +34,7 @@ def used(point: dict, parameters: dict, over: Callable[[list[float]], float] = _
     if drives := [share for sample in samples if (share := _drives_share(sample, point.get("drive_bytes_per_second", {}))) is not None]:
         found[DRIVES] = over(drives)
     if "link_bytes_per_second" in point:
-        busier = max(point["payload_read_bytes_per_second"], point["payload_written_bytes_per_second"])
-        found[NETWORK] = busier / point["link_bytes_per_second"]
+        found[NETWORK] = _link_bytes(point) / point["link_bytes_per_second"]
     if samples:
         found[PROCESSORS] = over([_processors_share(sample, point, parameters) for sample in samples])
     return found
@@ -45,6 +44,12 @@ def _drives_share(sample: dict, quotas: dict[str, int]) -> float | None:
     """Reads and writes have a quota each; a drive without one, the logs', is not asked."""
     shares = [max(sample["drives"][name]) / quota for name, quota in quotas.items() if quota and name in sample.get("drives", {})]
     return max(shares) if shares else sample.get("device_busy_share")
+
+
+def _link_bytes(point: dict) -> float:
+    """Of the busier way. A proxy gives each connection a share of either way's rate, which rests while the connection sends the other way: of both."""
+    ways = point["payload_read_bytes_per_second"], point["payload_written_bytes_per_second"]
+    return sum(ways) if point.get("link_by_proxy") else max(ways)
 
 
 def _processors_share(sample: dict, point: dict, parameters: dict) -> float:
