@@ -5,6 +5,7 @@ import re
 import subprocess
 from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import pytest
@@ -14,7 +15,7 @@ from overlaps import overlaps
 
 from quarry_lab import lab_results
 from quarry_lab.design.plan import all_points
-from quarry_lab.design.request import LabError
+from quarry_lab.design.request import Address, LabError
 from quarry_lab.experiments.e5 import bench as disk_bench, figures as e5_figures
 from quarry_lab.experiments.e5.bench import payload_traffic
 from quarry_lab.experiments.e5.engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, Layout, Setting
@@ -29,6 +30,8 @@ from quarry_lab.probes.device import DeviceCounters
 from quarry_lab.probes.timeline import Counters, Timeline, difference
 from quarry_lab.report.verdicts import NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
 from quarry_lab.servers import drives, memory_cgroup, ndb_cluster
+from quarry_lab.servers.ndb_cluster import NdbCluster
+from quarry_lab.servers.target import TargetServer
 
 OUTPUT = """YCSB Client 0.17.0
 2026-01-01 10:00:00:000 0 sec: 0 operations; est completion in 1 second
@@ -359,6 +362,25 @@ def test_what_was_used_is_of_the_busiest_drive_and_of_the_server_where_it_is_alo
     for sample in made["timeline"]:
         sample["drives"] = {"data1": [90.0, 10.0], "data2": [20.0, 60.0], "log": [0.0, 900.0]}
     assert used(made, {"apart": True}) == {DRIVES: 0.9, NETWORK: 0.5, PROCESSORS: pytest.approx(0.1)}
+
+
+def test_device_and_processors_of_this_machine_are_not_those_of_a_server_elsewhere():
+    """A cluster of the user's, on other machines: this one's idle processors would be 'never above 20 %', and its device the limit."""
+    there = [{**p, "unseen": [DRIVES, PROCESSORS]} for p in worlds.ycsb("published", 69_500, variant="target-ndb")]
+    found = {verdict.id: verdict for verdict in verdicts(Run(there), DiskData().labels)}
+    assert {"e5-mix-ndb", "e5-mean-latency-ndb"} <= found.keys() and not {"e5-limit-ndb", "e5-processors-ndb"} & found.keys()
+    assert "raw rate" not in found["e5-mix-ndb"].reason
+
+
+@pytest.mark.parametrize("server, engine, paths, unseen", [
+    (NdbCluster("target"), "target-ndb", [], []), (TargetServer("target", Address("db")), "target-ndb", [], [DRIVES, PROCESSORS]),
+    (SimpleNamespace(), "quarry", ["/mnt/a"], [DRIVES]), (SimpleNamespace(), "quarry", [], []), (SimpleNamespace(), "innodb", ["/mnt/a"], [])])
+def test_what_the_timeline_cannot_see_is_recorded(server, engine, paths, unseen):
+    request = DiskData().request("quick")
+    request.options["data_paths"] = paths
+    bench = disk_bench.DiskBench(SimpleNamespace(run=None, request=request, progress=None))
+    bench._server, bench._engine = server, ENGINES[engine]
+    assert bench._limits() == ({"unseen": unseen} if unseen else {})
 
 
 def working(rates, work):

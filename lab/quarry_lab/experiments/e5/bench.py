@@ -35,6 +35,7 @@ from ...servers.memory_cgroup import reason_against
 from ...servers.ndb_cluster import NdbCluster
 from ...servers.target import TargetServer, over_tcp
 from .engines import ENGINES, TABLE, DiskEngine, Layout, Setting
+from .usage import DRIVES, PROCESSORS
 
 _LENGTHS_CHECKED = 100
 PUBLISHED = "published"  # the workload
@@ -207,12 +208,21 @@ class DiskBench(LimitedBench):
         }
 
     def _limits(self) -> dict:
-        """What was asked of drives and network; empty on the machine's own."""
+        """What was asked of drives and network, and what the timeline can't see; empty on the machine's own."""
         found: dict = {"drive_bytes_per_second": {name: drive.bytes_per_second for name, drive in self._drives.items()}} if self._drives else {}
+        if unseen := self._unseen():
+            found["unseen"] = unseen
         if self._setting.is_limited:
             found["link_bytes_per_second"] = limited_link(self.request.options).megabits_per_second * 10**6 / 8
             found["link_by_proxy"] = bool(self._link_pids)
         return found
+
+    def _unseen(self) -> list[str]:
+        """A server of the user's may have its data on any device, and its processors on another machine; named paths are on devices of their own."""
+        assert self._server
+        if isinstance(self._server, TargetServer) and not isinstance(self._server, NdbCluster):
+            return [DRIVES] if self._server.process_ids else [DRIVES, PROCESSORS]
+        return [DRIVES] if self._engine.is_private_quarry and self.request.options["data_paths"] and not self._drives else []
 
     def _timeline(self) -> Timeline:
         assert self._server and self._client

@@ -62,7 +62,7 @@ def device_share(point: dict, run: dict) -> float | None:
     The part of each second that the device, at its raw rates (random direct reads, sequential direct writes), would need for the payload
     read and written in it.
     """
-    probe = device_probe(run, point["round"])
+    probe = device_probe(run, point["round"]) if DRIVES not in point.get("unseen", []) else None  # the values are on another device
     reads, writes = (probe["random_read_bytes_per_second"], probe["sequential_write_bytes_per_second"]) if probe else (0, 0)
     if not (reads and writes):  # not probed, or so short on a busy machine that nothing was read
         return None

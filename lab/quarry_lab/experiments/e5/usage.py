@@ -27,15 +27,15 @@ def _median(values: list[float]) -> float:
 def used(point: dict, parameters: dict, over: Callable[[list[float]], float] = _median) -> dict[str, float]:
     """
     The part of each that was used, by `over` of the measured seconds: of the busiest drive, of the processors, and of the network where it has a
-    rate of its own. What the timeline does not tell is left out.
+    rate of its own. What the timeline does not tell is left out: a point names under 'unseen' what the sampled device and processors are not.
     """
-    samples = samples_under_load(point)
+    samples, unseen = samples_under_load(point), point.get("unseen", [])
     found = {}
-    if drives := [share for sample in samples if (share := _drives_share(sample, point.get("drive_bytes_per_second", {}))) is not None]:
+    if DRIVES not in unseen and (drives := [share for sample in samples if (share := _drives_share(sample, point.get("drive_bytes_per_second", {}))) is not None]):
         found[DRIVES] = over(drives)
     if "link_bytes_per_second" in point:
         found[NETWORK] = _link_bytes(point) / point["link_bytes_per_second"]
-    if samples:
+    if samples and PROCESSORS not in unseen:
         found[PROCESSORS] = over([_processors_share(sample, point, parameters) for sample in samples])
     return found
 
