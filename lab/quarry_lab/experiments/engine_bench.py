@@ -8,18 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
-from itertools import pairwise
 from typing import Any
 
 import pymysql
 
 from ..design.plan import WITHOUT_DATASET, Block, Point
 from ..design.request import Address, LabError, Request
-from ..design.results import flatten
 from ..design.variants import ALL, TARGET, Variant
 from ..load import sysbench
 from ..load.payload import Payload
 from ..report import stats
+from ..run import kept_settings
 from ..run.experiment import Context
 from ..run.runner import Server, TableBench, condition, dataset_key, difference, schema_name, use_schema
 from ..servers import ndb_cluster, target
@@ -32,8 +31,6 @@ from .table_experiment import CONDITIONING_BYTES_PER_SECOND, make_servers
 _NDB_START_SECONDS, _START_SECONDS = 100, 12
 _NDB_LOAD_BYTES_PER_SECOND, _LOAD_BYTES_PER_SECOND = 40 << 20, 150 << 20
 _CONDITIONED_BYTES_MIN = 1 << 30  # the redo log
-# Of a server's description what figures rest on. The plugin is part of a run's identity.
-_SETTINGS = ("version", "pinned", "data_nodes", "link_mbits")
 
 
 def start_seconds(engine: str, pool_bytes: int = 0) -> float:
@@ -68,12 +65,6 @@ def target_needs(request: Request, users: int, needs: Callable[[Address], list[s
     allowed = ndb_cluster.CONNECTIONS_MAX * len(sql_nodes)
     too_many = [f"at most {allowed} users: NDB's SQL nodes take {ndb_cluster.CONNECTIONS_MAX} each"] if users > allowed else []
     return ndb_cluster.needs() + too_many
-
-
-def changed_settings(before: dict, now: dict) -> list[str]:
-    """'data_nodes.DataMemory 3G, now 4G' for each that a server's description (describe()) had otherwise."""
-    then, since = (flatten({part: found[part] for part in _SETTINGS if part in found}) for found in (before, now))
-    return [f"{name} {then.get(name, 'not set')}, now {since.get(name, 'not set')}" for name in sorted({*then, *since}) if then.get(name) != since.get(name)]
 
 
 class EngineBench(TableBench):
@@ -132,19 +123,7 @@ class EngineBench(TableBench):
 
     def _note(self, block: Block, server: Server) -> None:
         """In run.json: how the engine's server runs. Raises LabError where it ran otherwise for points that this run has."""
-        name, found = self._named_in_run(block.group), server.describe()
-        for session in self._sessions_with(block):
-            if name in session.get("servers", {}) and (changed := changed_settings(session["servers"][name], found)):
-                raise LabError(f"{name} ran otherwise in the part of this run that is there: {'; '.join(changed)}; set it back, or begin anew with --fresh")
-        known = self.directory.run["sessions"][-1].get("servers", {})
-        self.directory.update_session("servers", {**known, name: found})
-
-    def _sessions_with(self, block: Block) -> list[dict]:
-        """Earlier sessions that measured the block's variants in its setting."""
-        wanted = {(point.variant, point.setting) for point in block.points}
-        times = [record["started"] for record in self.directory.records if (record["variant"], record.get("setting", "")) in wanted]
-        sessions = self.directory.run["sessions"]
-        return [one for one, after in pairwise(sessions) if any(one["started"] <= time < after["started"] for time in times)]
+        kept_settings.note_server(self.directory, block, self._named_in_run(block.group), server.describe())
 
     def _named_in_run(self, group: Any) -> str:
         return group.engine

@@ -10,6 +10,7 @@ from ..report import stats
 from ..servers.lab_server import LabServer
 from ..servers.memory_cgroup import MemoryCgroup, reason_against
 from ..servers.target import TargetServer
+from . import kept_settings
 from .experiment import Bench, Context
 
 # Parts of the memory limit. InnoDB's only cache is its buffer pool; MyRocks and QUARRY have the page cache beside their own.
@@ -62,10 +63,10 @@ class LimitedBench(Bench):
             self._server.close()
             self._server = None
 
-    def _note_server(self, name: str) -> None:
-        """In run.json: how the server of this name runs."""
+    def _note_server(self, block: Block, name: str) -> None:
+        """In run.json: how the server of this name runs. Raises LabError where it ran otherwise for points that this run has."""
         assert self._server
-        self.run.update_session("servers", {**self.run.run["sessions"][-1].get("servers", {}), name: self._server.describe()})
+        kept_settings.note_server(self.run, block, name, self._server.describe())
 
     def _failed(self, what: str, error: Exception) -> Exception:
         """What to raise for a client's error: the error, or that the server ended under it, and how."""

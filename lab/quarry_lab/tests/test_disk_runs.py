@@ -11,13 +11,15 @@ import pytest
 from rich.console import Console
 
 from quarry_lab.design.request import Address, LabError, Settings
+from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments.e5 import bench as disk_bench, engines
 from quarry_lab.experiments.e5.engines import LIMITED_NETWORK
 from quarry_lab.experiments.e5.experiment import DiskData
 from quarry_lab.experiments.e5.usage import NETWORK, used
 from quarry_lab.load import java
 from quarry_lab.load.ycsb import PAYLOAD_BYTES
-from quarry_lab.run import session
+from quarry_lab.run import session as sessions
+from quarry_lab.run.kept_settings import same_memory_limit
 from quarry_lab.servers import drives, memory_cgroup, ndb_cluster, target
 from quarry_lab.servers.lab_server import LabServer
 from quarry_server.ports import free_ports
@@ -60,7 +62,7 @@ def fake_bench(monkeypatch):
     FakeCluster.told = []
     monkeypatch.setattr(disk_bench, "NdbCluster", FakeCluster)
     monkeypatch.setattr(disk_bench, "over_tcp", lambda _address: Address(host="127.0.0.1", port=1))
-    run = SimpleNamespace(run={"sessions": [{"device_probes": [{"round": 1}]}]}, update_session=lambda *_any: None)
+    run = SimpleNamespace(run={"sessions": [{"device_probes": [{"round": 1}]}]}, records=[], update_session=lambda *_any: None)
     request = replace(DiskData().request("normal"), variants=["target-ndb"], target=ndb_cluster.address())
     context = SimpleNamespace(run=run, request=request, progress=SimpleNamespace(step=lambda _text: None))
     return disk_bench.DiskBench(context), DiskData().plan(request)[0]
@@ -98,7 +100,7 @@ def test_a_cluster_without_room_for_the_table_is_ended_at_once(monkeypatch):
 def test_ycsb_runs_on_a_target_and_leaves_it_as_it_was(tmp_path, monkeypatch):
     if missing := java.missing_tools():
         pytest.skip("; ".join(missing))
-    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
+    monkeypatch.setattr(sessions, "BENCH_OUTPUT", tmp_path)
     monkeypatch.setattr(disk_bench, "DATA", tmp_path / "data")
     monkeypatch.setenv(target.PASSWORD_VARIABLE, "open&sesame")
     (port,) = free_ports(1)
@@ -111,13 +113,37 @@ def test_ycsb_runs_on_a_target_and_leaves_it_as_it_was(tmp_path, monkeypatch):
         settings = Settings(seconds=2, warmup_seconds=0, dataset_bytes=4000 * PAYLOAD_BYTES, disk_reserve_bytes=0, device_probe_seconds=0.1)
         request = replace(DiskData().request("quick"), operations=["published"], variants=["target-innodb"], threads=[2], settings=settings,
                           target=Address(socket=other.socket, user="visitor"), output=tmp_path / "e5")
-        run = session.execute(DiskData(), request, Console(file=io.StringIO()))
+        run = sessions.execute(DiskData(), request, Console(file=io.StringIO()))
         assert [(p["operation"], p["rows"]) for p in run.points] == [("load", 4000), ("published", 4000)]
         assert run.points[1]["latencies"].keys() >= {"READ", "UPDATE"}
         assert any(sample["server_cpus"] > 0 for sample in run.points[1]["timeline"])
         assert other.rows("SHOW DATABASES") == schemas
     finally:
         other.close()
+
+
+def test_a_run_is_not_gone_on_with_on_another_cluster_or_with_another_memory(tmp_path, monkeypatch):
+    """scripts/ndb has its own configuration, and whether there is a memory cgroup no parameter of a run says. A port is another one at each start."""
+    bench, block = fake_bench(monkeypatch)
+    bench.run = run = RunDirectory(tmp_path / "e5", {})
+    described = {"version": "9.7", "pinned": {"port": "4000"}, "data_nodes": {"DiskPageBufferMemory": "384M"}}
+    monkeypatch.setattr(FakeCluster, "describe", lambda _self: described)
+    limit = {"how": "memory cgroup", "limit_bytes": 1 << 29, "path": "of a process"}
+
+    def session(started, memory_limit):
+        run.add_session({"started": started, "device_probes": [{"round": 1}], "memory_limit": same_memory_limit(run, memory_limit)})
+
+    session(100.0, limit)
+    bench.begin(block)
+    run.add_point({**block.points[0].as_dict(), "started": 150.0})
+    session(200.0, limit | {"path": "of another process"})
+    described = {**described, "pinned": {"port": "4001"}}
+    bench.begin(block)
+    described = {**described, "data_nodes": {"DiskPageBufferMemory": "1G"}}
+    with pytest.raises(LabError, match="target-ndb 1 path ran otherwise in .*: data_nodes.DiskPageBufferMemory 384M, now 1G; .*--fresh"):
+        bench.begin(block)
+    with pytest.raises(LabError, match="another limit of memory: memory cgroup, 536870912, now small caches, 268435456; .*--fresh"):
+        session(300.0, {"how": "small caches", "cache_bytes": 1 << 28})
 
 
 # --- private servers ---
@@ -135,16 +161,16 @@ def small_run(tmp_path, variant, **options):
     request = DiskData().request("quick")
     options = {**request.options, **options, "mix_seconds": 3}
     request = replace(request, variants=[variant], threads=[2], settings=settings, output=tmp_path / "e5", options=options)
-    return session.execute(DiskData(), request, Console(file=io.StringIO()))
+    return sessions.execute(DiskData(), request, Console(file=io.StringIO()))
 
 
 @pytest.fixture
 def own_place(tmp_path, monkeypatch):
     if missing := [*java.missing_tools(), *filter(None, [drives.reason_against(), memory_cgroup.reason_against()])]:
         pytest.skip("; ".join(missing))
-    for module in (session, disk_bench, engines):
+    for module in (sessions, disk_bench, engines):
         monkeypatch.setattr(module, "DATA", tmp_path / "data")
-    monkeypatch.setattr(session, "BENCH_OUTPUT", tmp_path)
+    monkeypatch.setattr(sessions, "BENCH_OUTPUT", tmp_path)
     return tmp_path
 
 

@@ -23,6 +23,7 @@ from ...load.payload import DEFAULT_BYTES, Payload
 from ...probes import device, noise
 from ...report import stats
 from ...run.experiment import Context
+from ...run.kept_settings import same_memory_limit
 from ...run.limited_bench import LimitedBench, cache_options
 from ...run.runner import bytes_sent, cached_bytes, condition, use_schema, written
 from ...run.tables import size_label
@@ -91,7 +92,7 @@ class ColdBench(LimitedBench):
 
     def describe(self) -> dict:
         limit = {"how": "memory cgroup", **self._cgroup.describe()} if self._cgroup else {"how": f"none ({reason_against()})"}
-        return {"payload": self._payload.describe(), "memory_limit": limit}
+        return {"payload": self._payload.describe(), "memory_limit": same_memory_limit(self.run, limit)}
 
     # --- a server and its data for a block ---
     def begin(self, block: Block) -> None:
@@ -101,7 +102,7 @@ class ColdBench(LimitedBench):
         variant = self.known[point.variant]
         self.progress.step(f"starting a server for {variant.label}")
         self._server = self._start(variant)
-        self._note_server(variant.key)
+        self._note_server(block, variant.key)
         self._load_dataset(point, variant, shuffled=any(p.operation == "scan" for p in block.points))
 
     def _probe_device(self, round_number: int, size_bytes: int) -> None:

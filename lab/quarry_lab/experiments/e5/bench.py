@@ -25,6 +25,7 @@ from ...load.ycsb import PAYLOAD_BYTES, WORKLOADS, Latency, YcsbReport, YcsbRun
 from ...probes import device, noise, processors
 from ...probes.timeline import Timeline
 from ...run.experiment import Context
+from ...run.kept_settings import same_memory_limit
 from ...run.limited_bench import BUFFER_POOL_SHARE, FEW_ARENAS, LimitedBench, cache_options
 from ...run.runner import written
 from ...servers import drives, links, ndb_cluster
@@ -80,7 +81,7 @@ class DiskBench(LimitedBench):
     def describe(self) -> dict:
         layouts = {paths: Layout.of(self.request.options, paths).describe() for paths in self.request.options["paths"]}
         link = [limited_link(self.request.options)] if self.request.options["link_mbits"] else []
-        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": self._memory_limit(), "environment": FEW_ARENAS,
+        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": same_memory_limit(self.run, self._memory_limit()), "environment": FEW_ARENAS,
                 "layouts": layouts, "rows": self.rows, "payload_bytes": self.rows * PAYLOAD_BYTES, "links": links.probe(link) if link else []}
 
     def _memory_limit(self) -> dict:
@@ -103,7 +104,7 @@ class DiskBench(LimitedBench):
             self._close_server()
             raise
         self._loaded = False
-        self._note_server(f"{self._engine.key} {first.setting}")
+        self._note_server(block, f"{self._engine.key} {first.setting}")
 
     def _close_server(self) -> None:
         """And what it stood on."""
