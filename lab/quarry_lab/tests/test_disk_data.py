@@ -433,13 +433,27 @@ def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
     here = worlds.ycsb("load", 900, write_ms=17) + worlds.ycsb("published", 800, 8, 30, busy=0.5, processors=0.9)
     found = reasons(here + there)
     assert "not as on NDB: a commit waits until the device has its value" in found["e5-load"]
-    assert found["e5-load"].endswith("(x16: writes 17.00 ms here, 1.20 ms on NDB)")
-    assert found["e5-mix"].endswith("(x16: writes 30.00 ms here, 4.50 ms on NDB; reads 8.00 ms here, 1.10 ms on NDB)")
-    assert found["e5-limit"].endswith("(x16: drives 50% here, 95% on NDB; processors 90% here, 15% on NDB)")
+    assert found["e5-load"].endswith("(load x16: writes 17.00 ms here, 1.20 ms on NDB)")
+    assert found["e5-mix"].endswith("(mix x16: writes 30.00 ms here, 4.50 ms on NDB; reads 8.00 ms here, 1.10 ms on NDB)")
+    assert found["e5-limit"].endswith("(mix x16: drives 50% here, 95% on NDB; processors 90% here, 15% on NDB)")
     assert not any("not as on NDB" in reason for reason in reasons(here).values())
     assert not any("not as on NDB" in reason for reason in reasons(there).values()), "Quarry was not measured"
     dented = worlds.ycsb("published", 800, dent=0.5) + worlds.ycsb("published", 800, work="ndb_checkpoints", variant="target-ndb")
-    assert reasons(dented)["e5-checkpoints"].endswith("(x16: throughput next to it 0.50x here, 1.00x on NDB)")
+    assert reasons(dented)["e5-checkpoints"].endswith("(mix x16: throughput next to it 0.50x here, 1.00x on NDB)")
+
+
+def test_a_reason_is_of_a_level_that_does_not_show_and_stands_where_its_figure_does():
+    there = worlds.ycsb("load", 44_500, variant="target-ndb") + worlds.ycsb("published", 69_000, variant="target-ndb")
+    drives_of_mix_alone = worlds.ycsb("load", 900, busy=0.4, processors=0.9) + worlds.ycsb("published", 800)
+    found = reasons(drives_of_mix_alone + there)
+    assert found["e5-limit"].endswith("(load x16: drives 40% here, 95% on NDB; processors 90% here, 15% on NDB)")
+    assert found["e5-processors"].endswith("keeps the processors busier (load x16: drives 40% here, 95% on NDB; processors 90% here, 15% on NDB)")
+    assert "not as on NDB" not in found["e5-write-latency"], "it shows here, too"
+    quick_writes = worlds.ycsb("load", 900, write_ms=2.0) + worlds.ycsb("published", 800, busy=0.99, processors=0.9)
+    found = reasons(quick_writes + there)
+    assert not any("not as on NDB" in found[name] for name in ("e5-load", "e5-processors")), "writes are no slower, and drives no less used"
+    # NDB is nowhere on drives.
+    assert "not as on NDB" not in reasons(worlds.ycsb("published", 800) + worlds.ycsb("load", 100, busy=0.3, setting="2 drives") + there)["e5-limit"]
 
 
 def test_every_claim_that_ndb_may_show_alone_has_a_reason_in_its_data():

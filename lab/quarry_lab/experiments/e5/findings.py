@@ -271,25 +271,51 @@ def _of_device(side: Side, claim: Claim) -> str:
 
 
 # --- why not here ---
-# What a claim's `shown_by` names: in words, its form, and the figure of a point.
-_SHOWN: dict[str, tuple[str, Callable[[float], str], Callable[[Side, dict], float | None]]] = {
-    "write": ("writes", "{:.2f} ms".format, lambda _side, point: write_latency_ms(point)),
-    "read": ("reads", "{:.2f} ms".format, lambda _side, point: read_latency_ms(point)),
-    "drives": ("drives", "{:.0%}".format, lambda side, point: used(point, side.parameters).get(DRIVES)),
-    "processors": ("processors", "{:.0%}".format, lambda side, point: used(point, side.parameters).get(PROCESSORS)),
-    "background": ("throughput next to it", "{:.2f}x".format, lambda side, point: background_ratio(point, side.engine.work)),
+@dataclass(frozen=True)
+class Shown:
+    """A figure that shows why a claim shows on NDB alone. less: it is less than NDB's, else more; where it is not, it shows nothing."""
+
+    what: str
+    form: Callable[[float], str]
+    of_point: Callable[[Side, dict], float | None]
+    less: bool = False
+
+
+# By what a claim's `shown_by` names.
+_SHOWN = {
+    "write": Shown("writes", "{:.2f} ms".format, lambda _side, point: write_latency_ms(point)),
+    "read": Shown("reads", "{:.2f} ms".format, lambda _side, point: read_latency_ms(point)),
+    "drives": Shown("drives", "{:.0%}".format, lambda side, point: used(point, side.parameters).get(DRIVES), less=True),
+    "processors": Shown("processors", "{:.0%}".format, lambda side, point: used(point, side.parameters).get(PROCESSORS)),
+    "background": Shown("throughput next to it", "{:.2f}x".format, lambda side, point: background_ratio(point, side.engine.work), less=True),
 }
 
 
 def _why_not_here(here: Side, there: Side, claim: Claim) -> str:
-    """One line with the figures of both, of the first cell on the machine's own device that has them; else empty."""
-    for key in here.keys((claim.judging.get("operation", "published"),), _own_device):
-        if shown := [text for name in claim.judging.get("shown_by", []) if (text := _of_both(here, there, key, name))]:
-            return f"; not as on NDB: {claim.judging['on_quarry']} (x{key.threads}: {'; '.join(shown)})"
+    """
+    One line with the figures of both, at the first level of the claim that does not show here and that NDB has, too; else empty. So it is where the
+    first of these figures speaks against the reason.
+    """
+    missing = [each for each in _KINDS[claim.judging["kind"]](here, claim) if each.state in by_engine.NOT_SHOWN]
+    for key in dict.fromkeys(_key_of(each) for each in missing):
+        found = [(shown, figures) for name in claim.judging.get("shown_by", []) if (figures := _of_both(here, there, key, (shown := _SHOWN[name])))]
+        if found and _speaks_for_it(*found[0]):
+            said = "; ".join(f"{shown.what} {shown.form(ours)} here, {shown.form(theirs)} on NDB" for shown, (ours, theirs) in found)
+            return f"; not as on NDB: {claim.judging['on_quarry']} ({_WORDS[key.operation]} x{key.threads}: {said})"
     return ""
 
 
-def _of_both(here: Side, there: Side, key: CellKey, name: str) -> str:
-    what, form, figure = _SHOWN[name]
-    ours, theirs = (side.summary(key, partial(figure, side)) for side in (here, there))
-    return f"{what} {form(ours.median)} here, {form(theirs.median)} on NDB" if ours and theirs else ""
+def _key_of(one: Level) -> CellKey:
+    point = one.points[0]
+    return CellKey(point["operation"], point["size_bytes"], point["threads"], point["setting"])
+
+
+def _of_both(here: Side, there: Side, key: CellKey, shown: Shown) -> tuple[float, float] | None:
+    """Medians."""
+    ours, theirs = (side.summary(key, partial(shown.of_point, side)) for side in (here, there))
+    return (ours.median, theirs.median) if ours and theirs else None
+
+
+def _speaks_for_it(shown: Shown, figures: tuple[float, float]) -> bool:
+    ours, theirs = figures
+    return ours < theirs if shown.less else ours > theirs
