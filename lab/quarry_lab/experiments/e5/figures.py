@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -41,8 +43,7 @@ def tables(run: RunDirectory, labels: dict[str, str]) -> list[Table]:
 def _row(cells: Cells, key: CellKey, variant: str, run: dict) -> list[str]:
     rate, payload = cells.summary(key, variant, throughput), cells.summary(key, variant, payload_rate)
     assert rate and payload
-    innodb = stats.paired_ratio(cells.values(key, variant, throughput),
-                                cells.values(CellKey(key.operation, key.size_bytes, key.threads, ONE_PATH), "innodb", throughput))
+    innodb = stats.paired_ratio(cells.values(key, variant, throughput), cells.values(_innodb_beside(key), "innodb", throughput))
     share = cells.summary(key, variant, lambda p: device_share(p, run))
     written = cells.summary(key, variant, bytes_written_ratio)
     return [f"{cells.label(variant)}, {key.setting}", f"[bold]{stats.human_count(rate.median)}[/bold]",
@@ -50,6 +51,12 @@ def _row(cells: Cells, key: CellKey, variant: str, run: dict) -> list[str]:
             median_text(cells.summary(key, variant, read_latency_ms), "{:.2f}".format), median_text(cells.summary(key, variant, write_latency_ms), "{:.2f}".format),
             f"{payload.median / 1e6:,.0f}", median_text(share, "{:.0%}".format), median_text(written, "{:.2f}".format),
             f"{cells.noisy_rounds(key, variant)}/{rate.rounds}"]
+
+
+def _innodb_beside(key: CellKey) -> CellKey:
+    """InnoDB on the same drives and network; on the machine's own device next to Quarry on several paths, which InnoDB does not have."""
+    setting = Setting.of(key.setting)
+    return key if setting.on_drives or setting.is_limited else replace(key, setting=ONE_PATH)
 
 
 def figures(run: RunDirectory, labels: dict[str, str]) -> dict[str, Figure]:

@@ -183,7 +183,7 @@ def _limited_by(side: Side, what: str, wanted: Callable[[str], bool]) -> list[Le
         rounds = [shares for point in points if {what, PROCESSORS} <= (shares := used(point, side.parameters)).keys()]
         if not rounds:
             continue
-        names = [name for name in (DRIVES, NETWORK, PROCESSORS) if name in rounds[0]]
+        names = [name for name in (DRIVES, NETWORK, PROCESSORS) if all(name in shares for shares in rounds)]
         medians = {name: stats.summarize([shares[name] for shares in rounds]) for name in names}
         one = side.level(f"{_name(key)}, {what}", most_used(rounds, what), medians[what], points, "{:.0%}".format)
         others = ", ".join(f"{name} {medians[name].median:.0%}" for name in names if name != what)
@@ -262,12 +262,14 @@ def _of_engine(side: Side, claim: Claim) -> Verdict:
 
 
 def _of_device(side: Side, claim: Claim) -> str:
-    """What carries over to other hardware: the share of the device's own rate."""
-    key = next(side.keys((claim.judging["operation"],), _own_device))
-    payload, share = side.summary(key, payload_rate), side.summary(key, lambda point: device_share(point, side.run))
-    assert payload
-    shown = f", {share.median:.0%} of the device's raw rate{share.range_text('{:.0%}'.format)}" if share else ""
-    return f"; {PAYLOAD_BYTES} bytes each: {stats.human_bytes(payload.median)}/s{shown}"
+    """What carries over to other hardware, of each level: the share of the device's own rate."""
+    said = []
+    for key in side.keys((claim.judging["operation"],), _own_device):
+        payload, share = side.summary(key, payload_rate), side.summary(key, lambda point: device_share(point, side.run))
+        assert payload
+        shown = f", {share.median:.0%} of the device's raw rate{share.range_text('{:.0%}'.format)}" if share else ""
+        said.append(f"x{key.threads} {stats.human_bytes(payload.median)}/s{shown}")
+    return f"; {PAYLOAD_BYTES} bytes each: {'; '.join(said) if len(said) > 1 else said[0].partition(' ')[2]}"
 
 
 # --- why not here ---
