@@ -133,7 +133,18 @@ def test_the_normal_scale_takes_two_hours_and_forty_gigabytes_at_most_with_ndb()
     assert {point.setting for point in points if point.variant == "target-ndb"} == {ONE_PATH}
     assert experiment.planned_seconds(request, points) <= 2 * 3600
     assert experiment.disk_bytes(request) <= 40 << 30
-    assert sum(row.points for row in experiment.plan_rows(request, points)) == len(points)
+    rows = experiment.plan_rows(request, points)
+    assert sum(row.points for row in rows) == len(points)
+    assert sum(row.seconds for row in rows) == pytest.approx(experiment.planned_seconds(request, points))
+
+
+def test_an_interrupted_block_is_planned_with_its_load_again():
+    experiment = DiskData()
+    request = experiment.request("normal")
+    load, mix = experiment.plan(replace(request, operations=["published"], variants=["innodb"]))[0].points
+    planned = [experiment.planned_seconds(request, left) for left in ([load, mix], [mix], [])]
+    assert planned[0] == planned[1] > experiment.seconds_of(request, load) + planned[2]
+    assert sum(row.seconds for row in experiment.plan_rows(request, [mix])) == pytest.approx(planned[1])
 
 
 @pytest.mark.parametrize("text, made", [("1 path", Setting("1 path")), ("2 paths", Setting("2 paths", 2)), ("4 drives", Setting("4 drives", 4, True)),
@@ -180,6 +191,15 @@ def test_what_is_missing_for_drives_is_named_before(monkeypatch):
     monkeypatch.setattr(device, "memory_info", lambda: {"MemAvailable": 1 << 30})
     monkeypatch.setattr(ndb_cluster, "held_bytes", lambda: 0)
     assert any("of available memory" in what for what in experiment.needs(request))
+
+
+def test_room_on_named_drives_is_asked_for_before(monkeypatch, tmp_path):
+    experiment, request = DiskData(), DiskData().request("normal")
+    request.options |= {"data_paths": [str(tmp_path)], "paths": [1]}
+    monkeypatch.setattr(device, "free_bytes", lambda _path: disk_bench.drive_size(request))
+    assert not any(str(tmp_path) in what for what in experiment.needs(request))
+    monkeypatch.setattr(device, "free_bytes", lambda _path: 1 << 30)
+    assert any(f"of free disk under {tmp_path} (1.0 GiB are free)" in what for what in experiment.needs(request))
 
 
 @pytest.mark.parametrize("options, named", [({"memory_bytes": 1 << 20}, "memory_bytes"), ({"paths": [0]}, "paths"), ({"paths": []}, "paths"),
@@ -459,6 +479,21 @@ def test_a_reason_is_of_a_level_that_does_not_show_and_stands_where_its_figure_d
 def test_every_claim_that_ndb_may_show_alone_has_a_reason_in_its_data():
     without = {claim.id for claim in DOCUMENT.claims.values() if "on_quarry" not in claim.judging}
     assert without == {claim.id for claim in DOCUMENT.claims.values() if "lacking_ndb" in claim.judging} == {"e5-network", "e5-drives"}
+
+
+def test_the_tables_ratio_is_to_innodb_on_the_same_drives_and_network():
+    settings = {"1 path": 1000, "2 drives": 100, LIMITED_NETWORK: 10}
+    made = [p for setting, rate in settings.items() for variant, factor in (("innodb", 1), ("quarry", 2))
+            for p in worlds.ycsb("load", rate * factor, variant=variant, setting=setting)]
+    table = e5_figures.tables(Run(made + worlds.ycsb("load", 3000, setting="2 paths")), DiskData().labels)[0]
+    engines, ratios = (list(table.columns[n].cells) for n in (1, 4))
+    found = dict(zip(engines, ratios, strict=True))
+    assert [found[f"QUARRY BLOB, {setting}"] for setting in (*settings, "2 paths")] == ["2.00x", "2.00x", "2.00x", "3.00x"]
+
+
+def test_each_client_level_has_its_share_of_the_device():
+    made = worlds.ycsb("load", 1000) + [p | {"threads": 1} for p in worlds.ycsb("load", 500)]
+    assert "29500 bytes each: x1 14.1 MiB/s, 2% of the device's raw rate (2% to 2%); x16 28.1 MiB/s, 4%" in reasons(made)["e5-load"]
 
 
 def test_charts_mark_checkpoints_beside_throughput():

@@ -30,7 +30,7 @@ from ...servers import drives, ndb_cluster, target
 from ..java_experiment import JavaExperiment
 from ..by_engine import ByEngine
 from . import columns, figures as e5_figures, findings as e5_findings
-from .bench import PUBLISHED, DiskBench, measured_seconds
+from .bench import PUBLISHED, DiskBench, drive_size, measured_seconds
 from .engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, DiskEngine, Setting, drive_setting, path_setting
 from .findings import DOCUMENT, NDB, QUARRY, device_share, mean_latency_ms, payload_rate, read_latency_ms, write_latency_ms
 
@@ -64,7 +64,8 @@ class DiskData(ByEngine, JavaExperiment):
         DOCUMENT.text, DOCUMENT.setup,
         "One server with a memory limit and a dataset four times that. Rates and latencies are of the machine's own device, and the share of its raw "
         "rate is next to them. Drives are loop devices with I/O quotas of our choice, which hold for all that reaches a drive, writes of the page "
-        "cache, too: they show what more drives give. NDB, where it is built, has 2 data nodes on the machine's own device.")
+        "cache, too: they show what more drives give. NDB, where it is built, has 2 data nodes on the machine's own device, with the memory that "
+        "scripts/ndb gives them and outside of that limit.")
     on_ndb = {QUARRY.variant: NDB.variant}
     published = (_beside("load", "load"), _beside("mix", PUBLISHED), *(_beside(name, PUBLISHED) for name in _MEANS))
 
@@ -128,6 +129,7 @@ class DiskData(ByEngine, JavaExperiment):
             missing.append(target.NO_TARGET)
         named = [*request.options["data_paths"], *filter(None, [request.options["redo_path"]])]
         missing += [f"the directory {path}" for path in named if not Path(path).is_dir()]
+        missing += _room_lacking(request)
         if self._takes_drives(request) and (reason := drives.reason_against()):
             missing.append(f"{reason} (--option drives= leaves them out)")
         need, memory = request.options["memory_bytes"] + BESIDE_MEMORY_BYTES, device.memory_info()["MemAvailable"] + ndb_cluster.held_bytes()
@@ -160,13 +162,25 @@ class DiskData(ByEngine, JavaExperiment):
         """The device's rates in every round, and the clients' build."""
         return 30 + request.rounds * (2 * request.settings.device_probe_seconds + 6)
 
+    def planned_seconds(self, request: Request, points: list[Point]) -> float:
+        return super().planned_seconds(request, points) + self._seconds_again(request, points)
+
+    def _seconds_again(self, request: Request, points: list[Point]) -> float:
+        """For the loads of blocks whose load is measured already: an interrupted run loads again for what is left."""
+        blocks: dict[tuple, list[Point]] = {}
+        for point in points:
+            blocks.setdefault((point.round, point.variant, point.setting, point.threads), []).append(point)
+        left = [found[0] for found in blocks.values() if not any(point.operation == "load" for point in found)]
+        return sum(self.seconds_of(request, replace(point, operation="load")) for point in left)
+
     def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
         made = []
         for setting in dict.fromkeys(cell.setting for cell in self.cells(request)):
             points = [point for point in left if point.setting == setting]
             what = ", ".join(self.labels[key] for key in dict.fromkeys(point.variant for point in points))
-            made.append(PlanRow(setting, what, len(points), sum(self.seconds_of(request, point) for point in points)))
-        return made
+            seconds = sum(self.seconds_of(request, point) for point in points) + self._seconds_again(request, points)
+            made.append(PlanRow(setting, what, len(points), seconds))
+        return [*made, PlanRow("the device's own rates, and the clients' build", "", 0, self.seconds_around(request) if left else 0)]
 
     # --- running it ---
     @contextmanager
@@ -230,6 +244,13 @@ def _workloads(request: Request, engine: DiskEngine, setting: str) -> list[str]:
         is_path = not Setting.of(setting).on_drives and setting != LIMITED_NETWORK
         wanted &= wanted if request.scale == "full" and is_path else set(COMPARED)
     return [key for key in WORKLOADS if key in wanted]
+
+
+def _room_lacking(request: Request) -> list[str]:
+    """Of named data paths: the first of them has all values where it is the only one."""
+    each, paths = drive_size(request), [Path(path) for path in request.options["data_paths"][:max(request.options["paths"])]]
+    return [f"{stats.human_bytes(each)} of free disk under {path} ({stats.human_bytes(free)} are free)"
+            for path in paths if path.is_dir() and (free := device.free_bytes(path)) < each]
 
 
 def _check_options(options: dict) -> None:
