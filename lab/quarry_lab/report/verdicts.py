@@ -22,6 +22,7 @@ NOT_JUDGED, NOT_MEASURED = "not judged", "not measured"
 MET, NOT_MET = "met", "not met"  # of targets, which nobody published
 ANSWERED = "answered"  # a question that was left open there
 FAIR_SECONDS, FAIR_ROUNDS = 10, 3
+_CELL = ("operation", "size_bytes", "threads", "setting", "variant")  # of a point, next to its round
 NOISY_SHARE_MAX = 1 / 3  # of the points that a verdict rests on
 PUBLISHED_STATES = (REPRODUCED, WEAKER, STRONGER, OPPOSITE, MIXED, NOT_JUDGED, NOT_MEASURED)
 COLOURS = {ANSWERED: "green", MET: "green", NOT_MET: "red", REPRODUCED: "green", OPPOSITE: "red", WEAKER: "red", STRONGER: "cyan", MIXED: "magenta"}
@@ -88,9 +89,17 @@ def judge(finding: Finding, holds: bool, reason: str, figures: dict, points: lis
 
 
 def stated(finding: Finding, state: str, reason: str, figures: dict, points: list[dict], parameters: dict) -> Verdict:
-    """`state`, unless the rounds bear no verdict."""
-    why = unfair(points, parameters["rounds"])
+    """`state`, unless the rounds bear no verdict. A run that is not finished has fewer of a cell than it was asked for."""
+    why = unfair(points, min(parameters["rounds"], _fewest_rounds(points)))
     return Verdict(finding.id, finding.statement, finding.rule, NOT_JUDGED if why else state, reason + (f"; {why}" if why else noise_note(points)), figures)
+
+
+def _fewest_rounds(points: list[dict]) -> int:
+    """Of each cell and variant that these are of; 0 where there is none."""
+    found: dict[tuple, set[int]] = {}
+    for p in points:
+        found.setdefault(tuple(p.get(name) for name in _CELL), set()).add(p["round"])
+    return min(map(len, found.values()), default=0)
 
 
 def figures_of(summary: Summary) -> dict:

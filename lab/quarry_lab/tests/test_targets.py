@@ -107,6 +107,32 @@ def test_each_target_of_the_production_profile_is_judged_at_its_clients(rounds, 
         assert (state(threads, floor + 0.01), state(threads, floor - 0.01)) == ("met", "not met")
 
 
+def test_a_run_that_is_not_finished_has_no_verdict_on_a_cell_with_one_round(rounds):
+    points = [p for engine, rate in (("innodb", INNODB_RATE), ("quarry", 2 * INNODB_RATE)) for p in rounds(engine, "insert", 64, 8, rate)]
+    assert verdict_of(points, "production-insert-64kb-x8", profile=PRODUCTION).state == "met"
+    for kept in ([p for p in points if p["round"] == 1], [p for p in points if p["round"] == 1 or p["variant"] == "innodb"]):
+        assert verdict_of(kept, "production-insert-64kb-x8", profile=PRODUCTION).state == "not judged"
+
+
+def test_one_command_gives_the_production_table_with_ranges_and_a_verdict_each(rounds):
+    """What `make bench EXP=targets` prints of a whole run."""
+    rates = {"innodb": (900.0, 1000.0, 1100.0), "innodb-counter": (900.0, 1000.0, 1100.0), "discarded": (1200.0, 1300.0, 1400.0)}
+    points = []
+    for cell in Targets().cells(Targets().request()):
+        for point, factor in zip(rounds(cell.variant, cell.operation, cell.size_bytes // KIB, cell.threads, 1.0, cell.setting), (1.3, 1.1, 1.2), strict=True):
+            rate = rates.get(cell.variant, (1000.0 * factor,) * 3)[point["round"] - 1]
+            point["result"]["events_per_second"] = rate
+            points.append(point)
+    console = Console(width=400, file=io.StringIO(), record=True)
+    Targets().report(console, Run(points, profile=PRODUCTION))
+    text = console.export_text()
+    found = Targets().verdicts(Run(points, profile=PRODUCTION))
+    assert len(found) == 9 + 3 + 3 + 2 and {verdict.state for verdict in found} == {"met", "not met"}
+    for verdict in found:
+        (line,) = [line for line in text.splitlines() if verdict.statement in line]
+        assert f" {verdict.state} " in line and "x (rounds " in line
+
+
 def test_an_update_of_an_int_logs_no_value_of_either_engine():
     assert {ALL[key].session_sql for key in COUNTER_VARIANTS} == {"SET binlog_row_image=MINIMAL"}
 
