@@ -32,21 +32,23 @@ def points(variant, rates, kib=64, operation="insert", threads=8):
             "variant": variant,
             "setting": "",
             "result": {"events_per_second": rate},
+            "cpu": {"noisy": False},
             "written": {"server_bytes_per_payload_byte": 1 + number / 100},
         }
         for number, rate in enumerate(rates, 1)
     ]
 
 
-def result(found, commit="abc1234", profile="bare"):
-    parameters, sessions = {"profile": profile}, [{"machine": MACHINE}]
-    return {"commit": commit, "date": "2026-11-28", "parameters": parameters, "sessions": sessions, "points": found}
+def result(found, commit="abc1234", profile="bare", experiment="targets", **machine):
+    """machine: what of it differs."""
+    parameters, sessions = {"profile": profile}, [{"machine": MACHINE | {"commit": commit} | machine}]
+    return {"experiment": experiment, "commit": commit, "date": "2026-11-28", "parameters": parameters, "sessions": sessions, "points": found}
 
 
 def test_ratios_are_taken_round_by_round_and_what_was_not_measured_is_left_out(performance):
     inserts = points("innodb", [100, 200, 100]) + points("quarry", [150, 400, 110])
     cold = points("innodb", [10], 448, "cold-read", 1) + points("quarry-default", [42], 448, "cold-read", 1)
-    data = performance.taken([result(inserts), result(cold)])
+    data = performance.taken([result(inserts), result(cold, experiment="cold")])
     assert {row["work"]: row["kib"] for row in data["rows"]} == {
         "durable insert, 8 clients": {"64": [1.5, 1.1, 2.0]},
         "cold read, data four times the memory, 1 client": {"448": [4.2, 4.2, 4.2]},
@@ -70,11 +72,27 @@ def test_the_production_profiles_cells_have_rows(performance):
     assert [works[f"update of an INT next to the value, {who}"] for who in ("1 client", "8 clients", "32 clients")] == [[0.9]] * 3
 
 
-def test_results_of_two_commits_or_profiles_make_no_table(performance):
-    with pytest.raises(performance.PerformanceError, match="profiles bare and production"):
-        performance.taken([result(points("innodb", [1])), result(points("quarry", [1]), profile="production")])
-    with pytest.raises(performance.PerformanceError, match="results of 2 commits: abc1234, def5678"):
-        performance.taken([result(points("innodb", [1])), result(points("quarry", [1]), commit="def5678")])
+def test_results_that_differ_in_what_the_table_is_of_make_none(performance):
+    both = points("innodb", [1]) + points("quarry", [1])
+    gone_on_with = result(both)
+    gone_on_with["sessions"] += result(both, commit="def5678")["sessions"]
+    for found, said in (
+        ([result(both), result(both, profile="production", experiment="cold")], "results of 2 profiles: bare, production"),
+        ([result(both), result(both, commit="def5678", experiment="cold")], "results of 2 commits: abc1234, def5678"),
+        ([gone_on_with], "results of 2 commits: abc1234, def5678"),
+        ([result(both), result(both, processors=4, experiment="cold")], "2 machines: a processor, 2 processors, a processor, 4 processors"),
+        ([result(both), result(both)], "two results of one experiment"),
+        ([result(points("rocksdb", [1]), experiment="e5")], "no row of the table is in results of e5"),
+    ):
+        with pytest.raises(performance.PerformanceError, match=said):
+            performance.taken(found)
+
+
+def test_disturbed_rounds_are_told(performance):
+    found = points("innodb", [1, 1, 1]) + points("quarry", [1, 1, 1])
+    assert "note" not in performance.taken([result(found)])
+    found[1]["cpu"] = {"noisy": True}
+    assert list(performance.tables(performance.taken([result(found)])))[1] == "Other work disturbed 1 of 6 points."
 
 
 def test_a_page_without_the_place_for_tables_is_an_error(performance):
