@@ -12,23 +12,21 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pymysql
 from quarry_server import private
-from quarry_server.server import BUILD, PLUGIN, ServerError
+from quarry_server.server import BUILD, PLUGIN
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from .design.profile import BARE
 from .design.variants import KIB
 from .report.stats import paired_ratio, summarize
-from .run.verb import chosen, numbers
-from .servers.lab_server import DATABASE, ConfigurationError, LabServer, parse_mycnf
+from .run.verb import chosen, exit_code_of, numbers
+from .servers.lab_server import DATABASE, LabServer, parse_mycnf
 
 OPERATIONS = ("read", "scan", "insert", "update")
 ROWS_BYTES = 64 << 20  # what a table holds, so that it stays in any cache
@@ -188,14 +186,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parsed
 
 
-def main(arguments: list[str]) -> int:
-    parsed = parse(arguments)
-    console = Console(width=None if sys.stdout.isatty() else 200)
+def run(parsed: argparse.Namespace, console: Console) -> None:
     cells = [Cell(operation, size * KIB) for operation in parsed.ops for size in parsed.sizes]
     extra = {**SMALL_SERVER, **parse_mycnf(parsed.mycnf)}
-    parsed.data and parsed.data.mkdir(parents=True, exist_ok=True)
+    of_new = {**extra, **parse_mycnf(parsed.new_option)}
+    if parsed.data:
+        parsed.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="builds-", dir=parsed.data or BUILD) as directory:
-        servers = {"new": LabServer("new", Path(directory) / "new", parsed.plugin, False, {**extra, **parse_mycnf(parsed.new_option)}),
+        servers = {"new": LabServer("new", Path(directory) / "new", parsed.plugin, False, of_new),
                    "old": LabServer("old", Path(directory) / "old", parsed.baseline, False, extra)}
         try:
             for server in servers.values():
@@ -203,9 +201,6 @@ def main(arguments: list[str]) -> int:
             contestants = [Contestant("innodb", "InnoDB", servers["new"]), Contestant("old", "QUARRY", servers["old"]),
                            Contestant("new", "QUARRY", servers["new"])]
             points = measure(contestants, cells, parsed.rounds, parsed.statements, parsed.seed, console)
-        except (ConfigurationError, ServerError, pymysql.MySQLError) as error:
-            console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
-            return 1
         finally:
             for server in servers.values():
                 server.close()
@@ -214,4 +209,8 @@ def main(arguments: list[str]) -> int:
     (output / "points.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
     console.print(report(points, cells, [c.name for c in contestants]))
     console.print(f"raw bursts in {output / 'points.jsonl'}", highlight=False)
-    return 0
+
+
+def main(arguments: list[str]) -> int:
+    parsed = parse(arguments)
+    return exit_code_of(lambda console: run(parsed, console))

@@ -125,10 +125,10 @@ def _interrupt(_signal_number, _frame) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)  # one way to end early: points kept, servers stopped, data removed
     if arguments and arguments[0] in OTHER_VERBS:
         return importlib.import_module(OTHER_VERBS[arguments[0]]).main(arguments[1:]) or 0
     parsed = build_parser().parse_args(arguments)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)  # one way to end early: points kept, servers stopped, data removed
     run = run_bench if parsed.verb == "bench" else lab.run
     return exit_code_of(lambda console: run(parsed, console))

@@ -1,9 +1,12 @@
 """The comparison of two builds: its arithmetic, and what it refuses."""
 
 import io
+import signal
+from types import SimpleNamespace
 
 import pytest
-from quarry_lab import builds
+from quarry_lab import builds, cli
+from quarry_lab.run import verb as verb_module
 from quarry_server.server import PLUGIN
 from rich.console import Console
 
@@ -37,6 +40,31 @@ def test_nonsense_is_refused(arguments, tmp_path, capsys):
     with pytest.raises(SystemExit):
         builds.parse(["--baseline", str(plugin), "--plugin", str(plugin), *arguments])
     assert "error:" in capsys.readouterr().err
+
+
+def test_a_setting_that_is_none_is_said_in_a_line(tmp_path, capsys):
+    plugin = tmp_path / "ha_quarry.so"
+    plugin.write_bytes(b"")
+    assert builds.main(["--baseline", str(plugin), "--plugin", str(plugin), "--mycnf", "nonsense", "--data", str(tmp_path)]) == 1
+    assert "error: 'nonsense' is not key=value" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", cli.OTHER_VERBS)
+def test_every_verb_ends_by_sigterm_as_by_ctrl_c(verb, monkeypatch):
+    """Else a server and its data would be left behind."""
+    def main(_arguments):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            return verb_module.EXIT_INTERRUPTED
+
+    monkeypatch.setattr(cli, "importlib", SimpleNamespace(import_module=lambda _name: SimpleNamespace(main=main)))
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        assert cli.main([verb]) == verb_module.EXIT_INTERRUPTED
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @pytest.mark.skipif(PLUGIN is None or not PLUGIN.exists(), reason="the plugin is not built")
