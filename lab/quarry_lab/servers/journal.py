@@ -79,6 +79,9 @@ def release(directory: Path) -> None:
         return
     if directory.is_mount():
         _run("umount", str(directory))
+    # A run that was killed right before it mounted left a device, which would hold the file's space for ever.
+    for loop in _run("losetup", "--noheadings", "--output", "NAME", "--associated", str(image)).split():
+        _run("losetup", "--detach", loop)
     image.unlink()
 
 

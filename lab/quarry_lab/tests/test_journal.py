@@ -49,6 +49,22 @@ def test_space_of_files_that_are_gone_is_given_back(tmp_path: Path):
     journal.give_back(place)  # nothing is mounted: nothing to do
 
 
+def test_a_device_of_a_run_that_was_killed_before_it_mounted_goes(tmp_path: Path, monkeypatch):
+    ran = []
+
+    def run(*command):
+        ran.append(command)
+        return "/dev/loop7" if "--associated" in command else ""
+
+    monkeypatch.setattr(journal, "_run", run)
+    image = tmp_path / "data.ext4"
+    image.write_bytes(b"")
+    journal.release(tmp_path / "data")
+    assert ran[-1] == ("losetup", "--detach", "/dev/loop7") and not image.exists()
+    journal.release(tmp_path / "data")  # nothing is there: nothing is done
+    assert len(ran) == 2
+
+
 def test_it_is_as_large_as_the_experiment_needs_and_half_as_much(tmp_path: Path, monkeypatch):
     """The device may have less: then as large as that allows."""
     sizes = []
