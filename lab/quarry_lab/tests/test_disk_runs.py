@@ -89,6 +89,19 @@ def test_the_clusters_page_buffers_are_written_before_the_next_point(monkeypatch
     assert not server.settle_disk()["settled"] and next(ever) > 1
 
 
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_server_of_the_users_stays_on_its_processors(monkeypatch, is_ours):
+    """It is left as it was found; the cluster of `make ndb` is started for the run."""
+    bench, block = fake_bench(monkeypatch)
+    placed = []
+    monkeypatch.setattr(FakeCluster, "process_ids", {4711})
+    monkeypatch.setattr(disk_bench, "TargetServer", lambda key, *_addresses: FakeCluster(key))
+    monkeypatch.setattr(disk_bench.processors, "place", lambda pid, _processors: placed.append(pid))
+    bench.request = replace(bench.request, apart=True, target=bench.request.target if is_ours else Address(host="db", port=1))
+    bench.begin(block)
+    assert placed == ([4711] if is_ours else [])
+
+
 def test_a_cluster_without_room_for_the_table_is_ended_at_once(monkeypatch):
     monkeypatch.setitem(globals(), "REFUSED", "quarry_lab_e5")
     bench, block = fake_bench(monkeypatch)

@@ -148,14 +148,17 @@ class DiskBench(LimitedBench):
                          self._cgroup.path if self._cgroup else None, FEW_ARENAS, only_on=processors.SERVERS if self.request.apart else None)
 
     def _begin_on_target(self, engine: DiskEngine) -> None:
-        """As it is configured: the memory limit is for the private servers. The cluster of `make ndb` runs for its own blocks alone."""
+        """
+        As it is configured, and on its own processors: the memory limit is for the private servers, and so is `apart`. The cluster of `make ndb` runs
+        for its own blocks alone.
+        """
         assert self.request.target
         self.progress.step(f"preparing {engine.label}")
         is_ours = self.request.target == ndb_cluster.address()
         server = NdbCluster(TARGET) if is_ours else TargetServer(TARGET, over_tcp(self.request.target), self.request.target)
         self._server = server.start()
         address = over_tcp(server.address)
-        if self.request.apart:
+        if self.request.apart and is_ours:
             for pid in server.process_ids:
                 processors.place(pid, processors.SERVERS)
         self._client = java.Client(Endpoint(address.host, address.port), server.login["password"], address.user)
@@ -185,6 +188,7 @@ class DiskBench(LimitedBench):
             # An interrupted run has this load's figures already.
             self.progress.step("loading again for the points that are left")
             self._run(self._load_of(WORKLOADS["load"], point.threads))
+            self._check_load()
             self._loaded = True
         settled_before = self._settle()
         assert self._server and self._client
