@@ -138,6 +138,16 @@ def test_the_normal_scale_takes_two_hours_and_forty_gigabytes_at_most_with_ndb()
     assert sum(row.seconds for row in rows) == pytest.approx(experiment.planned_seconds(request, points))
 
 
+def test_room_for_a_larger_table_of_the_cluster_is_asked_for_before():
+    """`scripts/ndb room` knows the table of the normal scale."""
+    experiment = DiskData()
+    more = {}
+    for scale in ("quick", "normal", "full"):
+        request = experiment.request(scale)
+        more[scale] = experiment.disk_bytes(replace(request, target=ndb_cluster.address())) - experiment.disk_bytes(request)
+    assert more["quick"] == more["normal"] == 0 and more["full"] > 2 * 1.5 * (request.settings.dataset_bytes - experiment.request("normal").settings.dataset_bytes)
+
+
 def test_an_interrupted_block_is_planned_with_its_load_again():
     experiment = DiskData()
     request = experiment.request("normal")
@@ -542,12 +552,14 @@ def test_a_target_is_measured_with_its_engines_and_ndb_with_its_tables_on_disk()
     assert experiment.on_target(["innodb"], {"INNODB", "QUARRY"}) == ["target-innodb"]
     ndb = ENGINES["target-ndb"]
     assert ndb.create_table().startswith("CREATE TABLE quarry_lab_e5.usertable (") and "STORAGE DISK ENGINE=NDBCLUSTER" in ndb.create_table()
-    made = [statement for statement, _back in ndb.surroundings(100_000)]
+    made = [statement for statement, _back in ndb.surroundings(100_000, 30)]
     assert "INITIAL_SIZE 4751M" in made[1]
     assert all(name in str(made) for name in ("quarry_lab_space", "quarry_lab_log"))
     # NDB keeps a third of its undo log free; the rest holds the old values of a mix of a thousand updates a second.
     (undo,) = re.findall(r"INITIAL_SIZE (\d+)M", made[0])
     assert (int(undo) << 20) * 2 / 3 > experiment.request("normal").options["mix_seconds"] * 1000 * PAYLOAD_BYTES
+    (undo_of_more,) = re.findall(r"UNDOFILE.* INITIAL_SIZE (\d+)M", ndb.surroundings(100_000, 60)[0][0])
+    assert (int(undo_of_more) << 20) * 2 / 3 > 60 * 1000 * PAYLOAD_BYTES
     # On a target QUARRY has the paths that are there.
     request = replace(experiment.request("normal"), variants=["quarry", "target-quarry"])
     assert {(cell.variant, cell.setting) for cell in experiment.cells(request)} == {

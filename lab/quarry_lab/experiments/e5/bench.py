@@ -56,6 +56,10 @@ def measured_seconds(request: Request, workload: str) -> int:
     return max(request.settings.seconds, request.options["mix_seconds"]) if workload == PUBLISHED else request.settings.seconds
 
 
+def rows_of(request: Request) -> int:
+    return max(1, request.settings.dataset_bytes // PAYLOAD_BYTES)
+
+
 def drive_size(request: Request) -> int:
     """Bytes that a drive may hold: all values, what updates leave, and InnoDB's own."""
     return 3 * request.settings.dataset_bytes + (2 << 30)
@@ -64,7 +68,7 @@ def drive_size(request: Request) -> int:
 class DiskBench(LimitedBench):
     def __init__(self, context: Context):
         super().__init__(context, context.request.options["memory_bytes"])
-        self.rows = max(1, self.request.settings.dataset_bytes // PAYLOAD_BYTES)
+        self.rows = rows_of(self.request)
         self._client: java.Client | None = None
         self._engine, self._setting = ENGINES["innodb"], Setting("")
         self._drives: dict[str, Drive] = {}
@@ -163,7 +167,7 @@ class DiskBench(LimitedBench):
                 processors.place(pid, processors.SERVERS)
         self._client = java.Client(Endpoint(address.host, address.port), server.login["password"], address.user)
         server.execute(f"CREATE DATABASE {engine.schema}")
-        for statement, back in engine.surroundings(self.rows):
+        for statement, back in engine.surroundings(self.rows, self.request.options["mix_seconds"]):
             try:
                 server.execute(statement)
             except pymysql.Error as error:

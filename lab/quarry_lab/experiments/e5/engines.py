@@ -16,9 +16,9 @@ from ...servers.target import SCHEMA_PREFIX
 
 TABLE = "usertable"
 _NDB_SPACE, _NDB_LOG = f"{SCHEMA_PREFIX}space", f"{SCHEMA_PREFIX}log"
-# An update of a column on disk writes the old value there. NDB keeps a third of it free, and refuses updates of such columns while the rest is full:
-# until a checkpoint has ended. What is left holds the updates of the whole published mix at a thousand a second.
-_NDB_UNDO_MEGABYTES = 2048
+# Of the undo log. An update of a column on disk writes the old value there. NDB keeps a third of it free, and refuses updates of such columns while the
+# rest is full: until a checkpoint has ended. What is left holds the updates of the whole published mix at so many a second.
+_NDB_UNDO_MEGABYTES_MIN, _NDB_UPDATES_PER_SECOND = 2048, 1_000
 ONE_PATH = "1 path"  # the setting of every engine: the machine's own device, and the loopback interface
 LIMITED_NETWORK = "limited network"  # else as ONE_PATH
 LOG = "log"  # the drive of the redo log and the binary log
@@ -109,16 +109,16 @@ class DiskEngine:
     def schema(self) -> str:
         return f"{SCHEMA_PREFIX}e5" if self.on_target else DATABASE
 
-    def surroundings(self, rows: int) -> list[tuple[str, list[str]]]:
+    def surroundings(self, rows: int, mix_seconds: int) -> list[tuple[str, list[str]]]:
         """
-        (statement, what takes it back) for all that the table needs. NDB's tables on disk live in a tablespace, which is made in its full size: two
-        in three of its pages for the load, one payload each, the rest for what workloads insert. MySQL 9 takes an ENGINE in all of these but where a tablespace is
+        (statement, what takes it back) for all that the table needs. NDB's tables on disk live in a tablespace, which is made in its full size, as is
+        the undo log. MySQL 9 takes an ENGINE in all of these but where a tablespace is
         altered or dropped.
         """
         if self.engine != "NDBCLUSTER":
             return []
-        megabytes = (rows * NDB_PAGE_BYTES * 3 // 2 >> 20) + 64
-        return [(f"CREATE LOGFILE GROUP {_NDB_LOG} ADD UNDOFILE '{_NDB_LOG}.dat' INITIAL_SIZE {_NDB_UNDO_MEGABYTES}M UNDO_BUFFER_SIZE 16M ENGINE NDB",
+        megabytes, undo_megabytes = _ndb_megabytes(rows, mix_seconds)
+        return [(f"CREATE LOGFILE GROUP {_NDB_LOG} ADD UNDOFILE '{_NDB_LOG}.dat' INITIAL_SIZE {undo_megabytes}M UNDO_BUFFER_SIZE 16M ENGINE NDB",
                  [f"DROP LOGFILE GROUP {_NDB_LOG} ENGINE NDB"]),
                 (f"CREATE TABLESPACE {_NDB_SPACE} ADD DATAFILE '{_NDB_SPACE}.dat' USE LOGFILE GROUP {_NDB_LOG} INITIAL_SIZE {megabytes}M ENGINE NDB",
                  [f"ALTER TABLESPACE {_NDB_SPACE} DROP DATAFILE '{_NDB_SPACE}.dat'", f"DROP TABLESPACE {_NDB_SPACE}"])]
@@ -136,6 +136,17 @@ class DiskEngine:
             return f" DATA DIRECTORY='{layout.data[0]}'"
         each = ", ".join(f"PARTITION p{i} DATA DIRECTORY='{path}'" for i, path in enumerate(layout.data))
         return f" PARTITION BY KEY (id) ({each})"
+
+
+def _ndb_megabytes(rows: int, mix_seconds: int) -> tuple[int, int]:
+    """Of the tablespace, two in three of whose pages are for the load, one payload each, and the rest for what workloads insert; of the undo log."""
+    undo_bytes = mix_seconds * _NDB_UPDATES_PER_SECOND * PAYLOAD_BYTES * 3 // 2
+    return (rows * NDB_PAGE_BYTES * 3 // 2 >> 20) + 64, max(_NDB_UNDO_MEGABYTES_MIN, (undo_bytes >> 20) + 1)
+
+
+def ndb_disk_bytes(rows: int, mix_seconds: int) -> int:
+    """Of a data node, for the table."""
+    return sum(_ndb_megabytes(rows, mix_seconds)) << 20
 
 
 def _on_target(engine: DiskEngine) -> DiskEngine:

@@ -30,8 +30,8 @@ from ...servers import drives, ndb_cluster, target
 from ..java_experiment import JavaExperiment
 from ..by_engine import ByEngine
 from . import columns, figures as e5_figures, findings as e5_findings
-from .bench import PUBLISHED, DiskBench, drive_size, measured_seconds
-from .engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, DiskEngine, Setting, drive_setting, path_setting
+from .bench import PUBLISHED, DiskBench, drive_size, measured_seconds, rows_of
+from .engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, DiskEngine, Setting, drive_setting, ndb_disk_bytes, path_setting
 from .findings import DOCUMENT, NDB, QUARRY, device_share, mean_latency_ms, payload_rate, read_latency_ms, write_latency_ms
 
 THREADS = 16
@@ -146,10 +146,16 @@ class DiskData(ByEngine, JavaExperiment):
     def disk_bytes(self, request: Request) -> int:
         """
         The dataset, as much again for each of what updates leave until it is given back, doublewrite and the binary log, what the mix writes, the redo
-        log, and the reserve. What a target takes is not in it: it may be elsewhere, and the cluster of `make ndb` sees to its own.
+        log, and the reserve. What a target takes is not in it: it may be elsewhere, and `scripts/ndb room` asks for that of our cluster at the normal
+        scale; what a larger table takes there is added.
         """
         mix = request.options["mix_seconds"] * _MIX_WRITES_BYTES_PER_SECOND
-        return 4 * request.settings.dataset_bytes + mix + REDO_BYTES + (1 << 30) + request.settings.disk_reserve_bytes
+        private = 4 * request.settings.dataset_bytes + mix + REDO_BYTES + (1 << 30) + request.settings.disk_reserve_bytes
+        return private + (self._more_of_cluster(request) if request.target == ndb_cluster.address() else 0)
+
+    def _more_of_cluster(self, request: Request) -> int:
+        normal, wanted = (ndb_disk_bytes(rows_of(each), each.options["mix_seconds"]) for each in (self.default_request(), request))
+        return 2 * max(0, wanted - normal)  # on each of two data nodes
 
     def seconds_of(self, request: Request, point: Point) -> float:
         engine, setting = ENGINES[point.variant], Setting.of(point.setting)
