@@ -453,6 +453,18 @@ def test_a_round_without_its_timeline_has_no_say_in_what_the_limit_was():
     assert network.state == NOT_JUDGED and network.reason.startswith("mix, limited network x16, network: 95% (95% to 95%), drives 20%, processors 15%")
 
 
+def test_what_may_have_been_the_limit_instead_is_said():
+    """The log's drive has no quota, and the client's processor is not the server's."""
+    made = worlds.ycsb("load", 100, setting="2 drives", busy=0.4)
+    for p in made:
+        p["timeline"] = [{**sample, "device_busy_share": 0.97} for sample in p["timeline"]]
+    run = Run(made)
+    run.run["parameters"]["apart"] = True
+    (limit,) = [verdict for verdict in verdicts(run, DiskData().labels) if verdict.id == "e5-limit"]
+    assert limit.reason.endswith(", processors 15%, the device under drives and log busy 97%, the client's processor 70%")
+    assert "device under" not in reasons(worlds.ycsb("load", 100, busy=0.4))["e5-limit"]
+
+
 # --- why a claim shows on NDB alone ---
 def reasons(points):
     return {verdict.id: verdict.reason for verdict in verdicts(Run(points), DiskData().labels)}

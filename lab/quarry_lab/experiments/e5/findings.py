@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...design import published
-from ...design.cells import CellKey, Cells, throughput
+from ...design.cells import CellKey, Cells, client_cpus, throughput
 from ...design.published import Claim
 from ...design.results import RunDirectory
 from ...design.rules import Level, against, gain, level, never_above, reaches, verdict
@@ -22,7 +22,7 @@ from ...report.stats import Summary
 from ...report.verdicts import MIXED, OPPOSITE, REPRODUCED, WEAKER, Verdict
 from .. import by_engine
 from .engines import LIMITED_NETWORK, ONE_PATH, Setting, drive_setting
-from .usage import DRIVES, NETWORK, PROCESSORS, background_ratio, used
+from .usage import DRIVES, NETWORK, PROCESSORS, background_ratio, device_busy, used
 
 DOCUMENT = published.document("e5")
 LIMIT_MIN = 1 - published.TOLERANCE  # a limit is used fully; as of every published value, a quarter less counts
@@ -186,9 +186,19 @@ def _limited_by(side: Side, what: str, wanted: Callable[[str], bool]) -> list[Le
         names = [name for name in (DRIVES, NETWORK, PROCESSORS) if all(name in shares for shares in rounds)]
         medians = {name: stats.summarize([shares[name] for shares in rounds]) for name in names}
         one = side.level(f"{_name(key)}, {what}", most_used(rounds, what), medians[what], points, "{:.0%}".format)
-        others = ", ".join(f"{name} {medians[name].median:.0%}" for name in names if name != what)
-        made.append(replace(one, text=f"{one.text}, {others}"))
+        others = [f"{name} {medians[name].median:.0%}" for name in names if name != what]
+        made.append(replace(one, text=", ".join([one.text, *others, *_not_asked(side, key)])))
     return made
+
+
+def _not_asked(side: Side, key: CellKey) -> list[str]:
+    """What may have been the limit instead and has no say in the claim."""
+    found = []
+    if Setting.of(key.setting).on_drives and (busy := side.summary(key, device_busy)):
+        found.append(f"the device under drives and log busy {busy.median:.0%}")
+    if side.parameters.get("apart") and (client := side.summary(key, client_cpus)):
+        found.append(f"the client's processor {client.median:.0%}")
+    return found
 
 
 def _limit(side: Side, _claim: Claim) -> list[Level]:

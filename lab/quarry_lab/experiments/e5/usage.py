@@ -31,7 +31,9 @@ def used(point: dict, parameters: dict, over: Callable[[list[float]], float] = _
     """
     samples, unseen = samples_under_load(point), point.get("unseen", [])
     found = {}
-    if DRIVES not in unseen and (drives := [share for sample in samples if (share := _drives_share(sample, point.get("drive_bytes_per_second", {}))) is not None]):
+    quotas = point.get("drive_bytes_per_second", {})
+    drives = [share for sample in samples if (share := _drives_share(sample, quotas)) is not None]
+    if drives and DRIVES not in unseen:
         found[DRIVES] = over(drives)
     if "link_bytes_per_second" in point:
         found[NETWORK] = _link_bytes(point) / point["link_bytes_per_second"]
@@ -46,8 +48,14 @@ def _drives_share(sample: dict, quotas: dict[str, int]) -> float | None:
     return max(shares) if shares else sample.get("device_busy_share")
 
 
+def device_busy(point: dict) -> float | None:
+    """Of a point on drives: the median busy share of the device that all of them lie on, the log's, too, which has no quota."""
+    found = [sample["device_busy_share"] for sample in samples_under_load(point) if "device_busy_share" in sample]
+    return _median(found) if found else None
+
+
 def _link_bytes(point: dict) -> float:
-    """Of the busier way. A proxy gives each connection a share of either way's rate, which rests while the connection sends the other way: of both."""
+    """Of the busier way; of both by a proxy. It gives each connection a share of either way's rate, which rests while that one sends the other way."""
     ways = point["payload_read_bytes_per_second"], point["payload_written_bytes_per_second"]
     return sum(ways) if point.get("link_by_proxy") else max(ways)
 
@@ -61,8 +69,8 @@ def _processors_share(sample: dict, point: dict, parameters: dict) -> float:
 
 def background_ratio(point: dict, engine: str) -> float | None:
     """
-    Throughput of the measured seconds with more background work than on average over that of the others. None where these do not tell: no such work, or
-    about as much of it always.
+    Throughput of the measured seconds with more background work than on average over that of the others. None where these do not tell: no such
+    work, or about as much of it always.
     """
     seconds = [(sample["work"][_WORK[engine]], rate) for sample in samples_under_load(point)
                if _WORK[engine] in sample.get("work", {}) and (rate := _rate_at(point, sample["second"])) is not None]
