@@ -25,6 +25,12 @@ def changed_settings(before: dict, now: dict) -> list[str]:
     return [f"{name} {then.get(name, 'not set')}, now {since.get(name, 'not set')}" for name in names if then.get(name) != since.get(name)]
 
 
+def changed_servers(before: dict[str, dict], now: dict[str, dict]) -> str:
+    """Of the servers of two sessions, by their names, what is otherwise; empty where nothing is."""
+    changed = {name: changed_settings(before[name], found) for name, found in now.items() if name in before}
+    return "; ".join(f"server {name}: {', '.join(what)}" for name, what in changed.items() if what)
+
+
 def note_server(run: RunDirectory, block: Block, name: str, found: dict) -> None:
     """In run.json: how the server of this name runs. Raises LabError where it ran otherwise for points of the block's cells that the run has."""
     for session in _sessions_with(run, block):

@@ -33,6 +33,7 @@ from ..probes import device, processors
 from ..report import stats, verdicts
 from ..servers import drives, journal
 from .experiment import Bench, Context, Experiment
+from .kept_settings import changed_servers
 from .progress import RunProgress
 
 _KEPT_OF_MACHINE = ("cpu", "processors", "memory_bytes", "kernel", "sysbench", "commit")
@@ -55,6 +56,12 @@ def machine() -> dict:
 def changed_machine(before: dict, now: dict) -> str:
     """What of it (machine()) is otherwise than in an earlier session of a run that is gone on with; empty where nothing is."""
     return "; ".join(f"{name.replace('_', ' ')} {before.get(name)}, now {now.get(name)}" for name in _KEPT_OF_MACHINE if before.get(name) != now.get(name))
+
+
+def changed_session(before: dict, now: dict) -> str:
+    """What an earlier session of a run that is gone on with had otherwise, of its machine and of servers that run from its start."""
+    changed = changed_machine(before["machine"], now["machine"]), changed_servers(before.get("servers", {}), now.get("servers", {}))
+    return "; ".join(filter(None, changed))
 
 
 def commit() -> str:
@@ -223,7 +230,7 @@ def execute(experiment: Experiment, request: Request, console: Console) -> RunDi
                 with experiment.open(context) as bench:
                     session = {"started": time.time(), "command": ["quarry_lab", *sys.argv[1:]], "machine": machine(), "memory": device.memory_info(),
                                "free_disk_bytes": device.free_bytes(run.path), **bench.describe()}
-                    if run.resumed and run.run["sessions"] and (changed := changed_machine(run.run["sessions"][-1]["machine"], session["machine"])):
+                    if run.resumed and run.run["sessions"] and (changed := changed_session(run.run["sessions"][-1], session)):
                         console.print(f"[yellow]since the part of this run that is there:[/yellow] {changed}", highlight=False)
                     run.add_session(session)
                     print_configuration(console, experiment, request, session, len(left), len(points))
