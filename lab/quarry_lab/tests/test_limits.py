@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from quarry_lab.catalogue import EXPERIMENTS, PUBLISHED
 from quarry_lab.design.plan import Point
+from quarry_lab.design.profile import BARE, PRODUCTION
 from quarry_lab.design.request import LabError, Settings
 from quarry_lab.design.results import RunDirectory, open_run
 from quarry_lab.design.variants import ALL, KIB
@@ -35,9 +36,9 @@ READS = [variant for variant, operation in OPERATION_OF.items() if operation == 
 
 
 class Run:
-    def __init__(self, points, ordered=()):
+    def __init__(self, points, ordered=(), profile=BARE):
         self.points = points
-        self.run = {"parameters": {"name": "limits", "rounds": 3, "settings": {"seconds": 10}, "payload": "random"},
+        self.run = {"parameters": {"name": "limits", "rounds": 3, "settings": {"seconds": 10}, "payload": "random", "profile": profile},
                     "sessions": [{"device_probes": [{"round": 1, "ordered_commits": list(ordered)}]}]}
 
 
@@ -123,6 +124,8 @@ def test_bytes_written_stand_beside_the_least_there_can_be(rounds):
     assert found.reason.startswith("InnoDB writes 0.060 of the rows without their values, so 1.060 is the least; Quarry 1.070")
     assert "nobody waiting for their groups, come to 1.065" in found_of([*ours, *rows, *headed], "written-64kb").reason
     assert found_of(ours, "written-64kb").state == "not measured"
+    (logged,) = [v for v in Limits().verdicts(Run([*ours, *rows], profile=PRODUCTION)) if v.id == "limits-written-64kb"]
+    assert logged.reason.startswith("InnoDB writes 0.060 of the rows without their values, the binary log has the values, so 2.060 is the least")
 
 
 def test_compressed_values_stand_beside_the_price_of_the_codec(rounds):
