@@ -7,7 +7,7 @@ measured InnoDB, the claim's own id is InnoDB's. A cell of the table without a v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
@@ -46,16 +46,17 @@ def twins(here: Engine, there: Engine) -> dict[str, str]:
     return {variant: there.roles[role] for role, variant in here.roles.items() if role in there.roles}
 
 
-def judged(engines: Iterable[Who], judge: Callable[[Who], Verdict],
-           why: Callable[[Verdict, Verdict], str] = lambda _here, _there: "", quarry: str = "") -> list[Verdict]:
+def judged(engines: Collection[Who], judge: Callable[[Who], Verdict],
+           why: Callable[[Verdict, Verdict], str] = lambda _here, _there: "", quarry: str = "", lacks: Callable[[Who], bool] = lambda _who: False) -> list[Verdict]:
     """
     Of one finding the verdict with the claim's own id, and every other engine's that was measured. why: what Quarry's adds to its words, given it and
-    NDB's. quarry: its suffix.
+    NDB's. quarry: its suffix. lacks: engines whose verdict stays where it says what was lacking.
     """
     made = {engine.suffix: judge(engine) for engine in engines}
     if {quarry, ON_NDB} <= made.keys():
         made[quarry] = replace(made[quarry], reason=made[quarry].reason + why(made[quarry], made[ON_NDB]))
-    return [verdict for suffix, verdict in made.items() if not suffix or verdict.state != NOT_MEASURED]
+    stays = {"", *(engine.suffix for engine in engines if lacks(engine))}
+    return [verdict for suffix, verdict in made.items() if suffix in stays or verdict.state != NOT_MEASURED]
 
 
 def is_ndbs_alone(here: Verdict, there: Verdict) -> bool:

@@ -250,13 +250,15 @@ _LACKING = {
 
 # --- verdicts ---
 def verdicts(run: RunDirectory, labels: dict[str, str]) -> list[Verdict]:
-    """Of each claim Quarry's, and of every other engine that has a level of it."""
+    """Of each claim Quarry's, and of every other engine that was measured."""
     cells = Cells(run.points, labels)
+    measured = {point["variant"] for point in run.points}
     here, there = (Side(cells, run.run, engine) for engine in (QUARRY, NDB))
     made = []
     for claim in DOCUMENT.claims.values():
         made += by_engine.judged(ENGINES, lambda engine, claim=claim: _of_engine(Side(cells, run.run, engine), claim),
-                                 lambda ours, theirs, claim=claim: _why_not_here(here, there, claim) if by_engine.is_ndbs_alone(ours, theirs) else "")
+                                 lambda ours, theirs, claim=claim: _why_not_here(here, there, claim) if by_engine.is_ndbs_alone(ours, theirs) else "",
+                                 lacks=lambda engine, claim=claim: engine.variant in measured and not (engine is NDB and "lacking_ndb" in claim.judging))
     return made
 
 
