@@ -41,3 +41,11 @@ def test_a_page_is_what_its_file_gives_and_another_one_is_found(call, tmp_path, 
     page.write_text(text.replace("20", "30"))
     assert call("--check") == 1
     assert "tried.md" in capsys.readouterr().out and "| 1 | 30 |" in page.read_text(), "--check writes nothing"
+
+
+def test_a_row_that_lacks_a_cell_makes_no_page(call, tmp_path, capsys):
+    """Its figures would stand below the wrong heads."""
+    short = {**SECTION, "rows": [["0", "10"], ["1"]]}
+    (tmp_path / "tables" / "tried.json").write_text(json.dumps({"title": "Tried", "about": [], "sections": [short]}))
+    assert call() == 1 and not (tmp_path / "tried.md").exists()
+    assert capsys.readouterr().out == "tables: tried.json, 'Inserts': 1 cells for 2 columns: 1\n"
