@@ -15,9 +15,11 @@ _APART_MAX = 0.75  # seconds between a sample and the status line of the same se
 
 
 def samples_under_load(point: dict) -> list[dict]:
-    """The timeline's samples of the measured interval."""
+    """The timeline's samples of the measured interval: each is of the time since the one before it, so one that begins earlier has the warm-up in it."""
     until = point["measured_until"] - point["timeline_started"]
-    return [s for s in point["timeline"] if until - point["result"]["interval_seconds"] <= s["second"] <= until]
+    since, samples = until - point["result"]["interval_seconds"], point["timeline"]
+    begins = [0.0, *(sample["second"] for sample in samples)]
+    return [sample for begin, sample in zip(begins, samples, strict=False) if since <= begin and sample["second"] <= until]
 
 
 def _median(values: list[float]) -> float:
