@@ -47,7 +47,8 @@ def twins(here: Engine, there: Engine) -> dict[str, str]:
 
 
 def judged(engines: Collection[Who], judge: Callable[[Who], Verdict],
-           why: Callable[[Verdict, Verdict], str] = lambda _here, _there: "", quarry: str = "", lacks: Callable[[Who], bool] = lambda _who: False) -> list[Verdict]:
+           why: Callable[[Verdict, Verdict], str] = lambda _here, _there: "", quarry: str = "",
+           lacks: Callable[[Who], bool] = lambda _who: False) -> list[Verdict]:
     """
     Of one finding the verdict with the claim's own id, and every other engine's that was measured. why: what Quarry's adds to its words, given it and
     NDB's. quarry: its suffix. lacks: engines whose verdict stays where it says what was lacking.

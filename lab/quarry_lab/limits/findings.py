@@ -125,8 +125,8 @@ def _mix(cells: Cells, size_kib: int, parameters: dict) -> Verdict:
 
 def _written(cells: Cells, size_kib: int, parameters: dict) -> Verdict:
     """
-    What InnoDB writes of rows without their values, once for each byte of payload, comes on top of the value itself; and its copy in the binary log, where
-    there is one, for there the rows have their values.
+    What InnoDB writes of rows without their values, once for each byte of payload, comes on top of the value itself; and its copy in the binary
+    log, where there is one, for there the rows have their values.
     """
     what = f"{size_kib} KB durable insert, 8 threads and more: the fewest bytes written per payload byte"
     finding = Finding(f"limits-written-{size_kib}kb", what, _RULE)
@@ -140,7 +140,8 @@ def _written(cells: Cells, size_kib: int, parameters: dict) -> Verdict:
         return not_measured(finding, "Quarry and rows without their values are needed in the cell")
     logged = int(parameters["profile"] == PRODUCTION)
     least = 1 + logged + rows
-    text = f"InnoDB writes {rows:.3f} of the rows without their values{', the binary log has the values' * logged}, so {least:.3f} is the least; Quarry {ours:.3f}"
+    values = ", the binary log has the values" * logged
+    text = f"InnoDB writes {rows:.3f} of the rows without their values{values}, so {least:.3f} is the least; Quarry {ours:.3f}"
     figures = {"least_bytes_per_byte": least, "bytes_per_byte": ours}
     if headed is not None:
         # A header for each value is what a file needs that says by itself what is in it, and whole blocks for each flush.

@@ -21,11 +21,12 @@ from . import device
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Each moves when its engine has written a checkpoint; Quarry has none, and its catalogue is what comes next to one.
 CHECKPOINT_STATUS = ("innodb_lsn_last_checkpoint", "quarry_catalogue_flushes", "rocksdb_flush_write_bytes")
-# What engines do beside the load, by the name that samples have for it: pages a second that InnoDB's checkpoints flush, without those that it evicts for
-# room, which more data than memory takes in every second; whether Quarry's GC reads or
+# What engines do beside the load, by the name that samples have for it: pages a second that InnoDB's checkpoints flush, without those that it
+# evicts for room, which more data than memory takes in every second; whether Quarry's GC reads or
 # writes now; bytes a second that NDB's local checkpoints write.
 INNODB_FLUSHES, GC_AT_WORK, NDB_CHECKPOINTS = "innodb_flushes", "gc_at_work", "ndb_checkpoints"
-_FLUSHED, _EVICTED, _GC_STATE = "innodb_buffer_pool_pages_flushed", "innodb_buffer_pool_pages_lru_flushed", "quarry_gc_state"  # the first has the second in it
+_FLUSHED, _EVICTED = "innodb_buffer_pool_pages_flushed", "innodb_buffer_pool_pages_lru_flushed"  # the first has the second in it
+_GC_STATE = "quarry_gc_state"
 _GC_WORKS = ("sealing", "scanning", "reclaiming")  # its other states wait
 # Of columns in memory, in the last second, and of tables on disk, since the data nodes' start.
 NDB_CHECKPOINT_BYTES = "SELECT SUM(backup_lcp_bytes_written) FROM ndbinfo.disk_write_speed_base WHERE millis_ago < 1000"

@@ -52,7 +52,8 @@ def same_memory_limit(run: RunDirectory, found: dict) -> dict:
     for session in run.run["sessions"] if run.records else ():
         before = {name: session["memory_limit"][name] for name in _OF_A_LIMIT if name in session.get("memory_limit", {})}
         if before and before != now:
-            raise LabError(f"the servers of the part of this run that is there had another limit of memory: {_words(before)}, now {_words(now)}; {_ADVICE}")
+            raise LabError("the servers of the part of this run that is there had another limit of memory: "
+                           f"{_words(before)}, now {_words(now)}; {_ADVICE}")
     return found
 
 

@@ -145,7 +145,8 @@ def test_room_for_a_larger_table_of_the_cluster_is_asked_for_before():
     for scale in ("quick", "normal", "full"):
         request = experiment.request(scale)
         more[scale] = experiment.disk_bytes(replace(request, target=ndb_cluster.address())) - experiment.disk_bytes(request)
-    assert more["quick"] == more["normal"] == 0 and more["full"] > 2 * 1.5 * (request.settings.dataset_bytes - experiment.request("normal").settings.dataset_bytes)
+    larger = request.settings.dataset_bytes - experiment.request("normal").settings.dataset_bytes
+    assert more["quick"] == more["normal"] == 0 and more["full"] > 2 * 1.5 * larger
 
 
 def test_an_interrupted_block_is_planned_with_its_load_again():
@@ -326,14 +327,15 @@ def test_what_was_published_is_reproduced_by_its_own_rules():
 
 
 def published_world(variant, work):
-    """An engine that does what the document says: its figures, drives that are the limit but where the network is, and background work that takes little."""
+    """An engine that does what the document says: its figures, the drives or the network as the limit, and background work that takes little."""
     def made(operation, rate, **more):
         return worlds.ycsb(operation, rate, 1.1, 4.5, processors=0.2, dent=0.02, variant=variant, work=work, **more)
 
     own = made("load", 44_500) + made("published", 69_500)
     drives = [p for number, rate in ((1, 11_000), (2, 21_500), (4, 42_000)) for operation in ("load", "published")
               for p in made(operation, rate, setting=f"{number} drive{'s' * (number > 1)}")]
-    return own, drives + made("load", 30_000, setting=LIMITED_NETWORK, busy=0.6, link=0.95) + made("published", 60_000, setting=LIMITED_NETWORK, busy=0.7, link=0.9)
+    behind_link = made("load", 30_000, setting=LIMITED_NETWORK, busy=0.6, link=0.95) + made("published", 60_000, setting=LIMITED_NETWORK, busy=0.7, link=0.9)
+    return own, drives + behind_link
 
 
 def test_an_engine_that_does_what_the_document_says_reproduces_every_claim():
@@ -399,7 +401,7 @@ def test_device_and_processors_of_this_machine_are_not_those_of_a_server_elsewhe
     """A cluster of the user's, on other machines: this one's idle processors would be 'never above 20 %', and its device the limit."""
     there = [{**p, "unseen": [DRIVES, PROCESSORS]} for p in worlds.ycsb("published", 69_500, variant="target-ndb")]
     found = {verdict.id: verdict for verdict in verdicts(Run(there), DiskData().labels)}
-    assert [found[f"e5-{name}-ndb"].state for name in ("mix", "mean-latency", "limit", "processors")] == [REPRODUCED, REPRODUCED, NOT_MEASURED, NOT_MEASURED]
+    assert [found[f"e5-{name}-ndb"].state for name in ("mix", "limit", "processors")] == [REPRODUCED, NOT_MEASURED, NOT_MEASURED]
     assert "raw rate" not in found["e5-mix-ndb"].reason
 
 

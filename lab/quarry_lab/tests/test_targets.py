@@ -119,7 +119,8 @@ def test_one_command_gives_the_production_table_with_ranges_and_a_verdict_each(r
     rates = {"innodb": (900.0, 1000.0, 1100.0), "innodb-counter": (900.0, 1000.0, 1100.0), "discarded": (1200.0, 1300.0, 1400.0)}
     points = []
     for cell in Targets().cells(Targets().request()):
-        for point, factor in zip(rounds(cell.variant, cell.operation, cell.size_bytes // KIB, cell.threads, 1.0, cell.setting), (1.3, 1.1, 1.2), strict=True):
+        made = rounds(cell.variant, cell.operation, cell.size_bytes // KIB, cell.threads, 1.0, cell.setting)
+        for point, factor in zip(made, (1.3, 1.1, 1.2), strict=True):
             rate = rates.get(cell.variant, (1000.0 * factor,) * 3)[point["round"] - 1]
             point["result"]["events_per_second"] = rate
             points.append(point)

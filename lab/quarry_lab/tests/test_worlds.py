@@ -296,7 +296,8 @@ SIBLINGS = {
     "E5: the network is nowhere full": ("e5", ycsb("published", 1000, busy=0.3, setting="limited network", link=0.6), {"e5-network": "weaker"}),
     "E5: a proxy whose connections read and write in turn gives no more":
         ("e5", ycsb("published", 1000, busy=0.6, setting="limited network", link=0.48, by_proxy=True), {"e5-network": "reproduced"}),
-    "E5: a proxy of which half is used": ("e5", ycsb("published", 1000, busy=0.2, setting="limited network", link=0.25, by_proxy=True), {"e5-network": "weaker"}),
+    "E5: a proxy of which half is used":
+        ("e5", ycsb("published", 1000, busy=0.2, setting="limited network", link=0.25, by_proxy=True), {"e5-network": "weaker"}),
     "E5: processors stop it before the network does":
         ("e5", ycsb("load", 1000, busy=0.1, processors=0.97, setting="limited network", link=0.6), {"e5-network": "opposite"}),
     "E5: the network was not limited": ("e5", ycsb("published", 1000), {"e5-network": "not measured"}),
@@ -306,7 +307,8 @@ SIBLINGS = {
     "E5: more drives are slower": ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 850, setting="2 drives"), {"e5-drives": "opposite"}),
     "E5: twice the drives help in one round of three":
         ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", (1100, 1100, 1900), setting="2 drives"), {"e5-drives": "mixed"}),
-    "E5: processors at 15 % in one round, far above in the others": ("e5", ycsb("published", 1000, processors=(0.15, 0.6, 0.9)), {"e5-processors": "mixed"}),
+    "E5: processors at 15 % in one round, far above in the others":
+        ("e5", ycsb("published", 1000, processors=(0.15, 0.6, 0.9)), {"e5-processors": "mixed"}),
     "E5: a mean beyond what the published reads and writes come to": ("e5", ycsb("published", 1000, 1.5, 5), {"e5-mean-latency": "weaker"}),
     "E5: two drives help, four no more":
         ("e5", ycsb("load", 1000, setting="1 drive") + ycsb("load", 1900, setting="2 drives") + ycsb("load", 1950, setting="4 drives"), {"e5-drives": "mixed"}),
@@ -318,7 +320,8 @@ SIBLINGS = {
         ("e5", ycsb("published", 1000, dent=0.9, work="ndb_checkpoints", variant="target-ndb") + ycsb("published", 1000, work="innodb_flushes", variant="innodb"),
          {"e5-checkpoints-ndb": "weaker", "e5-checkpoints-innodb": "reproduced", "e5-checkpoints": "not measured"}),
     "E5: InnoDB flushes in every second, now a little more and now a little less":
-        ("e5", ycsb("published", 1000, work="innodb_flushes", idle=0.9, variant="innodb"), {"e5-checkpoints-innodb": "not measured", "e5-mix-innodb": "weaker"}),
+        ("e5", ycsb("published", 1000, work="innodb_flushes", idle=0.9, variant="innodb"),
+         {"e5-checkpoints-innodb": "not measured", "e5-mix-innodb": "weaker"}),
     "E5: no pass of the GC": ("e5", ycsb("published", 1000, work="other"), {"e5-checkpoints": "not measured"}),
     "E5: processors were the limit": ("e5", ycsb("published", 1000, busy=0.3, processors=0.9), {"e5-limit": "opposite", "e5-processors": "weaker"}),
     "nothing measured": ("e1", [], {"e1-4kb-inline": "not measured", "e1-448kb-cap": "not measured", "e1-parts-spread": "not measured", "e1-more-nodes": "not measured"}),

@@ -66,9 +66,9 @@ def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy
          setting: str = "1 path", dent=0.0, work: str = "gc_at_work", idle: float = 0.0, link: float = 0.0,
          by_proxy: bool = False) -> list[dict]:
     """
-    E5. busy: of the device, or in a setting of drives the share of the busiest one's quota; processors: of all rounds or of each; dent: the part of
-    throughput, of all rounds or of each, that is missing in every second second, when background work writes; idle: of that work in the other seconds;
-    link: payload of the busier way over the rate of a limited network; by_proxy: what makes it.
+    E5. busy: of the device, or in a setting of drives the share of the busiest one's quota; processors: of all rounds or of each; dent: the part
+    of throughput, of all rounds or of each, that is missing in every second second, when background work writes; idle: of that work in the other
+    seconds; link: payload of the busier way over the rate of a limited network; by_proxy: whether a proxy makes it.
     """
     made = points(operation, PAYLOAD_BYTES, 16, variant, rate, setting=setting)
     quota, on_drives = 10_000_000, "drive" in setting

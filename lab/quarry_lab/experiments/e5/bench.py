@@ -85,7 +85,8 @@ class DiskBench(LimitedBench):
     def describe(self) -> dict:
         layouts = {paths: Layout.of(self.request.options, paths).describe() for paths in self.request.options["paths"]}
         link = [limited_link(self.request.options)] if self.request.options["link_mbits"] else []
-        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": same_memory_limit(self.run, self._memory_limit()), "environment": FEW_ARENAS,
+        memory_limit = same_memory_limit(self.run, self._memory_limit())
+        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": memory_limit, "environment": FEW_ARENAS,
                 "layouts": layouts, "rows": self.rows, "payload_bytes": self.rows * PAYLOAD_BYTES, "links": links.probe(link) if link else []}
 
     def _memory_limit(self) -> dict:

@@ -16,8 +16,8 @@ from ...servers.target import SCHEMA_PREFIX
 
 TABLE = "usertable"
 _NDB_SPACE, _NDB_LOG = f"{SCHEMA_PREFIX}space", f"{SCHEMA_PREFIX}log"
-# Of the undo log. An update of a column on disk writes the old value there. NDB keeps a third of it free, and refuses updates of such columns while the
-# rest is full: until a checkpoint has ended. What is left holds the updates of the whole published mix at so many a second.
+# Of the undo log. An update of a column on disk writes the old value there. NDB keeps a third of it free, and refuses updates of such columns
+# while the rest is full: until a checkpoint has ended. What is left holds the updates of the whole published mix at so many a second.
 _NDB_UNDO_MEGABYTES_MIN, _NDB_UPDATES_PER_SECOND = 2048, 1_000
 ONE_PATH = "1 path"  # the setting of every engine: the machine's own device, and the loopback interface
 LIMITED_NETWORK = "limited network"  # else as ONE_PATH

@@ -258,8 +258,12 @@ def verdicts(run: RunDirectory, labels: dict[str, str]) -> list[Verdict]:
     for claim in DOCUMENT.claims.values():
         made += by_engine.judged(ENGINES, lambda engine, claim=claim: _of_engine(Side(cells, run.run, engine), claim),
                                  lambda ours, theirs, claim=claim: _why_not_here(here, there, claim) if by_engine.is_ndbs_alone(ours, theirs) else "",
-                                 lacks=lambda engine, claim=claim: engine.variant in measured and not (engine is NDB and "lacking_ndb" in claim.judging))
+                                 lacks=lambda engine, claim=claim: engine.variant in measured and not _says_why_not_on_ndb(engine, claim))
     return made
+
+
+def _says_why_not_on_ndb(engine: Engine, claim: Claim) -> bool:
+    return engine is NDB and "lacking_ndb" in claim.judging
 
 
 def _of_engine(side: Side, claim: Claim) -> Verdict:

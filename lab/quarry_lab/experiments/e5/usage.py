@@ -15,7 +15,7 @@ _APART_MAX = 0.75  # seconds between a sample and the status line of the same se
 
 
 def samples_under_load(point: dict) -> list[dict]:
-    """The timeline's samples of the measured interval: each is of the time since the one before it, so one that begins earlier has the warm-up in it."""
+    """The timeline's samples of the measured interval. Each is of the time since the one before it: one that begins earlier is of the warm-up, too."""
     until = point["measured_until"] - point["timeline_started"]
     since, samples = until - point["result"]["interval_seconds"], point["timeline"]
     begins = [0.0, *(sample["second"] for sample in samples)]
@@ -57,7 +57,7 @@ def device_busy(point: dict) -> float | None:
 
 
 def _link_bytes(point: dict) -> float:
-    """Of the busier way; of both by a proxy. It gives each connection a share of either way's rate, which rests while that one sends the other way."""
+    """Of the busier way; of both by a proxy: each connection has a share of either way's rate, which rests while it sends the other way."""
     ways = point["payload_read_bytes_per_second"], point["payload_written_bytes_per_second"]
     return sum(ways) if point.get("link_by_proxy") else max(ways)
 
