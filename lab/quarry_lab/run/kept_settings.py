@@ -31,6 +31,12 @@ def changed_servers(before: dict[str, dict], now: dict[str, dict]) -> str:
     return "; ".join(f"server {name}: {', '.join(what)}" for name, what in changed.items() if what)
 
 
+def changed_links(before: list[dict], now: list[dict]) -> str:
+    """Of the links of two sessions, by their keys, which are made by another means: the kernel, or a proxy that has a rate for each connection."""
+    then, since = ({link["key"]: link["by"].split()[0] for link in links} for links in (before, now))
+    return "; ".join(f"link {key}: by {then[key]}, now by {by}" for key, by in since.items() if then.get(key, by) != by)
+
+
 def note_server(run: RunDirectory, block: Block, name: str, found: dict) -> None:
     """In run.json: how the server of this name runs. Raises LabError where it ran otherwise for points of the block's cells that the run has."""
     for session in _sessions_with(run, block):

@@ -33,7 +33,7 @@ from ..probes import device, processors
 from ..report import stats, verdicts
 from ..servers import drives, journal
 from .experiment import Bench, Context, Experiment
-from .kept_settings import changed_servers
+from .kept_settings import changed_links, changed_servers
 from .progress import RunProgress
 
 _KEPT_OF_MACHINE = ("cpu", "processors", "memory_bytes", "kernel", "sysbench", "commit")
@@ -59,8 +59,9 @@ def changed_machine(before: dict, now: dict) -> str:
 
 
 def changed_session(before: dict, now: dict) -> str:
-    """What an earlier session of a run that is gone on with had otherwise, of its machine and of servers that run from its start."""
-    changed = changed_machine(before["machine"], now["machine"]), changed_servers(before.get("servers", {}), now.get("servers", {}))
+    """What an earlier session of a run that is gone on with had otherwise, of its machine, its links and servers that run from its start."""
+    changed = (changed_machine(before["machine"], now["machine"]), changed_servers(before.get("servers", {}), now.get("servers", {})),
+               changed_links(before.get("links", []), now.get("links", [])))
     return "; ".join(filter(None, changed))
 
 

@@ -110,12 +110,16 @@ def test_what_changed_since_a_run_was_broken_off_is_told():
     assert session.changed_machine(before, {**before, "processors": 8, "commit": "def"}) == "processors 2, now 8; commit abc1234, now def"
 
 
-def test_a_run_that_is_gone_on_with_says_what_of_its_servers_changed():
-    def described(version, port):
-        return {"machine": {"processors": 2}, "servers": {"main": {"version": version, "pinned": {"port": port}}}}
+def test_a_run_that_is_gone_on_with_says_what_of_its_servers_and_links_changed():
+    def described(version, port, by="tc tbf rate 300mbit"):
+        return {"machine": {"processors": 2}, "servers": {"main": {"version": version, "pinned": {"port": port}}},
+                "links": [{"key": "limited", "by": by}]}
 
-    assert session.changed_session(described("11.8.1", "1"), described("11.8.1", "2")) == ""
-    assert session.changed_session(described("11.8.1", "1"), described("11.8.2", "1")) == "server main: version 11.8.1, now 11.8.2"
+    before = described("11.8.1", "1")
+    assert session.changed_session(before, described("11.8.1", "2")) == ""
+    assert session.changed_session(before, described("11.8.2", "1")) == "server main: version 11.8.1, now 11.8.2"
+    assert session.changed_session(before, described("11.8.1", "1", "toxiproxy 2.9.0")) == "link limited: by tc, now by toxiproxy"
+    assert session.changed_session({"machine": {}}, {"machine": {}}) == ""
 
 
 def test_what_is_always_disturbed_is_not_repeated_for_ever(measured):
