@@ -46,8 +46,11 @@ class LimitedBench(Bench):
         return self
 
     def __exit__(self, *_exc) -> None:
-        self._close_server()
-        self._stack.close()
+        """The cgroup goes though what the server stood on does not."""
+        try:
+            self._close_server()
+        finally:
+            self._stack.close()
 
     @property
     def server(self) -> LabServer:

@@ -167,6 +167,16 @@ def test_a_row_that_another_client_holds_is_waited_for_as_in_innodb(monkeypatch)
     assert "rocksdb_lock_wait_timeout" not in bench._private_server(engines.ENGINES["innodb"], layout, {}).extra
 
 
+def test_a_drive_that_cannot_be_unmounted_leaves_no_cgroup(monkeypatch):
+    bench, _block = fake_bench(monkeypatch)
+    ended = []
+    bench._stack.callback(ended.append, "cgroup")
+    bench._of_block.callback(lambda: (_ for _ in ()).throw(LabError("target is busy")))
+    with pytest.raises(LabError, match="busy"):
+        bench.__exit__()
+    assert ended == ["cgroup"]
+
+
 # --- drives and a limited network ---
 def small_run(tmp_path, variant, **options):
     """One round of the published load and mix, of 1,000 rows."""
