@@ -367,6 +367,15 @@ def test_only_samples_of_the_measured_interval_count():
     assert [s["second"] for s in samples_under_load(point(1))] == list(range(3, 13))
 
 
+def test_a_timeline_that_ended_early_does_not_tell_what_was_used():
+    """Its first seconds would say that processors were never above 20 %."""
+    made = point(1)
+    made["timeline"] = made["timeline"][:6]
+    assert used(made, {}) == {} and samples_under_load(made) == []
+    made["timeline"] = point(1)["timeline"][:8]
+    assert used(made, {}) == {DRIVES: 0.95, PROCESSORS: 0.15}
+
+
 def test_the_devices_share_adds_reads_and_writes():
     run = Run([point(1)])
     assert device_share(run.points[0], run.run) == pytest.approx(1e8 / 4e8 + 2e8 / 8e8)

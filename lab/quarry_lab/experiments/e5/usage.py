@@ -9,17 +9,23 @@ from ...report import stats
 
 DRIVES, NETWORK, PROCESSORS = "drives", "network", "processors"
 _WORK = {"gc": GC_AT_WORK, "innodb": INNODB_FLUSHES, "ndb": NDB_CHECKPOINTS}
+COVERED_MIN = 1 / 2  # of the measured interval, by the timeline
 SECONDS_MIN = 3  # with background work, and without it, for a round to tell
 IDLE_MAX = 1 / 2  # of the work in seconds at work, what the others have at most: our threshold; else it never rests, and chance parts the seconds
 _APART_MAX = 0.75  # seconds between a sample and the status line of the same second
 
 
 def samples_under_load(point: dict) -> list[dict]:
-    """The timeline's samples of the measured interval. Each is of the time since the one before it: one that begins earlier is of the warm-up, too."""
-    until = point["measured_until"] - point["timeline_started"]
-    since, samples = until - point["result"]["interval_seconds"], point["timeline"]
-    begins = [0.0, *(sample["second"] for sample in samples)]
-    return [sample for begin, sample in zip(begins, samples, strict=False) if since <= begin and sample["second"] <= until]
+    """
+    The timeline's samples of the measured interval. Each is of the time since the one before it: one that begins earlier is of the warm-up, too. None
+    where they tell of less than half of it: a timeline ends when the server does not answer it any more.
+    """
+    until, interval = point["measured_until"] - point["timeline_started"], point["result"]["interval_seconds"]
+    begins = [0.0, *(sample["second"] for sample in point["timeline"])]
+    found = [(begin, sample) for begin, sample in zip(begins, point["timeline"], strict=False)
+             if until - interval <= begin and sample["second"] <= until]
+    covered = sum(sample["second"] - begin for begin, sample in found)
+    return [sample for _begin, sample in found] if covered >= COVERED_MIN * interval else []
 
 
 def _median(values: list[float]) -> float:
