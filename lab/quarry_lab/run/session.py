@@ -99,11 +99,10 @@ def check(experiment: Experiment, request: Request) -> None:
         missing.append(f"{reason} (--profile {BARE} takes the file system as it is)")
     if request.apart and (reason := processors.reason_against()):
         missing.append(reason)
-    directory = request.output_directory.absolute()
-    place = next(path for path in (directory, *directory.parents) if path.exists())
+    place = next(path for path in DATA.absolute().parents if path.exists())  # the servers' data are there, wherever --output is
     free, need = device.free_bytes(place), experiment.disk_bytes(request)
     if free < need:
-        missing.append(f"{stats.human_bytes(need)} of free disk under {request.output_directory} ({stats.human_bytes(free)} are free)")
+        missing.append(f"{stats.human_bytes(need)} of free disk under {DATA.parent} ({stats.human_bytes(free)} are free)")
     if missing:
         raise LabError(f"{experiment.name} needs " + "; and ".join(missing))
 

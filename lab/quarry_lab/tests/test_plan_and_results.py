@@ -185,6 +185,17 @@ def test_too_little_disk_is_said_before_any_work_starts(tmp_path: Path, monkeypa
         session.check(EXPERIMENTS["targets"], request)
 
 
+def test_disk_is_asked_for_where_the_servers_data_are(tmp_path: Path, monkeypatch):
+    """--output has the results alone, and may be on another device."""
+    data, output = tmp_path / "tree" / "data", tmp_path / "results"
+    for directory in (data.parent, output):
+        directory.mkdir()
+    monkeypatch.setattr(session, "DATA", data)
+    monkeypatch.setattr(session.device, "free_bytes", lambda path: 5 << 30 if path == data.parent else 1 << 50)
+    with pytest.raises(LabError, match=f"GiB of free disk under {data.parent} "):
+        session.check(EXPERIMENTS["targets"], replace(EXPERIMENTS["targets"].request(), output=output))
+
+
 def test_options_of_an_experiment_keep_the_type_of_their_default():
     defaults = {"paths": [1, 2], "links": ["localhost"], "memory_bytes": 5, "redo_path": ""}
     assert parse_options(defaults, ["paths=1,4", "memory_bytes=7", "redo_path=/log"]) == {**defaults, "paths": [1, 4], "memory_bytes": 7, "redo_path": "/log"}
