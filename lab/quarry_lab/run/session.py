@@ -100,11 +100,18 @@ def check(experiment: Experiment, request: Request) -> None:
     if request.apart and (reason := processors.reason_against()):
         missing.append(reason)
     place = next(path for path in DATA.absolute().parents if path.exists())  # the servers' data are there, wherever --output is
-    free, need = device.free_bytes(place), experiment.disk_bytes(request)
+    free, need = device.free_bytes(place) + _left_bytes(DATA), experiment.disk_bytes(request)
     if free < need:
         missing.append(f"{stats.human_bytes(need)} of free disk under {DATA.parent} ({stats.human_bytes(free)} are free)")
     if missing:
         raise LabError(f"{experiment.name} needs " + "; and ".join(missing))
+
+
+def _left_bytes(data: Path) -> int:
+    """Disk that a run holds which was killed: the next one sweeps it away before it begins."""
+    places = [data, *drives.place(data).glob("*")]
+    files = [path for place in places if place.is_dir() and not place.is_mount() for path in device.files_below(place)]
+    return device.allocated_bytes([*files, *data.parent.glob(f"{data.name}.ext4"), *drives.place(data).glob("*.ext4")])
 
 
 def print_configuration(console: Console, experiment: Experiment, request: Request, session: dict, left: int, total: int) -> None:

@@ -196,6 +196,20 @@ def test_disk_is_asked_for_where_the_servers_data_are(tmp_path: Path, monkeypatc
         session.check(EXPERIMENTS["targets"], replace(EXPERIMENTS["targets"].request(), output=output))
 
 
+def test_disk_that_a_killed_run_holds_counts_as_free(tmp_path: Path):
+    """It is swept away before the next one begins, which would be refused for it else."""
+    data = tmp_path / "data"
+    (data / "main").mkdir(parents=True)
+    (tmp_path / "drives" / "data1").mkdir(parents=True)
+    held = [data / "main" / "ibdata1", tmp_path / "data.ext4", tmp_path / "drives" / "data1.ext4"]
+    for path in held:
+        path.write_bytes(bytes(1 << 16))
+    (tmp_path / "e5").write_bytes(bytes(1 << 20))  # of results
+    assert session._left_bytes(data) == sum(path.stat().st_blocks * 512 for path in held) >= 3 << 16
+    session.sweep(data)
+    assert session._left_bytes(data) == 0
+
+
 def test_options_of_an_experiment_keep_the_type_of_their_default():
     defaults = {"paths": [1, 2], "links": ["localhost"], "memory_bytes": 5, "redo_path": ""}
     assert parse_options(defaults, ["paths=1,4", "memory_bytes=7", "redo_path=/log"]) == {**defaults, "paths": [1, 4], "memory_bytes": 7, "redo_path": "/log"}
