@@ -534,8 +534,10 @@ def test_the_tables_ratio_is_to_innodb_on_the_same_drives_and_network():
     assert [found[f"QUARRY BLOB, {setting}"] for setting in (*settings, "2 paths")] == ["2.00x", "2.00x", "2.00x", "3.00x"]
 
 
-def test_each_client_level_has_its_share_of_the_device():
+def test_each_client_level_has_its_share_of_the_device_and_its_name_in_the_table():
     made = worlds.ycsb("load", 1000) + [p | {"threads": 1} for p in worlds.ycsb("load", 500)]
+    engines = list(e5_figures.tables(Run(made), DiskData().labels)[0].columns[1].cells)
+    assert engines == ["QUARRY BLOB, 1 path x1", "QUARRY BLOB, 1 path x16"]
     assert "29500 bytes each: x1 14.1 MiB/s, 2% of the device's raw rate (2% to 2%); x16 28.1 MiB/s, 4%" in reasons(made)["e5-load"]
 
 

@@ -29,7 +29,7 @@ def tables(run: RunDirectory, labels: dict[str, str]) -> list[Table]:
     limit = run.run["sessions"][-1]["memory_limit"] if run.run["sessions"] else {}
     bound = stats.human_bytes(limit.get("limit_bytes") or limit.get("cache_bytes", 0))
     rows = run.run["sessions"][-1].get("payload_bytes", 0) if run.run["sessions"] else 0
-    title = f"E5: {stats.human_bytes(rows)} of payload; memory: {limit.get('how', 'not recorded')}, {bound}"
+    title = f"E5: {stats.human_bytes(rows)} of payload; memory of the private servers: {limit.get('how', 'not recorded')}, {bound}"
     table = Table(title=title, header_style="bold", box=box.SIMPLE_HEAD)
     for heading in ("workload", "engine"):
         table.add_column(heading, no_wrap=True)
@@ -46,7 +46,8 @@ def _row(cells: Cells, key: CellKey, variant: str, run: dict) -> list[str]:
     innodb = stats.paired_ratio(cells.values(key, variant, throughput), cells.values(_innodb_beside(key), "innodb", throughput))
     share = cells.summary(key, variant, lambda p: device_share(p, run))
     written = cells.summary(key, variant, bytes_written_ratio)
-    return [f"{cells.label(variant)}, {key.setting}", f"[bold]{stats.human_count(rate.median)}[/bold]",
+    several = len({each.threads for each in cells.keys()}) > 1
+    return [f"{cells.label(variant)}, {key.setting}{f' x{key.threads}' * several}", f"[bold]{stats.human_count(rate.median)}[/bold]",
             f"[dim]{stats.human_count(rate.low)}-{stats.human_count(rate.high)}[/dim]", median_text(innodb, "{:.2f}x".format),
             median_text(cells.summary(key, variant, read_latency_ms), "{:.2f}".format), median_text(cells.summary(key, variant, write_latency_ms), "{:.2f}".format),
             f"{payload.median / 1e6:,.0f}", median_text(share, "{:.0%}".format), median_text(written, "{:.2f}".format),
