@@ -548,6 +548,14 @@ def test_charts_mark_checkpoints_beside_throughput():
     assert e5_figures.tables(Run([point(1)]), DiskData().labels)[0].row_count == 1
 
 
+def test_each_client_level_has_its_timeline():
+    made = [{**point(1), "threads": threads} for threads in (1, THREADS)]
+    drawn = e5_figures.figures(Run(made), DiskData().labels)
+    assert [name for name in drawn if name.startswith("timeline")] == ["timeline-published-quarry-1-path-x1", f"timeline-published-quarry-1-path-x{THREADS}"]
+    for figure in drawn.values():
+        plt.close(figure)
+
+
 def test_the_labels_of_the_charts_do_not_overlap():
     """Every engine in every workload, Quarry on one path and on two, with rates as close as they were when they stood on each other."""
     rates = {("innodb", "1 path"): 8011.0, ("rocksdb", "1 path"): 2343.0, ("quarry", "1 path"): 8504.0, ("quarry", "2 paths"): 8921.0}

@@ -46,12 +46,16 @@ def _row(cells: Cells, key: CellKey, variant: str, run: dict) -> list[str]:
     innodb = stats.paired_ratio(cells.values(key, variant, throughput), cells.values(_innodb_beside(key), "innodb", throughput))
     share = cells.summary(key, variant, lambda p: device_share(p, run))
     written = cells.summary(key, variant, bytes_written_ratio)
-    several = len({each.threads for each in cells.keys()}) > 1
-    return [f"{cells.label(variant)}, {key.setting}{f' x{key.threads}' * several}", f"[bold]{stats.human_count(rate.median)}[/bold]",
+    return [f"{cells.label(variant)}, {key.setting}{_level(cells, key.threads)}", f"[bold]{stats.human_count(rate.median)}[/bold]",
             f"[dim]{stats.human_count(rate.low)}-{stats.human_count(rate.high)}[/dim]", median_text(innodb, "{:.2f}x".format),
             median_text(cells.summary(key, variant, read_latency_ms), "{:.2f}".format), median_text(cells.summary(key, variant, write_latency_ms), "{:.2f}".format),
             f"{payload.median / 1e6:,.0f}", median_text(share, "{:.0%}".format), median_text(written, "{:.2f}".format),
             f"{cells.noisy_rounds(key, variant)}/{rate.rounds}"]
+
+
+def _level(cells: Cells, threads: int) -> str:
+    """' x16' where more than one client level was measured."""
+    return f" x{threads}" if len({key.threads for key in cells.keys()}) > 1 else ""
 
 
 def _innodb_beside(key: CellKey) -> CellKey:
@@ -75,8 +79,9 @@ def figures(run: RunDirectory, labels: dict[str, str]) -> dict[str, Figure]:
         for point in _last_rounds(run.points, operation):
             if Setting.of(point["setting"]).on_drives and Setting.of(point["setting"]).paths != most:
                 continue
-            name = f"timeline-{operation}-{point['variant']}-{point['setting'].replace(' ', '-')}"
-            made[name] = timeline_figure(point, f"{WORKLOADS[operation].label}: {labels[point['variant']]}, {point['setting']}")
+            where = f"{point['setting']}{_level(cells, point['threads'])}"
+            name = f"timeline-{operation}-{point['variant']}-{where.replace(' ', '-')}"
+            made[name] = timeline_figure(point, f"{WORKLOADS[operation].label}: {labels[point['variant']]}, {where}")
     return made
 
 
@@ -85,7 +90,7 @@ def _bars(cells: Cells, title: str, unit: str, figure) -> Figure:
     sides = sorted({(variant, key.setting, key.threads) for key in cells.keys() for variant in cells.variants() if cells.rounds(key, variant)},
                    key=lambda side: (cells.variants().index(side[0]), side[1:]))
     size = {key.operation: key.size_bytes for key in cells.keys()}
-    series = [charts.Series(variant if setting == ONE_PATH else f"{variant}-head", f"{cells.label(variant)}, {setting}",
+    series = [charts.Series(variant if setting == ONE_PATH else f"{variant}-head", f"{cells.label(variant)}, {setting}{_level(cells, threads)}",
                             [cells.summary(CellKey(o, size[o], threads, setting), variant, figure) for o in operations])
               for variant, setting, threads in sides]
     return charts.bars(title, unit, "workload", operations, series)
