@@ -39,8 +39,8 @@ ENGINE_SOURCES = ("src", "include", "plugin")
 # Of a point what rules, tables and the figures beside the published ones read.
 _POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "repeat", "batch_rows", "result", "latencies", "payload_read_bytes_per_second",
           "payload_written_bytes_per_second", "timeline_started", "operations_timeline", "measured_until", "drive_bytes_per_second",
-          "link_bytes_per_second", "link_by_proxy", "unseen", "memory", "nodes", "disk")
-_CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "processors")
+          "link_bytes_per_second", "link_by_proxy", "unseen", "memory", "nodes", "disk", "loaded")
+_CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "daemon_cpus", "processors")
 _SAMPLE = ("second", "device_busy_share", "machine_busy_share", "server_cpus", "drives", "work")
 _SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "memory_limit", "payload_bytes")
 _SERVER = ("version", "pinned", "plugin_sha256", "data_nodes")

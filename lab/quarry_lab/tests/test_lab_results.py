@@ -8,7 +8,7 @@ from quarry_lab import lab_results
 from quarry_lab.design.request import LabError
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.catalogue import EXPERIMENTS, PUBLISHED
-from worlds import mix, ycsb
+from worlds import DOCUMENT_BYTES, fetched, mix, points, ycsb
 
 MACHINE = {"cpu": "a processor", "processors": 2, "memory_bytes": 1, "file_system": "ext4 rw", "device": "/dev/vda", "commit": "abc1234"}
 
@@ -33,6 +33,25 @@ def test_a_file_gives_the_verdicts_of_its_run(tmp_path):
         verdicts = EXPERIMENTS[name].verdicts(result)
         assert verdicts == EXPERIMENTS[name].verdicts(run) and {v.state for v in verdicts} > {"not measured"}
         assert lab_results.newest(name, tmp_path / "results").points == result.points
+
+
+def of_ndb(threads, daemon):
+    """E4: processors of NDB, of its SQL node alone, and of a client that takes more than that."""
+    made = points("fetch", 100, threads, "target-ndb-text", 1000)
+    for point in made:
+        point["cpu"] |= {"server_cpus": 1.2, "client_cpus": 0.7, "daemon_cpus": daemon}
+    return made
+
+
+@pytest.mark.parametrize("name, rounds, finding, state", [
+    ("e3", fetched("stub-2", DOCUMENT_BYTES, "localhost", stored=6.2, app_mysql=100), "e3-ratios", "reproduced"),
+    ("e4", of_ndb(8, 0.5) + of_ndb(1, 0.05), "e4-processors-ndb", "opposite")])
+def test_a_file_has_what_only_one_rule_reads(tmp_path, name, rounds, finding, state):
+    """What the client sent to store a value; what the SQL node alone took of the processors."""
+    run = made_run(tmp_path / name, name, rounds)
+    result = lab_results.read(lab_results.add(run, tmp_path / "results"))
+    for judged in (run, result):
+        assert {verdict.id: verdict.state for verdict in EXPERIMENTS[name].verdicts(judged)}[finding] == state
 
 
 def test_a_file_has_what_was_run_and_no_path_of_the_machine(tmp_path):
