@@ -1,6 +1,7 @@
 """E3 without a server: its plan, JMH's report, the links as toxiproxy is told of them, and the rules of its findings."""
 
 import json
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -118,7 +119,8 @@ def test_each_engine_has_a_verdict_of_its_own():
 def test_the_table_has_a_column_for_each_engine_and_says_why_one_is_empty():
     experiment = FetchCompressed()
     by_statement = {row.statement: row.cells for row in experiment.finding_rows(Run(rounds(ENGINES_RATES)))}
-    _published, ndb, quarry, innodb = by_statement["on localhost lz4 is ahead of no compression"]
+    said, ndb, quarry, innodb = by_statement["on localhost lz4 is ahead of no compression"]
+    assert said == [("", "no figure")], "a size is no figure of it"
     assert [cell[0][0] for cell in (ndb, quarry, innodb)] == [REPRODUCED, OPPOSITE, REPRODUCED]
     _published, ndb, quarry, innodb = by_statement["on localhost lz4 outperforms every other codec"]
     assert ndb == quarry == [("", "not asked: such values were fetched from InnoDB's tables alone, as published")] and innodb[0][0] == NOT_MEASURED
@@ -382,6 +384,12 @@ def test_a_gain_next_to_nothing_has_no_direction():
     figure = Figure("x", "x", "gain", "x", -0.01, -0.01)
     for measured, state in ((-0.02, REPRODUCED), (0.005, REPRODUCED), (0.1, STRONGER), (-0.2, WEAKER)):
         assert as_published(Summary(measured, measured, measured, 3), figure) == state
+
+
+@pytest.mark.parametrize("name", ["cloud-random", "ethernet-random", "wifi-random"])
+def test_what_is_said_of_the_poorest_ratio_is_what_its_figure_says(name):
+    claim = DOCUMENT.claim(name)
+    assert bool(re.search("but (for )?the poorest", claim.says)) == (claim.figure.value <= 0)
 
 
 def test_a_delay_takes_netem_and_a_rate_alone_can_be_had_from_tbf():

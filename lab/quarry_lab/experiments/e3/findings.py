@@ -23,7 +23,7 @@ DOCUMENT = published.document("e3")
 REAL = "real"
 RANDOM = ("stub-62", "stub-10", "stub-4", "stub-2")
 DOCUMENT_BYTES = int(DOCUMENT.value("largest-document"))
-MEDIUM_BYTES = int(DOCUMENT.value("largest-medium"))
+MEDIUM_BYTES, LARGE_BYTES = int(DOCUMENT.value("largest-medium")), int(DOCUMENT.value("smallest-large"))
 THREADS = int(DOCUMENT.value("client-threads"))
 LOCAL, CLOUD = "localhost", "cloud"
 NEAR = (LOCAL, CLOUD)
@@ -147,9 +147,11 @@ _ORDERS = {"lz4_over_none": ("lz4", "none"), "lz4_first": ("lz4", "others"), "no
 
 
 def _in_order(seen: Seen, claim: Claim) -> list[Level]:
+    """Of medium values the author's charts have lz4 behind none, so that order is judged of large ones."""
     these, of = _ORDERS[claim.judging["kind"]]
+    least = LARGE_BYTES if claim.judging["kind"] == "lz4_over_none" else 0
     made = []
-    for key in seen.keys(claim.judging["link"]):
+    for key in (key for key in seen.keys(claim.judging["link"]) if key.size_bytes >= least):
         sides = _sides(seen, key)
         made += _ahead(seen, key, sides[these], sides[of])
     return made
