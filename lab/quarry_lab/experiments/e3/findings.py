@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...design import published, rules
 from ...design.cells import CellKey, Cells, client_cpus, server_cpus
@@ -204,13 +204,16 @@ def _random(seen: Seen, claim: Claim) -> list[Level]:
 
 
 def _stored(seen: Seen, claim: Claim) -> list[Level]:
-    """Once for each alphabet: what was stored is the same in every round and on every link."""
+    """
+    Once for each alphabet: what was stored is the same in every round and on every link. Data that nothing compresses have a ratio of 1, so a ratio is
+    judged by what it is over that.
+    """
     made = []
     for figure in claim.figures:
         key = CellKey(_of_row(figure), DOCUMENT_BYTES, THREADS, LOCAL)
         if ratio := seen.cells.summary(key, MYSQL, stored_ratio):
-            points = seen.cells.rounds_of([key], [MYSQL])
-            made.append(level(key.operation, against(ratio, figure.judged), ratio, points, seen.parameters, "{:.2f} to 1".format))
+            points, over_one = seen.cells.rounds_of([key], [MYSQL]), replace(figure, low=figure.low - 1, high=figure.high - 1)
+            made.append(level(key.operation, against(gain(ratio), over_one.judged, 0.0), ratio, points, seen.parameters, "{:.2f} to 1".format))
     return made
 
 
