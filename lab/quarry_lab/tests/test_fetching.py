@@ -151,6 +151,15 @@ def test_what_grid_measures_of_other_engines_is_what_their_findings_take(ndb_is_
         for engine in ENGINES:
             assert (claim.id + engine.suffix in found) == has(claim, engine), (claim.id, engine.name)
     assert NOT_MEASURED not in found.values()
+    assert not [v.id for v in verdicts(Run(made)) if "not measured: " in v.reason], "a part of a claim has no cells"
+
+
+def test_a_verdict_names_the_parts_of_its_claim_that_were_not_measured():
+    points = rounds({"app-none": (329,) * 3, "app-lz4-17": (321,) * 3}, size=MEDIUM_BYTES) + rounds({"app-none": (100,) * 3, "app-lz4-9": (95,) * 3}, kind="stub-62")
+    found = {v.id: v for v in verdicts(Run(points))}
+    assert (found["e3-medium"].state, found["e3-poor-ratio"].state) == (REPRODUCED, REPRODUCED)
+    assert found["e3-medium"].reason.endswith("; not measured: cloud") and found["e3-poor-ratio"].reason.endswith("; not measured: cloud")
+    assert found["e3-local-random"].reason.endswith("; not measured: stub-10, stub-4, stub-2")
 
 
 def test_ndb_is_a_part_where_it_is_built_and_comes_last(monkeypatch, ndb_is_built):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ...design import published, rules
 from ...design.cells import CellKey, Cells, client_cpus, server_cpus
@@ -225,7 +226,7 @@ def _poor_ratio(seen: Seen, _claim: Claim) -> list[Level]:
 
 def _growing_gain(seen: Seen, claim: Claim) -> list[Level]:
     made = []
-    for few, many in zip(RANDOM, RANDOM[1:], strict=False):
+    for few, many in pairwise(RANDOM):
         gains = [_paired(seen, CellKey(kind, DOCUMENT_BYTES, THREADS, claim.judging["link"])) for kind in (few, many)]
         if ratio := stats.paired_ratio(gains[1], gains[0]):
             keys = [CellKey(kind, DOCUMENT_BYTES, THREADS, claim.judging["link"]) for kind in (few, many)]
@@ -264,6 +265,13 @@ def _pairs(claim: Claim) -> list[list]:
     """[variant, over, ...] of a claim that names its ways."""
     judging = claim.judging
     return judging.get("ratios") or ([judging["pair"]] if "pair" in judging else [])
+
+
+def _parts(claim: Claim) -> list[str]:
+    """Names of the levels that a claim speaks of, where it names them."""
+    if claim.judging["kind"] in ("medium", "random", "stored"):
+        return [_of_row(figure) for figure in claim.figures]
+    return {"poor_ratio": list(NEAR), "growing_gain": [f"{many} / {few}" for few, many in pairwise(RANDOM)]}.get(claim.judging["kind"], [])
 
 
 def _lacking(claim: Claim) -> str:
@@ -309,7 +317,10 @@ def verdicts(run: RunDirectory) -> list[Verdict]:
 def _of_engine(run: RunDirectory, seen: Seen, claim: Claim, engine: Engine) -> Verdict:
     if claim.judging["kind"] == "usable":
         return _usable(run, claim, engine)
-    return rules.verdict(engine.finding(claim.finding), _KINDS[claim.judging["kind"]](seen, claim), _lacking(claim))
+    levels = _KINDS[claim.judging["kind"]](seen, claim)
+    made = rules.verdict(engine.finding(claim.finding), levels, _lacking(claim))
+    without = [part for part in _parts(claim) if part not in {each.name for each in levels}]
+    return replace(made, reason=f"{made.reason}; not measured: {', '.join(without)}") if levels and without else made
 
 
 def _why_not_here(seen: dict[str, Seen], claim: Claim, here: Verdict, there: Verdict) -> str:

@@ -18,10 +18,10 @@ SIZES = (int(DOCUMENT.value("smallest-value")), SMALLEST_MEDIUM, MEDIUM_BYTES, S
 ZSTD, INSIDE = "app-zstd", "uncompress"
 APPLICATION = tuple(key for key in METHODS if key.startswith("app-"))
 _SLOW_LINKS = ("gigabit", "wifi")
-_FETCHED_WEAK = (NONE, LZ4_17, ZSTD, "app-brotli-11", MYSQL, INSIDE, TABLE)
+_FETCHED_WEAK = (NONE, LZ4_17, ZSTD, "app-brotli-11", INSIDE, TABLE)
 _FETCHED_ROUTED = (NONE, LZ4_17, ZSTD, INSIDE)
 _OTHER_ENGINES = ("quarry", "quarry-app-lz4-17", "ndb-app-none", "ndb-app-lz4-17")
-_OF_EACH_CODEC = (NONE, LZ4_9, LZ4_17, "app-snappy", ZSTD, "app-gzip", MYSQL, "app-brotli-11")
+_OF_EACH_CODEC = (NONE, LZ4_9, LZ4_17, "app-snappy", ZSTD, "app-gzip", "app-brotli-11")
 
 
 def _cells(kind: str, size_bytes: int, link: str, ways) -> list[Cell]:
@@ -30,10 +30,10 @@ def _cells(kind: str, size_bytes: int, link: str, ways) -> list[Cell]:
 
 def _real() -> list[Cell]:
     return [
-        *_cells(REAL, DOCUMENT_BYTES, LOCAL, METHODS), *_cells(REAL, MEDIUM_BYTES, LOCAL, (*_OF_EACH_CODEC, TABLE, INSIDE)),
-        *_cells(REAL, DOCUMENT_BYTES, CLOUD, (*APPLICATION, INSIDE, "quarry-lz4", "quarry-zstd")), *_cells(REAL, MEDIUM_BYTES, CLOUD, _OF_EACH_CODEC),
+        *_cells(REAL, DOCUMENT_BYTES, LOCAL, METHODS), *_cells(REAL, MEDIUM_BYTES, LOCAL, (*_OF_EACH_CODEC, MYSQL, INSIDE)),
+        *_cells(REAL, DOCUMENT_BYTES, CLOUD, (*APPLICATION, INSIDE, "quarry-lz4")), *_cells(REAL, MEDIUM_BYTES, CLOUD, _OF_EACH_CODEC),
         *(cell for size in (SMALLEST_MEDIUM, SMALLEST_LARGE) for link in NEAR for cell in _cells(REAL, size, link, (NONE, LZ4_17))),
-        *_cells(REAL, DOCUMENT_BYTES, CLOUD, _OTHER_ENGINES), *_cells(REAL, MEDIUM_BYTES, LOCAL, _OTHER_ENGINES),
+        *_cells(REAL, DOCUMENT_BYTES, CLOUD, _OTHER_ENGINES), *(cell for link in NEAR for cell in _cells(REAL, MEDIUM_BYTES, link, _OTHER_ENGINES)),
         *(cell for size in (MEDIUM_BYTES, DOCUMENT_BYTES) for link in _SLOW_LINKS for cell in _cells(REAL, size, link, (NONE, LZ4_17))),
         *_cells(REAL, DOCUMENT_BYTES, "weak", _FETCHED_WEAK), *_cells(REAL, DOCUMENT_BYTES, "routed", _FETCHED_ROUTED),
         *_cells(REAL, DOCUMENT_BYTES, "proxy", (NONE,)),
