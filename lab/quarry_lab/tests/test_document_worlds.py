@@ -3,15 +3,43 @@
 from quarry_lab.catalogue import EXPERIMENTS
 from quarry_lab.design import published
 from quarry_lab.experiments.e3.findings import RANDOM
-from worlds import DOCUMENT_BYTES, MEDIUM_BYTES, Run, fetch, fetched
+from quarry_lab.experiments.e4 import space
+from worlds import DOCUMENT_BYTES, MEDIUM_BYTES, Run, fetch, fetched, points
 
 UUID = "2e37598d-d17a-9330-cd87-594ba18cfc87"
 E3 = published.document("e3")
 
 
-def others_than_reproduced(name, points, **session):
-    found = {verdict.id: verdict.state for verdict in EXPERIMENTS[name].verdicts(Run(points, **session))}
-    return {claim: found[claim] for claim in published.document(name).claims if found[claim] != "reproduced"}
+def others_than_reproduced(name, rounds, suffix="", **session):
+    """Claims of the engine with this suffix that have another verdict."""
+    found = {verdict.id: verdict.state for verdict in EXPERIMENTS[name].verdicts(Run(rounds, **session))}
+    states = {claim: found.get(claim + suffix) for claim in published.document(name).claims}
+    return {claim: state for claim, state in states.items() if state != "reproduced"}
+
+
+def test_the_cluster_of_e2s_document_reproduces_every_claim():
+    """What readers keep beside an updater has no figure there."""
+    value = published.document("e2").value
+    rounds = [p for n in (1, 256, 1024) for p in points("insert", 1024, 8, f"target-ndb-prefetch-{n}", value(f"prefetch-{n}"))]
+    for kind, rate, kept in (("2blob", value("two-blobs"), 0.5), ("2varbinary", value("two-varbinarys"), 1.0)):
+        rounds += points("read", 2048, 8, f"target-ndb-{kind}", rate) + points("few", 2048, 8, f"target-ndb-{kind}", rate)
+        rounds += points("updated", 2048, 8, f"target-ndb-{kind}", rate * kept)
+    assert others_than_reproduced("e2", rounds, "-ndb") == {}
+
+
+def test_the_cluster_of_e4s_document_reproduces_every_claim_but_mongodbs():
+    """Processors and disk have no figure there."""
+    value = published.document("e4").value
+    rounds = []
+    for way, rate in (("text", value("plain")), ("text-compressed", value("compressed")), ("api", value("plain") * (1 + value("mongodb")))):
+        rounds += points("fetch", 100, 8, f"target-ndb-{way}", rate)
+    rounds += points("fetch", 100, 1, "target-ndb-text", 9000)
+    for point in rounds:
+        is_alone = point["threads"] == 1
+        point["cpu"] |= {"server_cpus": 0.7 if is_alone else 1.6, "daemon_cpus": 0.6 if is_alone else 1.3, "client_cpus": 0.2 if is_alone else 0.35}
+    for size, ratio in zip(space.SIZES, (4.0, 1.0), strict=True):
+        rounds += [p | {"disk": {"payload_bytes": 1, "disk_bytes": ratio}} for p in points("disk", size, 1, "target-ndb-disk", 500)]
+    assert others_than_reproduced("e4", rounds, "-ndb") == {"e4-mongodb": None}
 
 
 def real_data():

@@ -108,6 +108,14 @@ def test_of_ndb_the_sql_node_is_the_server_and_not_the_data_nodes(full, alone, w
     assert found.state == wanted and f"server {full:.2f}, data nodes {1.7 - full:.2f} and client 0.20 processors" in found.reason
 
 
+@pytest.mark.parametrize("prefix, suffix", ENGINES)
+@pytest.mark.parametrize("server, client, wanted", [(1.3, 0.65, "reproduced"), (0.8, 0.6, "mixed"), (0.7, 1.25, "mixed")])
+def test_the_server_is_watched_with_the_compressed_protocol_which_was_on_there(prefix, suffix, server, client, wanted):
+    rounds = busy(f"{prefix}text", 8, 1.3, 0.65) + busy(f"{prefix}text", 1, 0.6, 0.3) + busy(f"{prefix}text-compressed", 8, server, client)
+    found = verdicts(rounds)[f"e4-processors{suffix}"]
+    assert found.state == wanted and "x8, compressed: " in found.reason
+
+
 def test_a_disturbed_level_is_not_judged():
     assert states(busy("text", 8, 1.3, 0.65) + busy("text", 1, 0.2, 0.1, noisy=(1, 2)))["e4-processors"] == "reproduced"
     assert states(busy("text", 8, 1.3, 0.65, noisy=(1, 2)) + busy("text", 1, 0.2, 0.1, noisy=(1, 2)))["e4-processors"] == "not judged"
@@ -151,9 +159,11 @@ def test_the_table_has_each_engine_and_says_what_was_lacking():
     assert (row["Quarry here"][0][0], row["InnoDB here"][0][0]) == ("reproduced", "weaker")
     assert row["NDB here"] == [("not measured", "NDB Cluster was not part of this run: `make ndb` builds it")]
     (native,) = [row for statement, row in made.items() if statement.startswith("the NDB API")]
+    assert native["published"] == [("", "no figure")], "three times was MongoDB"
     assert native["Quarry here"] == [("not measured", "the NDB API reaches NDB alone")]
     assert native["InnoDB here"] == [("", "the NDB API reaches NDB alone")]
     (mongodb,) = [row for statement, row in made.items() if statement.startswith("MongoDB")]
+    assert mongodb["published"] == [("", "about +200%")]
     assert all(cell[0][0] == "not measured" and "no MongoDB server" in cell[0][1] for name, cell in mongodb.items() if name != "published")
     (embedded,) = [row for statement, row in made.items() if "embedded server" in statement]
     assert embedded["InnoDB here"][0][0] == "answered" and embedded["Quarry here"][0][0] == "not measured"
@@ -173,7 +183,7 @@ def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
                                 "(here 1.00 bytes of disk for each of 6 KB; on NDB 5.30 bytes of disk for each of 6 KB)")
     rounds = busy("target-ndb-text", 8, 1.6, 0.3) + busy("target-ndb-text", 1, 0.6, 0.1) + busy("text", 8, 1.0, 0.9) + busy("text", 1, 0.3, 0.2)
     assert verdicts(rounds)["e4-processors"].reason.endswith(
-        "(here x1 server 0.30 and client 0.20 processors; x8 server 1.00 and client 0.90 processors; "
+        "not as on NDB: server and client have other parts of a request (here x1 server 0.30 and client 0.20 processors; x8 server 1.00 and client 0.90 processors; "
         "on NDB x1 server 0.60 and client 0.10 processors; x8 server 1.60 and client 0.30 processors)")
 
 

@@ -95,10 +95,15 @@ def _processors(cells: Cells, claim: Claim, variants: list[str], parameters: dic
     With many clients in a closed loop shared processors are full whatever the cause: who fills them counts. A lone client leaves them room, so there
     the server's share of a request's wall time tells what a request is made of. One without the other says nothing.
     """
-    keys = [key for key in small(cells) if cells.rounds(key, variants[0])]
-    if len({key.threads == 1 for key in keys}) < 2:
+    plain, *others = variants
+    if len({key.threads == 1 for key in small(cells) if cells.rounds(key, plain)}) < 2:
         return []
-    return [(_alone if key.threads == 1 else _full)(key, cells.rounds_of([key], variants), parameters) for key in keys]
+    made = []
+    for key in small(cells):
+        judge = _alone if key.threads == 1 else _full
+        made += [judge(f"x{key.threads}{', compressed' if variant in others else ''}", points, parameters)
+                 for variant in variants if (points := cells.rounds_of([key], [variant]))]
+    return made
 
 
 def daemon_cpus(point: dict) -> float:
@@ -128,18 +133,18 @@ def _is_clients(point: dict) -> bool:
     return client_cpus(point) > daemon_cpus(point)
 
 
-def _full(key: CellKey, points: list[dict], parameters: dict) -> Level:
+def _full(name: str, points: list[dict], parameters: dict) -> Level:
     busy = [(server_cpus(point) + client_cpus(point)) / point["cpu"]["processors"] for point in points]
     ahead = [daemon_cpus(point) > max(client_cpus(point), _rest_cpus(point)) for point in points]
     state = _by_rounds([b >= BUSY_MIN and a for b, a in zip(busy, ahead, strict=True)], map(_is_clients, points))
-    one = level(f"x{key.threads}", state, stats.summarize(busy), points, parameters, "{:.0%}".format)
+    one = level(name, state, stats.summarize(busy), points, parameters, "{:.0%}".format)
     return replace(one, text=f"{one.text} of the processors busy, {_who(points)}")
 
 
-def _alone(key: CellKey, points: list[dict], parameters: dict) -> Level:
+def _alone(name: str, points: list[dict], parameters: dict) -> Level:
     share = [daemon_cpus(point) for point in points]
     state = _by_rounds([each >= ALONE_MIN for each in share], map(_is_clients, points))
-    one = level(f"x{key.threads}", state, stats.summarize(share), points, parameters, "{:.0%}".format)
+    one = level(name, state, stats.summarize(share), points, parameters, "{:.0%}".format)
     return replace(one, text=f"{one.text} of a request's wall time, {_who(points)}")
 
 
@@ -213,7 +218,7 @@ def _work_seen(cells: Cells, variants: list[str]) -> str:
 
 
 def _processors_seen(cells: Cells, variants: list[str]) -> str:
-    return "; ".join(f"x{key.threads} {_who(points)}" for key in small(cells) if (points := cells.rounds_of([key], variants)))
+    return "; ".join(f"x{key.threads} {_who(points)}" for key in small(cells) if (points := cells.rounds_of([key], variants[:1])))
 
 
 def _disk_seen(cells: Cells, variants: list[str]) -> str:
