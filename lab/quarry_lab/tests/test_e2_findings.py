@@ -1,5 +1,6 @@
 """E2 engine by engine: its plan, what its rules say of made-up rounds in all directions, and the table of findings. No server runs here."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -165,6 +166,19 @@ def test_measuring_takes_less_than_an_hour_and_a_look_ten_minutes(monkeypatch, s
 
 def test_what_ndb_lacks_is_named_before(whole, monkeypatch):
     names_what_ndb_lacks(E2, whole, monkeypatch)
+
+
+def test_fronts_alone_need_the_plugin_and_are_another_run_with_another_build(tmp_path):
+    builds = [tmp_path / name for name in ("one.so", "other.so")]
+    for build in builds:
+        build.write_bytes(build.name.encode())
+    asked = replace(E2.request(), variants=["fronts-counting"])
+    one, other = (E2.identity(replace(asked, plugin=build)) for build in builds)
+    assert one != other
+    assert not [what for what in E2.needs(replace(asked, plugin=builds[0])) if "plugin" in what]
+    for lacking in (None, tmp_path / "none.so"):
+        assert sum("a plugin at" in what for what in E2.needs(replace(asked, plugin=lacking))) == 1
+        assert sum("a plugin at" in what for what in E2.needs(replace(E2.request(), plugin=lacking))) == 1
 
 
 def test_the_users_of_one_sql_node_are_let_in(whole, monkeypatch):

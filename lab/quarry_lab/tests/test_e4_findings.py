@@ -1,6 +1,7 @@
 """E4 engine by engine: its plan, what its rules say of made-up rounds in all directions, the table, and the bench. No server runs here."""
 
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -254,6 +255,28 @@ def test_the_ndb_api_is_for_our_cluster_alone(monkeypatch):
 
 def test_what_ndb_lacks_is_named_before(whole, monkeypatch):
     names_what_ndb_lacks(E4, whole, monkeypatch)
+
+
+@pytest.mark.parametrize("variant", ["text", "quarry-disk"])
+def test_all_that_quarrys_server_loads_is_named_before(variant, tmp_path, monkeypatch):
+    """HandlerSocket is in it whichever way is asked for."""
+    monkeypatch.setattr("quarry_lab.experiments.e4.experiment.MARIADB", tmp_path)
+    request = replace(E4.request(), variants=[variant], plugin=tmp_path / "none.so")
+    missing = E4.needs(request)
+    assert sum("a plugin at" in what for what in missing) == 1 and sum("handlersocket.so" in what for what in missing) == 1
+
+
+def test_innodb_alone_needs_no_plugin(tmp_path, monkeypatch):
+    monkeypatch.setattr("quarry_lab.experiments.e4.experiment.MARIADB", tmp_path)
+    request = replace(E4.request(), variants=["innodb-text"], plugin=tmp_path / "none.so")
+    assert not [what for what in E4.needs(request) if "plugin" in what or "handlersocket" in what]
+    assert E4.identity(request)["plugin_sha256"] is None
+
+
+def test_others_are_left_free_disk():
+    request = E4.request()
+    larger = replace(request, settings=replace(request.settings, disk_reserve_bytes=request.settings.disk_reserve_bytes + 1))
+    assert E4.disk_bytes(larger) == E4.disk_bytes(request) + 1
 
 
 def test_the_users_of_one_sql_node_are_let_in(whole, monkeypatch):

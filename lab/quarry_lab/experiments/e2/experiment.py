@@ -26,6 +26,7 @@ from ...report.verdicts import FindingRow, Verdict
 from ...run.experiment import Bench, Context, Experiment, PlanRow, PublishedFigure, Source
 from ...run.tables import comparison_table
 from ...servers import ndb_cluster
+from ...servers.lab_server import file_sha256
 from .. import by_engine
 from ..engine_bench import EngineBench, load_seconds, own_cluster, start_seconds, target_needs, uses_own_cluster
 from ..table_experiment import TableExperiment, buffer_pool_bytes, server_needs
@@ -55,7 +56,7 @@ class AutoIncrement(by_engine.ByEngine, TableExperiment):
         "The same rows and statements, one engine at a time, client and servers on the same processors. NDB, where it is built, has 2 data nodes and "
         "one SQL node with all clients: there an id is a trip. Quarry and InnoDB are one server, whose id counter is memory: no reservation is a "
         "trip, and how many there are is counted. A SEQUENCE's reservations are writes. Through two Spider fronts over two shards, each with a "
-        "replica, an id may be a trip to a shard. Inserted values stay in the row.")
+        "replica and, with either profile, a binary log, an id may be a trip to a shard. Inserted values stay in the row.")
     published = (*(PublishedFigure(DOCUMENT.figure(f"prefetch-{n}"), Cell("insert", f"quarry-prefetch-{n}", ROW, THREADS)) for n in CACHES),
                  PublishedFigure(DOCUMENT.figure("two-blobs"), Cell("read", "quarry-2blob", WIDE_ROW, THREADS)),
                  PublishedFigure(DOCUMENT.figure("two-varbinarys"), Cell("read", "quarry-2varbinary", WIDE_ROW, THREADS)))
@@ -100,9 +101,19 @@ class AutoIncrement(by_engine.ByEngine, TableExperiment):
         variants = self.variants(request)
         private = [v for v in variants if v.server != TARGET]
         missing = server_needs(private, request) if private else []
-        if any(cell.operation == FRONTS for cell in self.cells(request)):
+        if self._has_fronts(request):
             missing += fronts_bench.needs()
+            if not any(v.needs_plugin for v in private) and not (request.plugin and request.plugin.exists()):
+                missing.append(f"a plugin at {request.plugin} for the shards behind the fronts ('make plugin' builds it)")
         return missing + (self._target_needs(request) if any(v.server == TARGET for v in variants) else [])
+
+    def _has_fronts(self, request: Request) -> bool:
+        return any(cell.operation == FRONTS for cell in self.cells(request))
+
+    def identity(self, request: Request) -> dict:
+        """The tables behind the fronts are of the build, too."""
+        build = {"main_plugin_sha256": file_sha256(request.plugin)} if self._has_fronts(request) and request.plugin else {}
+        return super().identity(request) | build
 
     def _target_needs(self, request: Request) -> list[str]:
         return target_needs(request, max(request.threads), sql_nodes=ndb_cluster.ONE_SQL_NODE)

@@ -98,22 +98,24 @@ class Protocols(by_engine.ByEngine, Experiment):
         return blocks(request, self.cells(request))
 
     def identity(self, request: Request) -> dict:
-        plugin = request.plugin and file_sha256(request.plugin)
+        plugin = file_sha256(request.plugin) if request.plugin and _has_quarry(request) else None
         return super().identity(request) | {"plugin_sha256": plugin, "client_sha256": [file_sha256(path) for path in value_reader.sources()]}
 
     # --- what it takes ---
     def needs(self, request: Request) -> list[str]:
         private = [table for table in tables_of(request.variants) if table.server != TARGET]
+        if _has_quarry(request) and not any(table.needs_plugin for table in private):
+            private.append(ALL[WAYS["text"].table])  # a disk point alone
         missing = server_needs(private, request) + value_reader.needs()
         if any(key.startswith(TARGET_PREFIX) for key in request.variants):
             missing += target_needs(request, max(request.threads), target.needs_over_tcp, ndb_cluster.ONE_SQL_NODE)
-        if "handlersocket" in request.variants and not (MARIADB / "usr" / "lib" / "mysql" / "plugin" / "handlersocket.so").exists():
+        if _has_quarry(request) and not (MARIADB / "usr" / "lib" / "mysql" / "plugin" / "handlersocket.so").exists():
             missing.append(f"handlersocket.so under {MARIADB} (scripts/fetch-mariadb gets it)")
         return missing
 
     def disk_bytes(self, request: Request) -> int:
-        """A size's table, the embedded server's, that of a disk point; redo logs, binary log."""
-        return request.settings.dataset_bytes * 4 + 8 * space.PAYLOAD_BYTES + (4 << 30)
+        """A size's table, the embedded server's, that of a disk point; redo logs, binary log; and the reserve."""
+        return request.settings.dataset_bytes * 4 + 8 * space.PAYLOAD_BYTES + (4 << 30) + request.settings.disk_reserve_bytes
 
     def seconds_of(self, request: Request, point: Point) -> float:
         if point.operation == space.OPERATION:
@@ -168,3 +170,8 @@ class Protocols(by_engine.ByEngine, Experiment):
 
     def tables(self, run: RunDirectory) -> list[Table]:
         return report.tables(self.cells_of(run))
+
+
+def _has_quarry(request: Request) -> bool:
+    """Whether a private server with the plugin, and with HandlerSocket, is part of the run."""
+    return any(engine_of(key) == "QUARRY" for key in request.variants)
