@@ -18,7 +18,7 @@ from ..design.variants import ALL, TARGET, Variant
 from ..load import sysbench
 from ..load.payload import Payload
 from ..report import stats
-from ..run import kept_settings
+from ..run.kept_settings import note_server, of_block
 from ..run.experiment import Context
 from ..run.runner import Server, TableBench, condition, dataset_key, difference, schema_name, use_schema
 from ..servers import ndb_cluster, target
@@ -123,7 +123,7 @@ class EngineBench(TableBench):
 
     def _note(self, block: Block, server: Server) -> None:
         """In run.json: how the engine's server runs. Raises LabError where it ran otherwise for points that this run has."""
-        kept_settings.note_server(self.directory, block, self._named_in_run(block.group), server.describe())
+        note_server(self.directory, self._named_in_run(block.group), server.describe(), of_block(block))
 
     def _named_in_run(self, group: Any) -> str:
         return group.engine

@@ -5,6 +5,7 @@ configuration of scripts/ndb, a server's version, whether this user may make a m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from ..design.plan import Block
@@ -13,7 +14,7 @@ from ..design.results import RunDirectory, flatten
 
 # Of a server's description what figures rest on. The plugin is part of a run's identity.
 _SETTINGS = ("version", "pinned", "data_nodes", "link_mbits")
-_OF_A_START = ("pinned.port", "pinned.bind_address")  # others at each
+_OF_A_START = tuple(f"pinned.{name}" for name in ("port", "bind_address", "handlersocket_port", "handlersocket_port_wr"))  # others at each
 _OF_A_LIMIT = ("how", "limit_bytes", "cache_bytes")
 _ADVICE = "set it back, or begin anew with --fresh"
 
@@ -37,19 +38,28 @@ def changed_links(before: list[dict], now: list[dict]) -> str:
     return "; ".join(f"link {key}: by {then[key]}, now by {by}" for key, by in since.items() if then.get(key, by) != by)
 
 
-def note_server(run: RunDirectory, block: Block, name: str, found: dict) -> None:
-    """In run.json: how the server of this name runs. Raises LabError where it ran otherwise for points of the block's cells that the run has."""
-    for session in _sessions_with(run, block):
-        if name in session.get("servers", {}) and (changed := changed_settings(session["servers"][name], found)):
-            raise LabError(f"{name} ran otherwise in the part of this run that is there: {'; '.join(changed)}; {_ADVICE}")
-    run.update_session("servers", {**run.run["sessions"][-1].get("servers", {}), name: found})
-
-
-def _sessions_with(run: RunDirectory, block: Block) -> list[dict]:
-    """Earlier sessions that measured the block's variants in its setting."""
+def of_block(block: Block) -> Callable[[dict], bool]:
+    """Whether a record is of one of the block's variants, in its setting."""
     wanted = {(point.variant, point.setting) for point in block.points}
-    times = [record["started"] for record in run.records if (record["variant"], record.get("setting", "")) in wanted]
-    return [one for one, after in pairwise(run.run["sessions"]) if any(one["started"] <= time < after["started"] for time in times)]
+    return lambda record: (record["variant"], record.get("setting", "")) in wanted
+
+
+def refuse_changes(run: RunDirectory, name: str, found: dict, is_of: Callable[[dict], bool], is_in_session: bool = True) -> None:
+    """
+    Raises LabError where a server, as run.json names it, ran otherwise for points that this run has. found: its description now; is_of: whether a record
+    is the server's; is_in_session: whether the last session of run.json is the present one.
+    """
+    sessions = [*run.run["sessions"], *([] if is_in_session else [{"started": float("inf")}])]
+    for one, after in pairwise(sessions):
+        was_measured = any(is_of(record) and one["started"] <= record["started"] < after["started"] for record in run.records)
+        if was_measured and name in one.get("servers", {}) and (changed := changed_settings(one["servers"][name], found)):
+            raise LabError(f"{name} ran otherwise in the part of this run that is there: {'; '.join(changed)}; {_ADVICE}")
+
+
+def note_server(run: RunDirectory, name: str, found: dict, is_of: Callable[[dict], bool]) -> None:
+    """In run.json: how a server runs. Raises LabError as refuse_changes() does."""
+    refuse_changes(run, name, found, is_of)
+    run.update_session("servers", {**run.run["sessions"][-1].get("servers", {}), name: found})
 
 
 def same_memory_limit(run: RunDirectory, found: dict) -> dict:

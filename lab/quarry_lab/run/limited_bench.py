@@ -10,8 +10,8 @@ from ..report import stats
 from ..servers.lab_server import LabServer
 from ..servers.memory_cgroup import MemoryCgroup, reason_against
 from ..servers.target import TargetServer
-from . import kept_settings
 from .experiment import Bench, Context
+from .kept_settings import note_server, of_block
 
 # Parts of the memory limit. InnoDB's only cache is its buffer pool; MyRocks and QUARRY have the page cache beside their own.
 BUFFER_POOL_SHARE, BLOCK_CACHE_SHARE, MEMTABLES_SHARE = 1 / 2, 1 / 8, 1 / 16
@@ -69,7 +69,7 @@ class LimitedBench(Bench):
     def _note_server(self, block: Block, name: str) -> None:
         """In run.json: how the server of this name runs. Raises LabError where it ran otherwise for points that this run has."""
         assert self._server
-        kept_settings.note_server(self.run, block, name, self._server.describe())
+        note_server(self.run, name, self._server.describe(), of_block(block))
 
     def _failed(self, what: str, error: Exception) -> Exception:
         """What to raise for a client's error: the error, or that the server ended under it, and how."""

@@ -366,6 +366,27 @@ def test_of_our_cluster_one_sql_node_has_all_clients_and_the_api_goes_to_the_dat
     assert record["result"]["is_prepared"], "its program is compiled before processor time is counted"
 
 
+def test_a_run_is_not_gone_on_with_on_other_settings(bench, monkeypatch):
+    """scripts/ndb has its own configuration, which no parameter of a run names; a port is another one each time."""
+    described = {"version": "9.7", "pinned": {"port": "1", "a": "1"}, "data_nodes": {"DataMemory": "3G"}}
+    monkeypatch.setattr(Server, "describe", lambda _self: described)
+    measured = block("NDB", 1, 100, "target-ndb-text")
+    bench.run.run["sessions"] = [{"started": 100.0}]
+    bench.begin(measured)
+    bench.run.add_point({**measured.points[0].as_dict(), "started": 150.0})
+    bench.run.add_session({"started": 200.0})
+    bench.stop()
+    described = {**described, "pinned": {"port": "2", "a": "1"}}
+    bench.begin(measured)
+    bench.stop()
+    described = {**described, "data_nodes": {"DataMemory": "4G"}}
+    with pytest.raises(LabError, match="NDB ran otherwise in .*: data_nodes.DataMemory 3G, now 4G; .*--fresh"):
+        bench.begin(measured)
+    bench.stop()
+    bench.begin(block("InnoDB", 1, 100, "innodb-text"))  # nothing of it is there
+    bench.stop()
+
+
 def test_an_error_of_the_cluster_says_which_of_its_nodes_run(bench, monkeypatch):
     monkeypatch.setattr(ndb_cluster, "script", lambda verb: "ndb: data2: does not run\n" if verb == "status" else "")
     monkeypatch.setattr(bench, "_fetched", lambda _point: (_ for _ in ()).throw(value_reader.ReaderError("not ready")))

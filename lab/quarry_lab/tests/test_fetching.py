@@ -11,7 +11,8 @@ import pytest
 
 from quarry_lab.design.methods import METHODS
 from quarry_lab.design.plan import Block, Cell, Point, interleave
-from quarry_lab.design.request import Address
+from quarry_lab.design.request import Address, LabError
+from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments.e3 import bench as e3_bench, figures as e3_figures
 from quarry_lab.experiments.e3.bench import FetchBench, rows_of
 from quarry_lab.experiments.e3.experiment import FetchCompressed
@@ -322,6 +323,24 @@ def test_a_resumed_run_loads_what_its_later_rounds_need(monkeypatch):
     bench = FetchBench(context, server, network, experiment.methods_of(request))
     bench.begin(replace(block, points=block.points[-1:]))
     assert len(loaded) == len({cell.variant for cell in cells if cell.setting != "routed"}) > 1
+
+
+@pytest.mark.parametrize("variant, changed, said", [
+    ("app-none", {"main": {"version": "10.12", "pinned": {"port": "1"}}}, "main ran otherwise in .*: version 10.11, now 10.12"),
+    ("app-none", {"main": {"version": "10.11", "pinned": {"port": "2"}}}, None), ("ndb-app-none", {"main": {"version": "10.12", "pinned": {}}}, None)])
+def test_a_run_is_not_gone_on_with_on_another_server(tmp_path, monkeypatch, variant, changed, said):
+    """But for where it listens; and of NDB's points it was not the server."""
+    run = RunDirectory(tmp_path / "run", {})
+    run.add_session({"started": 100.0, "servers": {"main": {"version": "10.11", "pinned": {"port": "1"}}}})
+    run.add_point({**point(variant, 100, 1), "started": 150.0})
+    monkeypatch.setattr(links, "probe", lambda _links: [])
+    monkeypatch.setattr(java, "version", lambda: "21")
+    monkeypatch.setattr(java, "libraries", list)
+    context = SimpleNamespace(run=run, request=FetchCompressed().request("normal"), progress=SimpleNamespace(step=lambda _text: None))
+    server = SimpleNamespace(execute=lambda _sql: None, describe=lambda: changed["main"])
+    bench = FetchBench(context, server, SimpleNamespace(port=1, links=[], endpoint=lambda _key: None), {})
+    with pytest.raises(LabError, match=said) if said else nullcontext():
+        bench.describe()
 
 
 def test_ndb_runs_for_its_own_blocks_alone(monkeypatch):

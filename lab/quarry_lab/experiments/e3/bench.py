@@ -17,6 +17,7 @@ from ...design.request import LabError
 from ...load import java
 from ...probes import noise, processors
 from ...run.experiment import Bench, Context
+from ...run.kept_settings import note_server, refuse_changes
 from ...servers import links, ndb_cluster
 from ...servers.lab_server import LabServer
 from ...servers.links import LINKS, LOOPBACK, Endpoint, Link, Network
@@ -85,8 +86,10 @@ class FetchBench(Bench):
         self.progress.step("measuring the links")
         found = links.probe([LINKS[key] for key in self.request.options["links"]])
         weak = {"weak_server_processors": round(weak_processors(), 3)} if self._weak else {}
-        pair = self._pair.describe() if self._pair else {}
-        return {"servers": {"main": self.server.describe(), **pair}, "links": found, **weak, "java": java.version(), "libraries": java.libraries()}
+        servers = {"main": self.server.describe(), **(self._pair.describe() if self._pair else {})}
+        for name, server in servers.items():
+            refuse_changes(self.run, name, server, lambda record: not METHODS[record["variant"]].on_ndb, is_in_session=False)
+        return {"servers": servers, "links": found, **weak, "java": java.version(), "libraries": java.libraries()}
 
     def close(self) -> None:
         """Ends NDB's cluster."""
@@ -113,7 +116,7 @@ class FetchBench(Bench):
         self.progress.step("starting NDB Cluster")
         server = NdbCluster(_NDB, ndb_cluster.ONE_SQL_NODE).start()
         self._cluster.callback(server.close)
-        self._note("servers", _NDB, server.describe())
+        note_server(self.run, _NDB, server.describe(), lambda record: METHODS[record["variant"]].on_ndb)
         address, password, (methods, wanted) = over_tcp(server.address), server.login["password"], self._on_ndb
         network = self._cluster.enter_context(Network(wanted, address.port, max(self.request.threads), by_proxy=True))
         loader = java.Client(Endpoint(address.host, address.port), password, address.user)

@@ -20,6 +20,7 @@ from ...load.payload import Payload
 from ...load.value_reader import Reading
 from ...probes import device, noise
 from ...run.experiment import Bench, Context
+from ...run.kept_settings import note_server
 from ...run.tables import size_label
 from ...servers import ndb_cluster, target
 from ...servers.lab_server import PINNED, LabServer
@@ -29,7 +30,7 @@ from ...servers.target import SCHEMA_PREFIX, TargetServer
 from ..table_experiment import value_cache
 from . import space
 from .engines import Group
-from .ways import DAEMON, NDB, WAYS, Way
+from .ways import DAEMON, NDB, WAYS, Way, engine_of
 
 USER = "lab"
 ROWS_MAX, ROWS_MIN = 200_000, 64
@@ -71,8 +72,8 @@ class ReaderBench(Bench):
             self._stack.callback(self.server.close)
             self.server.start()
             self._let_in()
-            known = self.run.run["sessions"][-1].get("servers", {})
-            self.run.update_session("servers", {**known, block.group.engine: self.server.describe()})
+            engine = block.group.engine
+            note_server(self.run, engine, self.server.describe(), lambda record: engine_of(record["variant"]) == engine)
         elif block.group != self._group:
             self._drop_tables()
         self._group = block.group
