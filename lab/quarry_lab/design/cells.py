@@ -53,6 +53,16 @@ def memory_ratio(point: dict) -> float | None:
     return sum(memory["cached_bytes"].values()) / memory["payload_bytes"] if memory else None
 
 
+def transactions(point: dict) -> int:
+    return point["result"]["total_reads"] + point["result"]["total_rows_written"]
+
+
+def trips(point: dict) -> float | None:
+    """Times that a SQL node of NDB waited for the data nodes, for each transaction; None elsewhere."""
+    found = point.get("nodes", {}).get("trips", {})
+    return sum(found.values()) / transactions(point) if found and transactions(point) else None
+
+
 def payload_rate(point: dict) -> float:
     """Payload bytes written per second in the measured interval."""
     if point["operation"] in WITHOUT_PAYLOAD:

@@ -91,6 +91,19 @@ def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
     assert "not as on NDB" not in verdict(inserts("quarry", x1=4000, x256=4000), "e2-prefetch").reason
 
 
+def test_of_reads_the_trips_are_the_reason_and_of_a_rate_none_is_known():
+    rounds = wide("read", quarry_2blob=9000, quarry_2varbinary=9300, target_ndb_2blob=5844, target_ndb_2varbinary=19_206)
+    for point in rounds:
+        point["result"] |= {"total_reads": 100, "total_rows_written": 0}
+        if point["variant"].startswith("target"):
+            point["nodes"] = {"trips": {"4": 300 if point["variant"].endswith("2blob") else 100}}
+    said = verdict(rounds, "e2-varbinary").reason
+    assert said.endswith("(9,000/s here, 5,844/s on NDB; waits for the data nodes in a read: "
+                         "NDB, two VARBINARYs 1.00, NDB default, two BLOBs 3.00)")
+    slow = verdict(inserts("quarry", x1=500) + inserts("target-ndb", x1=1211.91), "e2-prefetch-1")
+    assert slow.state == "weaker" and "not as on NDB" not in slow.reason
+
+
 def test_of_a_quarry_that_was_not_judged_nothing_is_explained():
     noisy = [p for number in (1, 256) for p in points("insert", 1024, 8, f"quarry-prefetch-{number}", 4000, noisy=(1, 2))]
     found = verdict(inserts("target-ndb", x1=500, x256=1450) + noisy, "e2-prefetch")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput
+from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput, trips
 from ...design.published import Claim
 from ...design.rules import Level
 from ...design.variants import KIB
@@ -44,16 +44,6 @@ def _level(key: CellKey) -> str:
 
 
 # --- why a claim shows on NDB alone ---
-def transactions(point: dict) -> int:
-    return point["result"]["total_reads"] + point["result"]["total_rows_written"]
-
-
-def trips(point: dict) -> float | None:
-    """Times that a SQL node of NDB waited for the data nodes, for each transaction; None elsewhere."""
-    found = point.get("nodes", {}).get("trips", {})
-    return sum(found.values()) / transactions(point) if found and transactions(point) else None
-
-
 def busy_processors(point: dict) -> float | None:
     """Of servers and client."""
     cpu = point["cpu"]

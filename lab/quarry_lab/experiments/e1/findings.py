@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ...design import published
-from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput
+from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput, transactions
 from ...design.published import GAIN_TOLERANCE_MIN, Claim
 from ...design.rules import Level, against, direction, gain, level, no_difference, reaches, together, verdict
 from ...design.variants import KIB, SWEEP_KIB, sweep_key
@@ -18,7 +18,7 @@ from ...report import stats
 from ...report.stats import Summary
 from ...report.verdicts import MIXED, NOT_JUDGED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, Verdict, figures_of, not_measured, stated
 from .. import by_engine
-from .beside import AT_MOST_USERS, floor_note, transactions, why_not_here
+from .beside import AT_MOST_USERS, floor_note, why_not_here
 
 DOCUMENT = published.document("e1")
 HEAD, INLINE, VARBINARY, HEAD_4M, INLINE_4M = "quarry-head", "quarry-inline", "quarry-varbinary", "quarry-head-4m", "quarry-inline-4m"

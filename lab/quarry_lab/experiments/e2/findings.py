@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...design import published
-from ...design.cells import CellKey, Cells, throughput
+from ...design.cells import CellKey, Cells, throughput, trips
 from ...design.published import Claim
 from ...design.rules import Level, against, gain_levels, level, reaches, verdict
 from ...design.variants import KIB
@@ -119,11 +119,10 @@ def _with_trips(cells: Cells, made: Verdict, variants: list[str]) -> Verdict:
 
 def why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict) -> str:
     """One line with a figure where NDB shows a claim and Quarry does not; else empty."""
-    if not by_engine.is_ndbs_alone(here, there):
+    if not by_engine.is_ndbs_alone(here, there) or "on_quarry" not in claim.judging:
         return ""
     ours, theirs = (_seen(cells, claim, engine) for engine in (QUARRY, NDB))
-    seen = f" ({ours} here, {theirs} on NDB)" if ours and theirs else ""
-    return f"; not as on NDB: {claim.judging['on_quarry']}{seen}"
+    return f"; not as on NDB: {claim.judging['on_quarry']} ({ours} here, {theirs} on NDB{_waits(cells, claim)})"
 
 
 def _seen(cells: Cells, claim: Claim, engine: Engine) -> str:
@@ -133,6 +132,13 @@ def _seen(cells: Cells, claim: Claim, engine: Engine) -> str:
         return f"BLOB readers keep {stats.summarize(list(shares.values())).median:.0%}" if shares else ""
     found = cells.summary(_KEYS[claim.judging["load"]], engine.roles[claim.judging["roles"][-1]], throughput)
     return f"{stats.human_count(found.median)}/s" if found else ""
+
+
+def _waits(cells: Cells, claim: Claim) -> str:
+    """Of reads, what NDB's trips were; those of inserts stand next to NDB's own verdict."""
+    variants = [NDB.roles[role] for role in claim.judging["roles"]] if claim.judging["load"] == "read" else []
+    counted = [f"{cells.label(variant)} {found.median:.2f}" for variant in variants if (found := cells.summary(READ, variant, trips))]
+    return f"; waits for the data nodes in a read: {', '.join(counted)}" if counted else ""
 
 
 def reservations_per_1000_rows(point: dict) -> float | None:
