@@ -89,7 +89,7 @@ def _lead(chapters: list[Chapter], lab: dict) -> str:
 
 
 def _states(chapters: list[Chapter]) -> Counter:
-    """Of each finding once, as the table of all of them has it: of one with a verdict for each engine Quarry's."""
+    """Of each finding once, as the table of all of them has it: of one with a verdict for each engine that of Experiment.whose."""
     return Counter(v.state for chapter in chapters for v in chapter.experiment.quarrys_own(chapter.verdicts()))
 
 
@@ -144,10 +144,11 @@ def _chip(state: str) -> str:
 
 
 def _verdicts(chapters: list[Chapter]) -> str:
-    """Of an experiment with a verdict for each engine, Quarry's here; the table of its section has them all."""
+    """Of an experiment with a verdict for each engine, one engine's here, which its heading names; the table of its section has them all."""
     rows: list[tuple[str, ...]] = []
     for chapter in chapters:
-        rows.append((escape(chapter.title),))
+        whose = chapter.experiment.whose
+        rows.append((escape(chapter.title + (f" (verdicts on {whose})" if whose else "")),))
         rows += [(escape(v.statement), _chip(v.state), escape(v.reason)) for v in chapter.experiment.quarrys_own(chapter.verdicts())]
     return page.words_table(("finding", "verdict", "here"), rows)
 

@@ -72,6 +72,7 @@ class ByEngine(Experiment):
     """
 
     finding_columns: ClassVar[tuple[str, ...]] = HEADINGS
+    whose: ClassVar[str] = "Quarry"
     on_ndb: ClassVar[Mapping[str, str]] = {}
 
     def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:

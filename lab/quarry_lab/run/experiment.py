@@ -23,7 +23,7 @@ A new experiment is a subclass of Experiment in a module of its own, listed in c
     payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
 
     plan_rows(request, left)   what is left to do, in parts, with an estimate of each: of `--dry-run`
-    finding_columns, finding_rows(run)   of an experiment whose findings have a verdict for each engine: the table of them
+    finding_columns, finding_rows(run), whose   of an experiment whose findings have a verdict for each engine: the table of them
 
     takes_target          whether --target's server is measured too (with on_target(keys, engines)); the others say that they leave it out
     takes_apart           whether `--apart` can give its servers and clients processors of their own
@@ -136,6 +136,7 @@ class Experiment(ABC):
     takes_target: ClassVar[bool] = False
     takes_apart: ClassVar[bool] = False
     finding_columns: ClassVar[tuple[str, ...]] = ()
+    whose: ClassVar[str] = ""  # the engine of the verdicts with the claims' own ids, where finding_columns parts them
 
     # --- what to run ---
     @property
@@ -225,7 +226,7 @@ class Experiment(ABC):
     def tables(self, run: RunDirectory) -> list[Table]: ...
 
     def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
-        """Of verdicts on several engines those with the claims' own ids; all where finding_columns does not part them."""
+        """Of verdicts on several engines those with the claims' own ids (`whose`); all where finding_columns does not part them."""
         return found
 
     def finding_rows(self, run: RunDirectory) -> list[FindingRow]:

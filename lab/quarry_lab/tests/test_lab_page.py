@@ -18,6 +18,7 @@ from quarry_lab.run import command
 from quarry_lab.run import experiment as experiment_module
 from quarry_lab.servers import ndb_cluster, target
 from rich.console import Console
+from worlds import Run
 
 VOID = {"meta", "br", "link", "path", "use", "rect", "image", "img"}
 CPU = {"noisy": False, "seconds": 10.0, "server_cpus": 1.1, "client_cpus": 0.8, "processors": 2}
@@ -92,6 +93,14 @@ def test_the_page_is_self_contained_and_well_formed(chapters):
         assert all(finding.value in page and escape(finding.figure.place) in page for finding in chapter.experiment.published)
         assert all(verdict.id in page for verdict in chapter.verdicts())
     assert page.count("<svg") >= 7 and "Figures are shown, conclusions are not drawn" not in page
+
+
+def test_the_table_of_all_findings_says_whose_verdicts_it_has():
+    """Of E3, whose author measured InnoDB, InnoDB's."""
+    table = lab_page._verdicts([Chapter(EXPERIMENTS[name], Run([])) for name in ("e2", "e3", "targets")])
+    assert f"{escape(EXPERIMENTS['e2'].title)} (verdicts on Quarry)" in table
+    assert f"{escape(EXPERIMENTS['e3'].title)} (verdicts on InnoDB)" in table
+    assert table.count("(verdicts on ") == 2
 
 
 def test_a_disturbed_or_short_lab_says_so_and_draws_no_conclusion(tmp_path):

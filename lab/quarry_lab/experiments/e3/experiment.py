@@ -52,6 +52,7 @@ class FetchCompressed(ByEngine, JavaExperiment):
     title = "E3: fetching compressed values through JDBC"
     operations = KINDS
     reference = "app-none"
+    whose = "InnoDB"  # the author's engine
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
