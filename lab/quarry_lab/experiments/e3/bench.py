@@ -26,7 +26,7 @@ from ...servers.processor_cgroup import ProcessorCgroup
 from ...servers.routed import PRIMARY, RoutedPair
 from ...servers.target import SCHEMA_PREFIX, over_tcp
 from .datasets import DATABASE, Datasets
-from .findings import DOCUMENT
+from .findings import DOCUMENT, THREADS
 
 ROWS_MAX, ROWS_MIN = 256, 4
 _NDB = "NDB"  # in run.json
@@ -39,8 +39,11 @@ def rows_of(size_bytes: int, dataset_bytes: int) -> int:
 
 
 def weak_processors() -> float:
-    """What a weak server may use: of this machine's processors the share that the author's weak server had of his other one's."""
-    return len(processors.AVAILABLE) * (1 + DOCUMENT.value("weak-processor-share"))
+    """
+    What a weak server may use: of the processors that the clients of the document can keep busy here, the share that the author's weak server had of his
+    other one's.
+    """
+    return min(THREADS, len(processors.AVAILABLE)) * (1 + DOCUMENT.value("weak-processor-share"))
 
 
 @dataclass

@@ -354,5 +354,5 @@ def rows(found: list[Verdict]) -> list[FindingRow]:
 def _without(claim: Claim, suffix: str) -> tuple[str, str]:
     (engine,) = (engine for engine in ENGINES if engine.suffix == suffix)
     if not has(claim, engine):
-        return "", "not asked: such values were fetched from InnoDB's tables alone, as published"
-    return NOT_MEASURED, "NDB Cluster was not part of this run: `make ndb` builds it" if engine is NDB else "this run lacks its ways"
+        return "", "not asked: not all that it takes was fetched from this engine's tables"
+    return NOT_MEASURED, "this run has no such point of NDB, which `make ndb` builds" if engine is NDB else "this run lacks its ways"

@@ -268,4 +268,4 @@ def _unasked(name: str, suffix: str) -> tuple[str, str]:
 
 
 def _not_in_run(suffix: str) -> tuple[str, str]:
-    return NOT_MEASURED, "NDB Cluster was not part of this run: `make ndb` builds it" if suffix == NDB.suffix else "this run lacks its ways"
+    return NOT_MEASURED, "this run has no such point of NDB, which `make ndb` builds" if suffix == NDB.suffix else "this run lacks its ways"
