@@ -139,10 +139,13 @@ def server_needs(variants: list[Variant], request: Request) -> list[str]:
         wanting = [v.label for v in variants if v.server == key and v.needs_plugin]
         if wanting and (path is None or not Path(path).exists()):
             missing.append(f"a plugin at {path} for {wanting[0]} ('make plugin' builds it; or leave it out of --engines)")
-    memory, need = device.memory_info()["MemAvailable"], buffer_pool_bytes(request) + BESIDE_POOL_BYTES
-    if memory < need:
-        missing.append(f"{need >> 30} GiB of available memory ({memory >> 20} MiB are available)")
-    return missing
+    return missing + memory_needs(request)
+
+
+def memory_needs(request: Request, more_bytes: int = 0) -> list[str]:
+    """Of a private server with its pool, and all beside it. more_bytes: of other servers that run meanwhile."""
+    memory, need = device.memory_info()["MemAvailable"], buffer_pool_bytes(request) + BESIDE_POOL_BYTES + more_bytes
+    return [f"{need >> 30} GiB of available memory ({memory >> 20} MiB are available)"] if memory < need else []
 
 
 def _gain(ratio: float) -> str:

@@ -24,7 +24,9 @@ from .program import RunningProgram
 PRIMARY, REPLICA = "primary", "replica"
 _READY_SECONDS_MAX, _CAUGHT_UP_SECONDS_MAX = 10, 300
 # Small next to the run's main server: what is fetched fits.
-_OWN = {"innodb_buffer_pool_size": str(512 << 20), "innodb_log_file_size": str(128 << 20)}
+_POOL_BYTES = 512 << 20
+POOLS_BYTES = 2 * _POOL_BYTES
+_OWN = {"innodb_buffer_pool_size": str(_POOL_BYTES), "innodb_log_file_size": str(128 << 20)}
 _CONFIGURATION = """global{identity}
     nbthread 1
     maxconn 256

@@ -20,6 +20,7 @@ from quarry_lab.experiments.e3.findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, 
 from quarry_lab.experiments.e3.grid import APPLICATION, SIZES
 from quarry_lab.load import java
 from quarry_lab.design.published import Figure
+from quarry_lab.probes import device
 from quarry_lab.report.stats import Summary
 from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
 from quarry_lab.servers import links, ndb_cluster, processor_cgroup, routed
@@ -237,6 +238,17 @@ def test_links_whose_tools_are_missing_are_named_before(monkeypatch):
     assert "HAProxy at /nonexistent/haproxy (scripts/fetch-mariadb gets it) for a proxy that routes" in missing
     without = replace(request, options={"links": [key for key in LINKS if key not in ("weak", "routed")]})
     assert not [what for what in experiment.needs(without) if "cgroup" in what or "HAProxy" in what]
+
+
+def test_memory_that_is_lacking_is_named_before(monkeypatch):
+    experiment = FetchCompressed()
+    request = experiment.request("normal")
+    monkeypatch.setattr(device, "memory_info", lambda: {"MemAvailable": (9 << 29) - 1})
+    assert "5 GiB of available memory (4607 MiB are available)" in experiment.needs(request)
+    without = replace(request, options={"links": ["localhost"]})
+    assert not [what for what in experiment.needs(without) if "memory" in what]
+    monkeypatch.setattr(device, "memory_info", lambda: {"MemAvailable": 1 << 30})
+    assert "4 GiB of available memory (1024 MiB are available)" in experiment.needs(without)
 
 
 def test_routed_values_are_loaded_where_the_proxy_finds_them():

@@ -34,7 +34,7 @@ from quarry_server.ports import free_ports
 from ..by_engine import ByEngine
 from ..engine_bench import start_seconds
 from ..java_experiment import JavaExperiment
-from ..table_experiment import value_cache
+from ..table_experiment import memory_needs, value_cache
 from . import figures as e3_figures, findings as e3_findings
 from .bench import FetchBench, Methods, rows_of
 from .findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, ENGINES, LOCAL, LZ4_9, LZ4_17, MYSQL, NONE, RANDOM, REAL, TABLE, THREADS, bytes_rate
@@ -121,6 +121,7 @@ class FetchCompressed(ByEngine, JavaExperiment):
             missing.append(f"a processor cgroup for a weak server: {reason} (--option links={self._links_but(request, 'weak')} leaves it out)")
         if any(link.routed for link in measured) and (reason := routed.reason_against()):
             missing.append(f"{reason} for a proxy that routes (--option links={self._links_but(request, 'routed')} leaves it out)")
+        missing += memory_needs(request, routed.POOLS_BYTES if any(link.routed for link in measured) else 0)
         return missing + (ndb_cluster.needs() if self._ndb_cells(request) else [])
 
     def _ndb_cells(self, request: Request) -> list[Cell]:
