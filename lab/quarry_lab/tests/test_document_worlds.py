@@ -49,11 +49,13 @@ def real_data():
     made = fetched("real", DOCUMENT_BYTES, "localhost", client=clients, app_none=value("local-none"), app_lz4_17=value("local-lz4-17"), app_gzip=167,
                    uncompress=value("local-uncompress"), row_compressed=value("local-row-format"))
     for link in ("cloud", "routed"):
-        made += fetch(link, app_none=value("cloud-none"), app_lz4_17=value("cloud-lz4-17"), app_zstd=value("cloud-zstd"), uncompress=value("cloud-uncompress"))
+        made += fetch(link, app_none=value("cloud-none"), app_lz4_17=value("cloud-lz4-17"), app_zstd=value("cloud-zstd"),
+                      uncompress=value("cloud-uncompress"))
     for link in ("localhost", "cloud"):
         made += fetched("real", MEDIUM_BYTES, link, app_none=value(f"medium-none.{link}"), app_lz4_17=value(f"medium-lz4-17.{link}"))
-    weak = {name.replace("-", "_"): value(f"weak.{name}") for name in ("uncompress", "row-compressed")}
-    return made + fetch("weak", app_none=value("weak-none"), **weak, **{f"app_{name.replace('-', '_')}": value(f"weak.{name}") for name in ("lz4-17", "zstd", "brotli-11")})
+    weak = {name: value(f"weak.{name}") for name in ("uncompress", "row-compressed")}
+    weak |= {f"app-{name}": value(f"weak.{name}") for name in ("lz4-17", "zstd", "brotli-11")}
+    return made + fetch("weak", app_none=value("weak-none"), **{name.replace("-", "_"): rate for name, rate in weak.items()})
 
 
 def random_data():

@@ -184,7 +184,8 @@ def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
                                 "(here 1.00 bytes of disk for each of 6 KB; on NDB 5.30 bytes of disk for each of 6 KB)")
     rounds = busy("target-ndb-text", 8, 1.6, 0.3) + busy("target-ndb-text", 1, 0.6, 0.1) + busy("text", 8, 1.0, 0.9) + busy("text", 1, 0.3, 0.2)
     assert verdicts(rounds)["e4-processors"].reason.endswith(
-        "not as on NDB: server and client have other parts of a request (here x1 server 0.30 and client 0.20 processors; x8 server 1.00 and client 0.90 processors; "
+        "not as on NDB: server and client have other parts of a request "
+        "(here x1 server 0.30 and client 0.20 processors; x8 server 1.00 and client 0.90 processors; "
         "on NDB x1 server 0.60 and client 0.10 processors; x8 server 1.60 and client 0.30 processors)")
 
 

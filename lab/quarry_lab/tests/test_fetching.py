@@ -16,7 +16,20 @@ from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments.e3 import bench as e3_bench, figures as e3_figures
 from quarry_lab.experiments.e3.bench import FetchBench, rows_of
 from quarry_lab.experiments.e3.experiment import FetchCompressed
-from quarry_lab.experiments.e3.findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, ENGINES, LOCAL, MEDIUM_BYTES, RANDOM, REAL, THREADS, as_published, has, verdicts
+from quarry_lab.experiments.e3.findings import (
+    CLOUD,
+    DOCUMENT,
+    DOCUMENT_BYTES,
+    ENGINES,
+    LOCAL,
+    MEDIUM_BYTES,
+    RANDOM,
+    REAL,
+    THREADS,
+    as_published,
+    has,
+    verdicts,
+)
 from quarry_lab.experiments.e3.grid import APPLICATION, SIZES
 from quarry_lab.load import java
 from quarry_lab.design.published import Figure
@@ -157,7 +170,8 @@ def test_what_grid_measures_of_other_engines_is_what_their_findings_take(ndb_is_
 
 
 def test_a_verdict_names_the_parts_of_its_claim_that_were_not_measured():
-    points = rounds({"app-none": (329,) * 3, "app-lz4-17": (321,) * 3}, size=MEDIUM_BYTES) + rounds({"app-none": (100,) * 3, "app-lz4-9": (95,) * 3}, kind="stub-62")
+    points = rounds({"app-none": (329,) * 3, "app-lz4-17": (321,) * 3}, size=MEDIUM_BYTES)
+    points += rounds({"app-none": (100,) * 3, "app-lz4-9": (95,) * 3}, kind="stub-62")
     found = {v.id: v for v in verdicts(Run(points))}
     assert (found["e3-medium"].state, found["e3-poor-ratio"].state) == (REPRODUCED, REPRODUCED)
     assert found["e3-medium"].reason.endswith("; not measured: cloud") and found["e3-poor-ratio"].reason.endswith("; not measured: cloud")
@@ -339,7 +353,8 @@ def test_a_resumed_run_loads_what_its_later_rounds_need(monkeypatch):
 
 @pytest.mark.parametrize("variant, changed, said", [
     ("app-none", {"main": {"version": "10.12", "pinned": {"port": "1"}}}, "main ran otherwise in .*: version 10.11, now 10.12"),
-    ("app-none", {"main": {"version": "10.11", "pinned": {"port": "2"}}}, None), ("ndb-app-none", {"main": {"version": "10.12", "pinned": {}}}, None)])
+    ("app-none", {"main": {"version": "10.11", "pinned": {"port": "2"}}}, None),
+    ("ndb-app-none", {"main": {"version": "10.12", "pinned": {}}}, None)])
 def test_a_run_is_not_gone_on_with_on_another_server(tmp_path, monkeypatch, variant, changed, said):
     """But for where it listens; and of NDB's points it was not the server."""
     run = RunDirectory(tmp_path / "run", {})

@@ -254,12 +254,16 @@ SIBLINGS = {
     "E3: a weak server as charted": ("e3", fetch("weak", app_none=33, app_lz4_17=109, app_zstd=106, app_brotli_11=139, uncompress=25.7, row_compressed=25.6),
                                      {"e3-weak-lz4": "reproduced", "e3-weak-brotli": "reproduced", "e3-weak-server": "reproduced"}),
     "E3: a weak server decompresses faster than it sends": ("e3", fetch("weak", app_none=30, uncompress=40, row_compressed=40), {"e3-weak-server": "opposite"}),
-    "E3: behind a proxy as in the cloud": ("e3", fetch("routed", app_none=253, app_lz4_17=1060, app_zstd=523, uncompress=142), {"e3-routed": "reproduced", "e3-cloud-lz4": "not measured"}),
-    "E3: behind a proxy nothing is gained": ("e3", fetch("routed", app_none=100, app_lz4_17=101, app_zstd=101, uncompress=100), {"e3-routed": "weaker"}),
+    "E3: behind a proxy as in the cloud":
+        ("e3", fetch("routed", app_none=253, app_lz4_17=1060, app_zstd=523, uncompress=142),
+         {"e3-routed": "reproduced", "e3-cloud-lz4": "not measured"}),
+    "E3: behind a proxy nothing is gained":
+        ("e3", fetch("routed", app_none=100, app_lz4_17=101, app_zstd=101, uncompress=100), {"e3-routed": "weaker"}),
     "E3: behind a proxy the server decompresses faster than it sends":
         ("e3", fetch("routed", app_none=253, app_lz4_17=1060, app_zstd=523, uncompress=400), {"e3-routed": "mixed"}),
     "E3: on localhost UNCOMPRESS() is as fast as none": ("e3", fetch("localhost", app_none=520, uncompress=520), {"e3-local-uncompress": "weaker"}),
-    "E3: on localhost UNCOMPRESS() is far behind none": ("e3", fetch("localhost", app_none=520, uncompress=158), {"e3-local-uncompress": "reproduced"}),
+    "E3: on localhost UNCOMPRESS() is far behind none":
+        ("e3", fetch("localhost", app_none=520, uncompress=158), {"e3-local-uncompress": "reproduced"}),
     "E3: the alphabets' ratios": ("e3", [p for kind, ratio in zip(ALPHABETS, (1.33, 2.1, 3.5, 6.4), strict=True)
                                          for p in fetched(kind, DOCUMENT_BYTES, "localhost", stored=ratio, app_mysql=100)], {"e3-ratios": "reproduced"}),
     "E3: nothing is stored smaller": ("e3", [p for kind in ALPHABETS for p in fetched(kind, DOCUMENT_BYTES, "localhost", stored=1.0, app_mysql=100)],

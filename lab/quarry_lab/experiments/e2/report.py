@@ -39,7 +39,8 @@ def _ids_table(cells: Cells) -> Table:
 
 
 def _fronts_table(cells: Cells) -> Table:
-    table = Table(title="statements of 16 rows through two Spider fronts, whose shards have a binary log with either profile", header_style="bold", box=box.SIMPLE_HEAD)
+    title = "statements of 16 rows through two Spider fronts, whose shards have a binary log with either profile"
+    table = Table(title=title, header_style="bold", box=box.SIMPLE_HEAD)
     table.add_column("ids by")
     for heading in ("statements/s", "range", "/ AUTO_INCREMENT", "p95 ms", "deadlocks per 1,000"):
         table.add_column(heading, justify="right")

@@ -40,8 +40,8 @@ def rows_of(size_bytes: int, dataset_bytes: int) -> int:
 
 def weak_processors() -> float:
     """
-    What a weak server may use: of the processors that the clients of the document can keep busy here, the share that the author's weak server had of his
-    other one's.
+    What a weak server may use: of the processors that the clients of the document can keep busy here, the share that the author's weak server had
+    of his other one's.
     """
     return min(THREADS, len(processors.AVAILABLE)) * (1 + DOCUMENT.value("weak-processor-share"))
 

@@ -55,7 +55,8 @@ class FetchCompressed(ByEngine, JavaExperiment):
     whose = "InnoDB"  # the author's engine
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
-        "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. Random data are as long as the largest of them, for the author's 4.1 MB. "
+        "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
+        "Random data are as long as the largest of them, for the author's 4.1 MB. "
         "Links other than localhost are made on this machine, by the kernel or by a shaping proxy, as the author's charts show them. A weak server is "
         "this one with a part of its processor time. NDB, where it is built, has 2 data nodes and one SQL node with clients, which a shaping proxy reaches. "
         "What is said to be published was read off the author's charts.")

@@ -206,8 +206,8 @@ def _random(seen: Seen, claim: Claim) -> list[Level]:
 
 def _stored(seen: Seen, claim: Claim) -> list[Level]:
     """
-    Once for each alphabet: what was stored is the same in every round and on every link. Data that nothing compresses have a ratio of 1, so a ratio is
-    judged by what it is over that.
+    Once for each alphabet: what was stored is the same in every round and on every link. Data that nothing compresses have a ratio of 1, so a ratio
+    is judged by what it is over that.
     """
     made = []
     for figure in claim.figures:
