@@ -113,6 +113,17 @@ def test_only_what_the_server_compresses_can_be_used_inside(ways, suffix, change
     assert {v.id for v in verdicts(run) if v.id.startswith("e3-usable-inside") and v.state != NOT_MEASURED} == {f"e3-usable-inside{suffix}"}
 
 
+def test_a_size_that_was_stored_in_few_ways_hides_no_other():
+    """Sizes are loaded in random order: that the smallest came last, without a column that the server compresses, is no lack."""
+    whole, few = {"app-none": UUID, "app-zstd": None, "row-compressed": UUID}, {"app-none": UUID, "app-lz4-17": None}
+    points = rounds({"app-none": (1, 1, 1)})
+    for asked, state in (({DOCUMENT_BYTES: whole, SIZES[1]: few}, REPRODUCED), ({SIZES[1]: few, DOCUMENT_BYTES: whole}, REPRODUCED), ({SIZES[1]: few}, NOT_MEASURED),
+                         ({DOCUMENT_BYTES: whole, MEDIUM_BYTES: {**whole, "app-zstd": "x"}}, MIXED)):
+        found = {v.id: v for v in verdicts(Run(points, {str(size): found for size, found in asked.items()}))}["e3-usable-inside"]
+        assert found.state == state, asked
+    assert "94 KB: " in found.reason and "; something else from: zstd 3" in found.reason
+
+
 # --- the engines next to each other ---
 ENGINES_RATES = {"app-none": (500, 510, 520), "app-lz4-17": (1000, 1010, 1020), "quarry": (600, 610, 620), "quarry-app-lz4-17": (590, 580, 570),
                  "quarry-lz4": (900, 910, 920), "ndb-app-none": (200, 210, 220), "ndb-app-lz4-17": (800, 810, 820)}

@@ -286,24 +286,43 @@ def _lacking(claim: Claim) -> str:
 
 
 # --- what the server can do with the stored values ---
+def _asked(run: RunDirectory, engine: Engine) -> dict[int, dict[str, str | None]]:
+    """Of each size that was stored uncompressed and in other ways, what the JSON functions gave, by role: of the last session that asked."""
+    last = {int(size): found for session in run.run["sessions"] for size, found in session.get("json_value", {}).items() if engine.roles[NONE] in found}
+    return {size: {role: found[way] for role, way in engine.roles.items() if way in found and way != _UNCOMPRESS} for size, found in sorted(last.items())}
+
+
+def _sides_inside(found: dict[str, str | None]) -> tuple[list[str | None], list[str | None]]:
+    """Of application codecs, and of what the server compresses."""
+    return ([value for role, value in found.items() if role.startswith("app-") and role != NONE],
+            [value for role, value in found.items() if not role.startswith("app-")])
+
+
 def _usable(run: RunDirectory, claim: Claim, engine: Engine) -> Verdict:
-    """What the JSON functions gave, of the last session that asked."""
-    finding = engine.finding(claim.finding)
-    asked = [found for session in run.run["sessions"] for found in session.get("json_value", {}).values() if engine.roles[NONE] in found]
+    """Every size counts that was stored in both kinds of ways."""
+    finding, asked = engine.finding(claim.finding), _asked(run, engine)
     if not asked:
         return not_measured(finding, "no document was stored uncompressed in this run")
-    found = {role: asked[-1][way] for role, way in engine.roles.items() if way in asked[-1] and way != _UNCOMPRESS}
-    plain = found[NONE]
-    codecs = [value for role, value in found.items() if role.startswith("app-") and role != NONE]
-    inside = [value for role, value in found.items() if not role.startswith("app-")]
-    if not codecs or not inside:
+    whole = {size: found for size, found in asked.items() if all(_sides_inside(found))}
+    if not whole:
         return not_measured(finding, "takes an application codec and a column that the server compresses")
-    holds = bool(plain and _OWNER.fullmatch(plain)) and not any(codecs) and all(value == plain for value in inside)
-    state = REPRODUCED if holds else OPPOSITE if all(codecs) else MIXED
-    given, nothing = ([LABELS[engine.roles[role]] for role, value in found.items() if value == wanted] for wanted in (plain, None))
-    text = f"'{plain}' from: {', '.join(given)}; nothing from: {', '.join(nothing) or '-'}"
+    text = "; ".join(f"{size_text(size)}: {_given(found, engine)}" for size, found in whole.items())
     points = [p for p in run.points if p["operation"] == REAL and p["variant"] in engine.roles.values()]
-    return stated(finding, state, text, {"json_value": found}, points, run.run["parameters"])
+    figures = {"json_value": {str(size): found for size, found in whole.items()}}
+    return stated(finding, rules.together(map(_state_inside, whole.values())), text, figures, points, run.run["parameters"])
+
+
+def _state_inside(found: dict[str, str | None]) -> str:
+    plain, (codecs, inside) = found[NONE], _sides_inside(found)
+    holds = bool(plain and _OWNER.fullmatch(plain)) and not any(codecs) and all(value == plain for value in inside)
+    return REPRODUCED if holds else OPPOSITE if all(codecs) else MIXED
+
+
+def _given(found: dict[str, str | None], engine: Engine) -> str:
+    plain = found[NONE]
+    given, nothing, other = ([LABELS[engine.roles[role]] for role, value in found.items() if is_of(value)] for is_of in (
+        lambda value: value == plain, lambda value: value != plain and value is None, lambda value: value not in (plain, None)))
+    return f"'{plain}' from: {', '.join(given)}; nothing from: {', '.join(nothing) or '-'}" + (f"; something else from: {', '.join(other)}" if other else "")
 
 
 # --- verdicts ---
