@@ -117,8 +117,8 @@ def test_a_size_that_was_stored_in_few_ways_hides_no_other():
     """Sizes are loaded in random order: that the smallest came last, without a column that the server compresses, is no lack."""
     whole, few = {"app-none": UUID, "app-zstd": None, "row-compressed": UUID}, {"app-none": UUID, "app-lz4-17": None}
     points = rounds({"app-none": (1, 1, 1)})
-    for asked, state in (({DOCUMENT_BYTES: whole, SIZES[1]: few}, REPRODUCED), ({SIZES[1]: few, DOCUMENT_BYTES: whole}, REPRODUCED), ({SIZES[1]: few}, NOT_MEASURED),
-                         ({DOCUMENT_BYTES: whole, MEDIUM_BYTES: {**whole, "app-zstd": "x"}}, MIXED)):
+    for asked, state in (({DOCUMENT_BYTES: whole, SIZES[1]: few}, REPRODUCED), ({SIZES[1]: few, DOCUMENT_BYTES: whole}, REPRODUCED),
+                         ({SIZES[1]: few}, NOT_MEASURED), ({DOCUMENT_BYTES: whole, MEDIUM_BYTES: {**whole, "app-zstd": "x"}}, MIXED)):
         found = {v.id: v for v in verdicts(Run(points, {str(size): found for size, found in asked.items()}))}["e3-usable-inside"]
         assert found.state == state, asked
     assert "94 KB: " in found.reason and "; something else from: zstd 3" in found.reason

@@ -288,8 +288,10 @@ def _lacking(claim: Claim) -> str:
 # --- what the server can do with the stored values ---
 def _asked(run: RunDirectory, engine: Engine) -> dict[int, dict[str, str | None]]:
     """Of each size that was stored uncompressed and in other ways, what the JSON functions gave, by role: of the last session that asked."""
-    last = {int(size): found for session in run.run["sessions"] for size, found in session.get("json_value", {}).items() if engine.roles[NONE] in found}
-    return {size: {role: found[way] for role, way in engine.roles.items() if way in found and way != _UNCOMPRESS} for size, found in sorted(last.items())}
+    said = [pair for session in run.run["sessions"] for pair in session.get("json_value", {}).items()]
+    last = {int(size): found for size, found in said if engine.roles[NONE] in found}
+    ways = {role: way for role, way in engine.roles.items() if way != _UNCOMPRESS}
+    return {size: {role: found[way] for role, way in ways.items() if way in found} for size, found in sorted(last.items())}
 
 
 def _sides_inside(found: dict[str, str | None]) -> tuple[list[str | None], list[str | None]]:
@@ -322,7 +324,8 @@ def _given(found: dict[str, str | None], engine: Engine) -> str:
     plain = found[NONE]
     given, nothing, other = ([LABELS[engine.roles[role]] for role, value in found.items() if is_of(value)] for is_of in (
         lambda value: value == plain, lambda value: value != plain and value is None, lambda value: value not in (plain, None)))
-    return f"'{plain}' from: {', '.join(given)}; nothing from: {', '.join(nothing) or '-'}" + (f"; something else from: {', '.join(other)}" if other else "")
+    more = f"; something else from: {', '.join(other)}" if other else ""
+    return f"'{plain}' from: {', '.join(given)}; nothing from: {', '.join(nothing) or '-'}{more}"
 
 
 # --- verdicts ---
