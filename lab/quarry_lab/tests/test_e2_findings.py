@@ -9,6 +9,7 @@ from quarry_lab.design.plan import Block, Point
 from quarry_lab.design.request import LabError
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.design.variants import ALL, create_table
+from quarry_lab.experiments.e2.bench import clients_of_this_process
 from quarry_lab.experiments.e2.engines import Group, engine_of
 from quarry_lab.experiments.engine_bench import EngineBench
 from quarry_lab.servers import ndb_cluster
@@ -136,6 +137,16 @@ def test_the_table_has_each_engine_and_says_what_was_lacking():
     assert prefetch["published"] == [("", "+186%")] and prefetch["Quarry here"][0][0] == "not measured"
     assert prefetch["InnoDB here"] == [("", "InnoDB has no such option: it counts ids in memory")]
     assert {verdict.id for verdict in E2.quarrys_own(E2.verdicts(Run(rounds)))}.isdisjoint({"e2-varbinary-own", "e2-varbinary-innodb"})
+
+
+def test_the_threads_that_ask_the_fronts_are_clients_and_no_servers():
+    """They are one process of Python, which may be what the fronts wait for: its processor time has a column."""
+    found = clients_of_this_process({"server_cpus": 1.9, "client_cpus": 0.0, "processors": 2}, 0.8)
+    assert found == {"server_cpus": 1.1, "client_cpus": 0.8, "processors": 2}
+    rounds = [p | {"result": {**p["result"], "deadlocks": 0}, "cpu": {**p["cpu"], **found}} for p in points("fronts", 1024, 8, "fronts-shard-1", 500)]
+    (table,) = [table for table in E2.tables(Run(rounds)) if "Spider" in table.title]
+    cells = {column.header: list(column.cells) for column in table.columns}
+    assert cells["CPU servers"] == ["1.10"] and cells["CPU clients, 1 at most"] == ["0.80"]
 
 
 # --- what is measured ---

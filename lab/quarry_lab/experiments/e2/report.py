@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
-from ...design.cells import CellKey, Cells, p95_ms, throughput
+from ...design.cells import CellKey, Cells, client_cpus, p95_ms, server_cpus, throughput
 from ...design.plan import OPERATION_LABELS
 from ...report import charts, stats
 from .bench import WAYS
@@ -42,15 +42,16 @@ def _fronts_table(cells: Cells) -> Table:
     title = "statements of 16 rows through two Spider fronts, whose shards have a binary log with either profile"
     table = Table(title=title, header_style="bold", box=box.SIMPLE_HEAD)
     table.add_column("ids by")
-    for heading in ("statements/s", "range", "/ AUTO_INCREMENT", "p95 ms", "deadlocks per 1,000"):
+    for heading in ("statements/s", "range", "/ AUTO_INCREMENT", "p95 ms", "deadlocks per 1,000", "CPU servers", "CPU clients, 1 at most"):
         table.add_column(heading, justify="right")
     for variant in WAYS:
         rate, late = cells.summary(THROUGH, variant, throughput), cells.summary(THROUGH, variant, p95_ms)
         if rate and late:
+            processors = [f"{found.median:.2f}" for figure in (server_cpus, client_cpus) if (found := cells.summary(THROUGH, variant, figure))]
             ratio, lost = cells.ratio(THROUGH, variant, "fronts-counting"), cells.summary(THROUGH, variant, deadlocks_per_1000)
             table.add_row(cells.label(variant), stats.human_count(rate.median), f"{stats.human_count(rate.low)}-{stats.human_count(rate.high)}",
                           f"{ratio.median:.2f}x{ratio.range_text('{:.2f}'.format)}" if ratio else "", f"{late.median:.2f}",
-                          f"{lost.median:.1f}" if lost else "")
+                          f"{lost.median:.1f}" if lost else "", *processors)
     return table
 
 
