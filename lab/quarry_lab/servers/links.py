@@ -6,7 +6,8 @@ throttles (scripts/build-toxiproxy). What the proxy costs itself is measured on 
 what was asked for stands beside what it gives.
 
 Rates and delays are those that the author's charts show (design/published/e3.toml): what uncompressed values of the largest size came at, and the
-time of a fetch of the smallest one in the chart less the time that its bytes take at that rate.
+time of a fetch of the smallest one in the chart less the time that its bytes take at that rate. But `gigabit` has the rate of its name, of which
+his charts, with a weak server, show a quarter.
 """
 
 from __future__ import annotations

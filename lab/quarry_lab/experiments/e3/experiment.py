@@ -57,8 +57,9 @@ class FetchCompressed(ByEngine, JavaExperiment):
         DOCUMENT.text, DOCUMENT.setup,
         "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
         "Random data are as long as the largest of them, for the author's 4.1 MB. "
-        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy, as the author's charts show them. A weak server is "
-        "this one with a part of its processor time. NDB, where it is built, has 2 data nodes and one SQL node with clients, which a shaping proxy reaches. "
+        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy, as the author's charts show them; 1 Gbit Ethernet as "
+        "it is called, where his charts have a quarter of that. A weak server is this one with a part of its processor time. NDB, where it is built, has "
+        "2 data nodes and one SQL node with clients; every link to it but localhost is the shaping proxy's. "
         "What is said to be published was read off the author's charts.")
     published = tuple(PublishedFigure(DOCUMENT.figure(name), Cell(REAL, key, DOCUMENT_BYTES, THREADS, link)) for name, key, link in (
         ("cloud-none", "app-none", CLOUD), ("cloud-lz4-17", "app-lz4-17", CLOUD), ("cloud-zstd", "app-zstd", CLOUD), ("cloud-uncompress", "uncompress", CLOUD),
