@@ -157,24 +157,24 @@ def test_an_unbound_store_is_bound_by_itself(server):
     check_rows(server, "other", range(8))
 
 
-def test_every_table_answers_while_the_engine_is_not_there(server):
-    """Its tables are plugins of their own, and this is when one looks at them."""
+def start_without_catalogue(server):
     server.stop()
     for catalogue in catalogues(server):
         catalogue.unlink()
     server.private.force = False  # else the server would stay down
     server.start()
+
+
+def test_every_table_answers_while_the_engine_is_not_there(server):
+    """Its tables are plugins of their own, and this is when one looks at them."""
+    start_without_catalogue(server)
     for table in ("columns", "tables", "values", "memory", "damage", "backup"):
         assert server.query(f"SELECT COUNT(*) FROM information_schema.quarry_{table}") == ((0,),), table
     server.assert_alive()
 
 
 def test_a_catalogue_that_is_gone(server):
-    server.stop()
-    for catalogue in catalogues(server):
-        catalogue.unlink()
-    server.private.force = False  # else the server would stay down
-    server.start()
+    start_without_catalogue(server)
     assert server.query("SELECT COUNT(*) FROM information_schema.engines WHERE engine = 'QUARRY'") == ((0,),)
     assert "there is no catalogue in" in server.error_log()
     server.stop()
