@@ -95,6 +95,9 @@ class ByEngine(Experiment):
         return [verdict for verdict in found if not verdict.id.endswith((ON_NDB, OWN, ON_INNODB, ON_QUARRY))]
 
 
+NO_POINT_OF_NDB = NOT_MEASURED, "this run has no such point of NDB, which `make ndb` builds"
+
+
 def no_such_point(_name: str, _suffix: str) -> tuple[str, str]:
     return NOT_MEASURED, "this run has no such point of it"
 

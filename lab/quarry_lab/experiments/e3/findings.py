@@ -377,4 +377,4 @@ def _without(claim: Claim, suffix: str) -> tuple[str, str]:
     (engine,) = (engine for engine in ENGINES if engine.suffix == suffix)
     if not has(claim, engine):
         return "", "not asked: not all that it takes was fetched from this engine's tables"
-    return NOT_MEASURED, "this run has no such point of NDB, which `make ndb` builds" if engine is NDB else "this run lacks its ways"
+    return by_engine.NO_POINT_OF_NDB if engine is NDB else (NOT_MEASURED, "this run lacks its ways")

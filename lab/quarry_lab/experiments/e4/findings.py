@@ -268,4 +268,4 @@ def _unasked(name: str, suffix: str) -> tuple[str, str]:
 
 
 def _not_in_run(suffix: str) -> tuple[str, str]:
-    return NOT_MEASURED, "this run has no such point of NDB, which `make ndb` builds" if suffix == NDB.suffix else "this run lacks its ways"
+    return by_engine.NO_POINT_OF_NDB if suffix == NDB.suffix else (NOT_MEASURED, "this run lacks its ways")

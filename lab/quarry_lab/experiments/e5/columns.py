@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...design.published import Claim
-from ...report.verdicts import NOT_MEASURED, FindingRow, Verdict
+from ...report.verdicts import FindingRow, Verdict
 from .. import by_engine
 from .findings import DOCUMENT, NDB
 
@@ -15,5 +15,6 @@ def rows(found: list[Verdict]) -> list[FindingRow]:
 
 def _without(claim: Claim, suffix: str) -> tuple[str, str]:
     if suffix == NDB.suffix:
-        return NOT_MEASURED, claim.judging.get("lacking_ndb", "this run has no such point of NDB, which `make ndb` builds")
-    return NOT_MEASURED, "this run has no such point of it"
+        state, text = by_engine.NO_POINT_OF_NDB
+        return state, claim.judging.get("lacking_ndb", text)
+    return by_engine.no_such_point(claim.id, suffix)
