@@ -37,7 +37,7 @@ from .kept_settings import changed_links, changed_servers
 from .progress import RunProgress
 
 _KEPT_OF_MACHINE = ("cpu", "processors", "memory_bytes", "kernel", "sysbench", "commit")
-ATTEMPTS = 8  # at a point whose load told its figures too late: with 512 users of large values that is every second one
+ATTEMPTS = 8  # at a point whose load told its figures too late: with 512 users of 448 KB three in a row did
 
 
 def machine() -> dict:

@@ -111,7 +111,8 @@ class FetchBench(Bench):
         if self._load(self._main, kind, size_bytes):
             self.server.settle()
             if kind == "real":
-                self._note("json_value", str(size_bytes), self._main.data.inside(kind, size_bytes))
+                seen = self.run.run["sessions"][-1].get("json_value", {})
+                self.run.update_session("json_value", {**seen, str(size_bytes): self._main.data.inside(kind, size_bytes)})
         if self._pair and self._routed and self._load(self._routed, kind, size_bytes):
             self._pair.catch_up()
 
@@ -133,10 +134,6 @@ class FetchBench(Bench):
         self.progress.step(f"loading {kind}, {size_bytes} bytes, on {site.name}")
         site.data.load(java.Dataset(kind, size_bytes, self._rows(size_bytes), self.request.seed))
         return True
-
-    def _note(self, name: str, key: str, value) -> None:
-        """In run.json, next to what it has under that name."""
-        self.run.update_session(name, {**self.run.run["sessions"][-1].get(name, {}), key: value})
 
     def _rows(self, size_bytes: int) -> int:
         return rows_of(size_bytes, self.request.settings.dataset_bytes)
