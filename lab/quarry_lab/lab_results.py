@@ -40,10 +40,11 @@ ENGINE_SOURCES = ("src", "include", "plugin")
 _POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "repeat", "batch_rows", "result", "latencies", "payload_read_bytes_per_second",
           "payload_written_bytes_per_second", "timeline_started", "operations_timeline", "measured_until", "drive_bytes_per_second",
           "link_bytes_per_second", "link_by_proxy", "unseen", "memory", "nodes", "disk", "loaded")
-_CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "daemon_cpus", "processors")
+_CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "proxy_cpus", "daemon_cpus", "processors")
 _SAMPLE = ("second", "device_busy_share", "machine_busy_share", "server_cpus", "drives", "work")
-_SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "memory_limit", "payload_bytes")
-_SERVER = ("version", "pinned", "plugin_sha256", "data_nodes")
+_SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "weak_server_processors", "memory_limit",
+            "payload_bytes")
+_SERVER = ("version", "pinned", "environment", "plugin_sha256", "data_nodes")
 _DATE_CHARACTERS = len("2026-01-31")
 _PATH = re.compile(r"(?<![\w.:])/(?:[\w.+@-]+/)*([\w.+@-]*)")
 _INTRODUCTION = """# The published experiments: results

@@ -13,7 +13,7 @@ from ..design.request import LabError
 from ..design.results import RunDirectory, flatten
 
 # Of a server's description what figures rest on. The plugin is part of a run's identity.
-_SETTINGS = ("version", "pinned", "data_nodes", "link_mbits")
+_SETTINGS = ("version", "pinned", "environment", "data_nodes", "link_mbits")
 _OF_A_START = tuple(f"pinned.{name}" for name in ("port", "bind_address", "handlersocket_port", "handlersocket_port_wr"))  # others at each
 _OF_A_LIMIT = ("how", "limit_bytes", "cache_bytes")
 _ADVICE = "set it back, or begin anew with --fresh"

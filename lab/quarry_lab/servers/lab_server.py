@@ -238,6 +238,7 @@ class LabServer(ConnectedServer):
             "plugin": str(self.plugin) if self.plugin else None,
             "plugin_sha256": file_sha256(self.plugin) if self.plugin else None,
             "pinned": self.verify_pinned(),
+            **({"environment": self.environment} if self.environment else {}),
             "quarry_variables": {k: v for k, v in found.items() if k.startswith("quarry")},
             "rocksdb_variables": {k: v for k, v in found.items() if k.startswith("rocksdb_") and "flush_log" in k},
         }

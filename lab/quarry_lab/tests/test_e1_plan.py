@@ -23,6 +23,7 @@ from quarry_lab.load.sysbench import LateReport, SysbenchError
 from quarry_lab.run import session
 from quarry_lab.run.runner import TableBench
 from quarry_lab.servers import ndb_cluster
+from quarry_lab.servers.lab_server import LabServer
 from quarry_lab.servers.ndb_cluster import NdbCluster
 from plans import takes_between, with_ndb
 from rich.console import Console
@@ -133,6 +134,16 @@ def test_caches_and_what_the_users_need_fit_the_memory(bench, monkeypatch, profi
         assert {name: value for name, value in server.extra.items() if name.startswith("binlog_cache")} == log_cache
         caches = sum(int(server.extra.get(name, 0)) for name in ("innodb_buffer_pool_size", "quarry_cache_size"))
         assert caches + e1_bench.users_bytes(128, 64 * KIB) + 128 * (512 << 10) <= MORE_DATA_MEMORY_BYTES
+
+
+def test_a_server_says_which_environment_it_runs_in(bench, monkeypatch):
+    """With more data than memory another one than without."""
+    monkeypatch.setattr(e1_bench, "MemoryCgroup", lambda _bytes: contextlib.nullcontext(SimpleNamespace(path=None)))
+    monkeypatch.setattr(LabServer, "variables", lambda _self: {"version": "10.11"})
+    monkeypatch.setattr(LabServer, "verify_pinned", lambda _self: {})
+    for setting, environment in ((MORE_DATA, {"MALLOC_ARENA_MAX": "2"}), ("", None)):
+        (server,) = bench._made(Group(64 * KIB, "innodb", setting), [ALL["innodb"]]).values()
+        assert server.describe().get("environment") == environment
 
 
 def test_ndb_is_measured_once_more_with_limited_links_where_they_can_be(whole, monkeypatch):

@@ -17,7 +17,7 @@ def made_run(path, name, points, rounds=3, finished=True, commit="abc1234", star
     run = RunDirectory(path, {"name": name, "rounds": rounds, "payload": "random", "profile": "bare", "settings": {"seconds": 10}, "target": "/home/someone/mysqld.sock"})
     run.add_session({"started": started, "machine": {**MACHINE, "commit": commit}, "command": ["quarry_lab", "bench", "--plugin", "/home/someone/ha_quarry.so"], "json_value": {},
                      "device_probes": [], "servers": {"main": {"version": "10.11", "command": ["/usr/sbin/mariadbd"], "pinned": {"a": "1"}, "plugin": "/x/y.so",
-                                                               "plugin_sha256": "0" * 64}}})
+                                                               "environment": {"MALLOC_ARENA_MAX": "2"}, "plugin_sha256": "0" * 64}}})
     for point in points:
         run.add_point(point)
     if finished:
@@ -61,7 +61,8 @@ def test_a_file_has_what_was_run_and_no_path_of_the_machine(tmp_path):
     assert not re.search(r'(?<![\w.])/\w', text) and "someone" not in text and "mysqld.sock" in text
     found = json.loads(text)
     assert found["sessions"][0]["command"] == ["quarry_lab", "bench", "--plugin", "ha_quarry.so"]
-    assert found["sessions"][0]["servers"] == {"main": {"version": "10.11", "pinned": {"a": "1"}, "plugin_sha256": "0" * 64}}
+    assert found["sessions"][0]["servers"] == {"main": {"version": "10.11", "pinned": {"a": "1"}, "environment": {"MALLOC_ARENA_MAX": "2"},
+                                                        "plugin_sha256": "0" * 64}}
     assert (found["experiment"], found["commit"], len(found["points"])) == ("e1", "abc1234", 3)
 
 

@@ -118,6 +118,9 @@ def test_a_run_that_is_gone_on_with_says_what_of_its_servers_and_links_changed()
     before = described("11.8.1", "1")
     assert session.changed_session(before, described("11.8.1", "2")) == ""
     assert session.changed_session(before, described("11.8.2", "1")) == "server main: version 11.8.1, now 11.8.2"
+    with_arenas = described("11.8.1", "1")
+    with_arenas["servers"]["main"]["environment"] = {"MALLOC_ARENA_MAX": "2"}
+    assert session.changed_session(with_arenas, before) == "server main: environment.MALLOC_ARENA_MAX 2, now not set"
     assert session.changed_session(before, described("11.8.1", "1", "toxiproxy 2.9.0")) == "link limited: by tc, now by toxiproxy"
     assert session.changed_session({"machine": {}}, {"machine": {}}) == ""
 

@@ -86,7 +86,7 @@ class DiskBench(LimitedBench):
         layouts = {paths: Layout.of(self.request.options, paths).describe() for paths in self.request.options["paths"]}
         link = [limited_link(self.request.options)] if self.request.options["link_mbits"] else []
         memory_limit = same_memory_limit(self.run, self._memory_limit())
-        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": memory_limit, "environment": FEW_ARENAS,
+        return {"java": java.version(), "libraries": java.libraries(), "memory_limit": memory_limit,
                 "layouts": layouts, "rows": self.rows, "payload_bytes": self.rows * PAYLOAD_BYTES, "links": links.probe(link) if link else []}
 
     def _memory_limit(self) -> dict:
