@@ -1,4 +1,4 @@
-"""A program that the lab started: its output line by line, a time limit, and an end on every way out."""
+"""A program that the lab started: its output line by line, a time limit, and an end on every way out, also when the lab itself is killed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
+
+
+# The kernel kills a program so started when the thread that started it ends. A program that becomes another user id loses this: root's HAProxy.
+_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 
 class ProgramError(Exception):
@@ -22,7 +26,7 @@ def last_words(lines: Sequence[str]) -> str:
 
 class RunningProgram:
     """
-    A started program. `wait` returns what it printed (both streams, in order); `stop` ends it early. Not thread-safe.
+    A started program. `wait` returns what it printed (both streams, in order); `stop` ends it early. Not thread-safe; it ends with its thread.
     on_line: called in a thread of its own for each line, as it comes.
     """
 
@@ -32,8 +36,9 @@ class RunningProgram:
                  on_line: Callable[[str], None] | None = None):
         self._name, self._on_line = os.path.basename(command[0]), on_line
         # Its own process group: Ctrl-C reaches the lab first, which then decides.
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        errors="replace", env={**os.environ, **(environment or {})}, pass_fds=pass_fds, start_new_session=True)
+        self.process = subprocess.Popen([*_WITH_ITS_PARENT, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        text=True, errors="replace", env={**os.environ, **(environment or {})}, pass_fds=pass_fds,
+                                        start_new_session=True)
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

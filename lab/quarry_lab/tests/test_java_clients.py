@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+import sys
+import time
 
 import pytest
 
@@ -103,6 +105,42 @@ def test_jmh_fetches_and_counts_bytes(filled, client, tmp_path):
     result = fetch("app-zstd", filled, client, tmp_path)
     assert result.uncompressed_bytes_per_second == pytest.approx(result.operations_per_second * VALUE_BYTES, rel=0.01)
     assert result.received_bytes_per_second < result.uncompressed_bytes_per_second
+
+
+def connections(server):
+    ((count,),) = server.rows(f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '{java.USER}'")
+    return int(count)
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 120
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert holds()
+
+
+def test_the_clients_of_a_killed_lab_end_with_it(server, filled, client, tmp_path):
+    """Also the JVM that JMH forked, which has the connections, and ten minutes to go."""
+    target = java.LoadTarget(filled["app-none"][0].table, "none", "data")
+    child = f"""
+from pathlib import Path
+from quarry_lab.load.java import Client, LoadTarget, fetch_blobs
+from quarry_lab.servers.links import Endpoint
+fetch_blobs({target!r}, "lab.payloads", {ROWS}, 1, (1, 600), Path({str(tmp_path / "jmh.json")!r}), {client!r})
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    wait_until(lambda: connections(server) == 0)
+    try:
+        with subprocess.Popen([sys.executable, "-"], stdin=subprocess.PIPE, text=True, env=environment) as lab:
+            try:
+                lab.stdin.write(child)
+                lab.stdin.close()
+                wait_until(lambda: connections(server) > 0)
+            finally:
+                lab.kill()
+        wait_until(lambda: connections(server) == 0)
+    finally:
+        server.execute(f"KILL USER {java.USER}")
 
 
 def test_a_value_that_is_not_what_was_stored_fails_the_run(server, filled, client, tmp_path):

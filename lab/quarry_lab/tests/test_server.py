@@ -4,6 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +111,43 @@ def test_what_a_killed_run_of_the_lab_left_is_swept(tmp_path):
     session.sweep(data)
     left.process.wait()
     assert not data.exists() and not os.path.exists(f"/proc/{pid}")
+
+
+def runs(pid, program):
+    """Whether the process is there and has become this program."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" and Path(f"/proc/{pid}/cmdline").read_bytes().startswith(program)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 60
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert holds()
+
+
+def test_a_program_of_a_killed_lab_ends_with_it():
+    """A load, or the proxy that makes E3's links: the next run would not find it."""
+    child = """
+from quarry_lab.servers.program import RunningProgram
+print(RunningProgram(["sleep", "600"]).process.pid, flush=True)
+input()
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as lab:
+        pid = int(lab.stdout.readline())
+        try:
+            wait_until(lambda: runs(pid, b"sleep"))
+        finally:
+            lab.kill()
+    try:
+        wait_until(lambda: not runs(pid, b"sleep"))
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_foreign_process_with_the_recorded_pid_is_left_alone(tmp_path):

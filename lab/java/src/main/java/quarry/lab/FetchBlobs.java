@@ -38,6 +38,11 @@ import org.openjdk.jmh.runner.options.TimeValue;
 @BenchmarkMode(Mode.Throughput)
 @OutputTimeUnit(TimeUnit.SECONDS)
 public class FetchBlobs {
+  /* JMH forks the JVM that measures. That one ends as soon as the JVM that forked it is gone, and this one with the lab. */
+  static {
+    ProcessHandle.current().parent().ifPresent(parent -> parent.onExit().thenRun(() -> Runtime.getRuntime().halt(1)));
+  }
+
   /** JMH adds these up over the threads and divides by the time. */
   @AuxCounters(AuxCounters.Type.OPERATIONS)
   @State(Scope.Thread)
