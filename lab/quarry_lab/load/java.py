@@ -143,12 +143,14 @@ def fetch_blobs(target: LoadTarget, payloads: str, rows: int, threads: int, seco
 
 
 def parse_jmh(text: str) -> FetchResult:
-    """JMH's JSON: the counters of FetchBlobs.Traffic stand beside the primary metric, all per second."""
+    """
+    JMH's JSON. Its rate is of the measured fetches over their own time. The counters of FetchBlobs.Traffic, over that same time, have more fetches in
+    them: those with which threads wait for each other at both ends. So bytes are taken for each fetch.
+    """
     runs = json.loads(text)
     if len(runs) != 1:
         raise JavaError(f"JMH reported {len(runs)} benchmarks, one was expected")
-    counters = {name: metric["score"] for name, metric in runs[0]["secondaryMetrics"].items()}
-    result = FetchResult(runs[0]["primaryMetric"]["score"], counters["uncompressedBytes"], counters["receivedBytes"])
-    if not result.operations_per_second > 0:
+    rate, counters = runs[0]["primaryMetric"]["score"], {name: metric["score"] for name, metric in runs[0]["secondaryMetrics"].items()}
+    if not rate > 0:
         raise JavaError("JMH finished no fetch in the measured interval")
-    return result
+    return FetchResult(rate, *(rate * counters[name] / counters["fetches"] for name in ("uncompressedBytes", "receivedBytes")))

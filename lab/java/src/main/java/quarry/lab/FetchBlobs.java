@@ -43,10 +43,14 @@ public class FetchBlobs {
     ProcessHandle.current().parent().ifPresent(parent -> parent.onExit().thenRun(() -> Runtime.getRuntime().halt(1)));
   }
 
-  /** JMH adds these up over the threads and divides by the time. */
+  /**
+   * JMH adds these up over the threads and divides by the measured time. In them are also the fetches before and after it, with which the threads
+   * wait for each other; so what a fetch brought is a quotient of two of them.
+   */
   @AuxCounters(AuxCounters.Type.OPERATIONS)
   @State(Scope.Thread)
   public static class Traffic {
+    public long fetches;
     public long uncompressedBytes;
     public long receivedBytes;
   }
@@ -89,6 +93,7 @@ public class FetchBlobs {
     lastId = 1 + random.nextInt(rows);
     byte[] received = receive(lastId);
     lastValue = transformation.decompress(received);
+    traffic.fetches++;
     traffic.receivedBytes += received.length;
     traffic.uncompressedBytes += lastValue.length;
     return lastValue;
