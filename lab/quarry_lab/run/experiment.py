@@ -53,6 +53,7 @@ from ..design.cells import CellKey, Cells, throughput
 from ..design.plan import Block, Cell, Point, by_size, interleave
 from ..design.profile import TEXTS
 from ..design.published import Figure as Published
+from ..design.repeats import comparison_of
 from ..design.request import Address, Request
 from ..design.results import RunDirectory
 from ..report import stats, verdicts
@@ -165,6 +166,10 @@ class Experiment(ABC):
 
     def plan(self, request: Request) -> list[Block]:
         return interleave(self.cells(request), request.rounds, request.seed, self.group)
+
+    def comparison(self, point: Point) -> Hashable:
+        """The same for all points that are compared with each other: with --repeat-noisy they are measured again together (repeats.py)."""
+        return comparison_of(point)
 
     def identity(self, request: Request) -> dict:
         return request.identity()

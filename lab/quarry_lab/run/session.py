@@ -204,7 +204,7 @@ def repeat_noisy(bench: Bench, context: Context, experiment: Experiment, blocks:
     deadline = time.monotonic() + seconds_max
     while time.monotonic() < deadline:
         records = {point_key(record): record for record in context.run.points}
-        found = list(blocks_to_repeat(blocks, records, len(context.run.records)))
+        found = list(blocks_to_repeat(blocks, records, len(context.run.records), experiment.comparison))
         if not found:
             return
         context.progress.console.print(f"[dim]measuring again what was disturbed: {sum(len(b.points) for b in found)} points[/dim]", highlight=False)

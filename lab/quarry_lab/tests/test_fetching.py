@@ -11,6 +11,7 @@ import pytest
 
 from quarry_lab.design.methods import METHODS
 from quarry_lab.design.plan import Block, Cell, Point, interleave
+from quarry_lab.design.repeats import blocks_to_repeat
 from quarry_lab.design.request import Address, LabError
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.experiments.e3 import bench as e3_bench, figures as e3_figures
@@ -335,6 +336,16 @@ def test_a_jmh_report_gives_bytes_per_second():
     metric[0]["primaryMetric"]["score"] = 0
     with pytest.raises(java.JavaError, match="no fetch"):
         java.parse_jmh(json.dumps(metric))
+
+
+@pytest.mark.parametrize("disturbed, alone", [(("ndb-app-none", CLOUD), True), (("quarry", CLOUD), False), (("app-zstd", LOCAL), False)])
+def test_what_was_disturbed_is_measured_again_on_its_link_and_ndb_alone(ndb_is_built, disturbed, alone):
+    experiment = FetchCompressed()
+    blocks = experiment.plan(experiment.request("normal"))
+    of_round = [p for block in blocks for p in block.points if (p.round, p.operation, p.size_bytes) == (2, REAL, DOCUMENT_BYTES)]
+    records = {p.key: {"cpu": {"noisy": (p.variant, p.setting) == disturbed}} for p in of_round}
+    again = [p for block in blocks_to_repeat(blocks, records, 1, experiment.comparison) for p in block.points]
+    assert set(again) == {p for p in of_round if p.setting == disturbed[1] and METHODS[p.variant].on_ndb == alone}
 
 
 def test_a_load_that_reports_too_few_tables_is_an_error():

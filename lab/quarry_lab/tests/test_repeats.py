@@ -43,9 +43,9 @@ class Bench:
 def measured(tmp_path):
     """Runs BLOCKS once and then what was disturbed; (bench, run)."""
 
-    def build(disturbed, seconds_max=60.0, reopen=False):
+    def build(disturbed, seconds_max=60.0, reopen=False, comparison=repeats.comparison_of):
         bench, run = Bench(disturbed), RunDirectory(tmp_path / "run", PARAMETERS, reopen=reopen)
-        experiment = SimpleNamespace(line=lambda record: "")
+        experiment = SimpleNamespace(line=lambda record: "", comparison=comparison)
         left = [p.operation for block in BLOCKS for p in block.points if p.key not in run.done_keys()]
         with RunProgress(Console(file=io.StringIO()), "plain", left, 1.0) as progress:
             context = SimpleNamespace(run=run, progress=progress)
@@ -102,6 +102,12 @@ def test_a_comparison_is_repeated_as_a_whole_until_it_is_quiet(measured):
             and r["size_bytes"] == 64 * KIB] == [None, 1, 2]
     said = judge(FINDING, True, "1.5x", {}, cells.rounds_of([key], ["innodb", "quarry"]), PARAMETERS, (MET, NOT_MET))
     assert said.state == verdicts.MET and "2 of 6 points measured again" in said.reason
+
+
+def test_an_experiment_says_what_is_compared(measured):
+    """Here nothing with anything else."""
+    bench, _run = measured(lambda point: 1 if is_one(point) else 0, comparison=lambda point: point.key)
+    assert len(bench.order) == 24 + 1 and is_one(bench.order[-1])
 
 
 def test_what_changed_since_a_run_was_broken_off_is_told():

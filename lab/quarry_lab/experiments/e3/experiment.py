@@ -19,6 +19,7 @@ from rich.table import Table
 from ...design.cells import CellKey
 from ...design.methods import LABELS, METHODS, ROCKSDB_OPTIONS
 from ...design.plan import Block, Cell, Point, in_a_row, interleave
+from ...design.repeats import comparison_of
 from ...design.request import DATA, LabError, Request, Settings
 from ...design.results import RunDirectory
 from ...load import java
@@ -101,6 +102,10 @@ class FetchCompressed(ByEngine, JavaExperiment):
 
     def group(self, cell: Cell) -> Hashable:
         return _NDB if METHODS[cell.variant].on_ndb else (cell.operation, cell.size_bytes)
+
+    def comparison(self, point: Point) -> Hashable:
+        """Ways to compress are compared on one link; NDB's, which are measured at another time, with each other."""
+        return comparison_of(point), point.setting, METHODS[point.variant].on_ndb
 
     def plan(self, request: Request) -> list[Block]:
         """NDB's rounds come together, behind all others, so that its cluster is started once."""
