@@ -6,16 +6,20 @@ import json
 import secrets
 import shutil
 import subprocess
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from quarry_server.run import run_or_raise
 from quarry_server.server import BUILD, REPOSITORY
 
+from ..probes.noise import PhaseMeter
 from ..servers.lab_server import LabServer
 from ..servers.links import LOOPBACK, Endpoint
 from quarry_server.ports import free_ports
 from ..servers.program import ProgramError, RunningProgram
+from .sysbench import LateReport
 
 # lab/java: the constants of Database
 URL_VARIABLE, USER_VARIABLE, PASSWORD_VARIABLE = "QUARRY_LAB_JDBC_URL", "QUARRY_LAB_JDBC_USER", "QUARRY_LAB_JDBC_PASSWORD"
@@ -23,6 +27,8 @@ USER = "lab"
 IVY = Path("/usr/share/java/ivy.jar")  # scripts/build-java downloads with it
 # JMH refuses to run beside another JMH of the machine; the lab sees to that itself, and notes who else used the processors.
 _JVM_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC", "-Djmh.ignoreLock=true")
+_WARMED_UP = ("# Warmup Iteration", "ops/s\n")  # JMH begins this line with the warm-up, and ends it when that is over; then it measures
+_BEFORE_THE_END_SECONDS = 0.1  # the JVM that measures is read while it is surely there
 
 
 class JavaError(ProgramError):
@@ -85,9 +91,9 @@ def create_account(server: LabServer) -> str:
     return password
 
 
-def start(main: str, arguments: list[str], client: Client) -> RunningJava:
+def start(main: str, arguments: list[str], client: Client, on_line: Callable[[str], None] | None = None) -> RunningJava:
     command = [*client.endpoint.prefix, "java", *_JVM_OPTIONS, "-cp", f"{BUILD}/java/classes:{BUILD}/java/lib/*", main, *arguments]
-    return RunningJava(command, client.environment())
+    return RunningJava(command, client.environment(), on_line=on_line)
 
 
 # --- E3's programs ---
@@ -130,16 +136,42 @@ def parse_loads(output: str, expected: int) -> list[dict]:
 
 
 def fetch_blobs(target: LoadTarget, payloads: str, rows: int, threads: int, seconds: tuple[int, int], result_file: Path,
-                client: Client) -> FetchResult:
-    """One JMH run: seconds = (warm-up, measured). `target.expression` is what is selected."""
+                client: Client, meter: PhaseMeter | None = None) -> tuple[FetchResult, dict]:
+    """
+    One JMH run, and what noise.usage() says of its measured seconds. seconds: (warm-up, measured). `target.expression` is what is selected. meter: by
+    default one of the client alone. Errors: JavaError; LateReport, after which the same may be run again.
+    """
     warmup, measured = seconds
     result_file.unlink(missing_ok=True)
     arguments = [target.table, target.expression, target.codec, payloads, str(rows), str(threads), str(max(1, warmup)), str(measured), str(result_file)]
     # Beyond the measured time: the start of two JVMs, and every value verified once over a slow link.
-    start("quarry.lab.FetchBlobs", arguments, client).wait(warmup + measured + 300)
+    cpu = _metered("quarry.lab.FetchBlobs", arguments, client, meter or PhaseMeter(set()), measured, warmup + measured + 300)
     result = parse_jmh(result_file.read_text())
     result_file.unlink()
-    return result
+    return result, cpu
+
+
+def _metered(main: str, arguments: list[str], client: Client, meter: PhaseMeter, seconds: float, timeout_seconds: float) -> dict:
+    """Runs a JMH program, which measures for `seconds`."""
+    at_the_end = threading.Timer(seconds - _BEFORE_THE_END_SECONDS, meter.end)
+    at_the_end.daemon = True
+
+    def on_line(line: str) -> None:
+        begins, ends = _WARMED_UP
+        if line.startswith(begins) and line.endswith(ends):
+            meter.begin()
+            at_the_end.start()
+
+    running = start(main, arguments, client, on_line)
+    try:
+        running.wait(timeout_seconds)
+    finally:
+        at_the_end.cancel()
+    if not meter.has_begun:
+        raise JavaError(f"JMH did not say when its warm-up was over, in a line '{' ... '.join(_WARMED_UP).strip()}'")
+    if (found := meter.usage(running.process.pid)) is None:
+        raise LateReport("JMH ended before its use of the processors was read")
+    return found
 
 
 def parse_jmh(text: str) -> FetchResult:

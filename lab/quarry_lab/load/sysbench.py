@@ -32,7 +32,7 @@ class LateReport(ProgramError):
     No SysbenchError, for nothing went wrong: who names those with their level lets it through, and the point is measured again.
 
     The load ended well, and its warm-up cannot be told from its measured seconds. sysbench leaves a report out when its reporting thread gets no
-    processor in time, which hundreds of other threads see to now and then.
+    processor in time, which hundreds of other threads see to now and then. Of JMH the lab may come too late to read what it used.
     """
 
 

@@ -26,6 +26,7 @@ class _Process:
     name: str
     ticks: int
     kernel: bool
+    session: int = 0  # as setsid() made it: a program of the lab and all that it starts have one
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def _read_process(pid: int) -> _Process | None:
         return None  # it ended meanwhile
     name = text[text.index("(") + 1 : text.rindex(")")]
     fields = text[text.rindex(")") + 2 :].split()
-    return _Process(name, int(fields[11]) + int(fields[12]), bool(int(fields[6]) & _PF_KTHREAD))
+    return _Process(name, int(fields[11]) + int(fields[12]), bool(int(fields[6]) & _PF_KTHREAD), int(fields[3]))
 
 
 def take_snapshot() -> Snapshot:
@@ -57,10 +58,12 @@ def take_snapshot() -> Snapshot:
     return Snapshot(time.monotonic(), fields[0] + fields[1] + fields[2], fields[7], processes)
 
 
-def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_seconds: float, parts: Mapping[str, set[int]] | None = None) -> dict:
+def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_seconds: float, parts: Mapping[str, set[int]] | None = None,
+          client_session: int | None = None) -> dict:
     """
     Processors used on average between two snapshots. own_pids: the servers and this process; children_cpu_seconds: what children reaped
     meanwhile (the load generator, a server that was restarted) used, since each began. parts: some of own_pids under a name, as <name>_cpus too.
+    client_session: of a client that is still alive at the second snapshot.
     """
     seconds = after.time - before.time
 
@@ -70,9 +73,10 @@ def usage(before: Snapshot, after: Snapshot, own_pids: set[int], children_cpu_se
 
     own = sum(ticks_of(pid) for pid in own_pids if pid in after.processes)
     kernel = sum(ticks_of(pid) for pid, process in after.processes.items() if process.kernel)
-    others = {pid: ticks_of(pid) for pid, process in after.processes.items() if not process.kernel and pid not in own_pids}
+    client = {pid for pid, process in after.processes.items() if process.session == client_session}
+    others = {pid: ticks_of(pid) for pid, process in after.processes.items() if not process.kernel and pid not in own_pids | client}
     used_before = sum(before.processes[pid].ticks for pid in own_pids if pid in before.processes and pid not in after.processes)
-    children = children_cpu_seconds * _TICKS_PER_SECOND - used_before
+    children = children_cpu_seconds * _TICKS_PER_SECOND - used_before + sum(map(ticks_of, client))
     foreign = max(0.0, after.busy_ticks - before.busy_ticks - own - kernel - children)
     top = sorted(((t, after.processes[pid].name) for pid, t in others.items() if t > 0), reverse=True)[:3]
 
@@ -127,3 +131,34 @@ class Meter:
 
     def __exit__(self, *_exc) -> None:
         self.usage = usage(self._before, take_snapshot(), self.own_pids, children_cpu_seconds() - self._children, self.parts)
+
+
+class PhaseMeter:
+    """
+    Of a phase in a client's life, which is alive at both of its ends: the client's start and its warm-up are no part of it. own_pids, parts: as Meter
+    has them. `begin` and `end` may be called in other threads.
+    """
+
+    def __init__(self, own_pids: set[int], parts: Mapping[str, set[int]] | None = None):
+        self.own_pids, self.parts = {os.getpid(), *own_pids}, parts
+        self._before: Snapshot | None = None
+        self._after: Snapshot | None = None
+
+    def begin(self) -> None:
+        self._before = take_snapshot()
+
+    def end(self) -> None:
+        self._after = take_snapshot()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._before is not None
+
+    def usage(self, client_session: int) -> dict | None:
+        """What usage() returns for the phase; None where a process of the client had ended before `end`, or `end` was not called."""
+        if self._before is None or self._after is None:
+            return None
+        began = {pid for pid, process in self._before.processes.items() if process.session == client_session}
+        if not began or not began <= self._after.processes.keys():
+            return None
+        return usage(self._before, self._after, self.own_pids, 0.0, self.parts, client_session)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +34,9 @@ from quarry_lab.experiments.e3.findings import (
 )
 from quarry_lab.experiments.e3.grid import APPLICATION, SIZES
 from quarry_lab.load import java
+from quarry_lab.load.sysbench import LateReport
 from quarry_lab.design.published import Figure
-from quarry_lab.probes import device
+from quarry_lab.probes import device, noise
 from quarry_lab.report.stats import Summary
 from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
 from quarry_lab.servers import links, ndb_cluster, processor_cgroup, routed
@@ -336,6 +338,64 @@ def test_a_jmh_report_gives_bytes_per_second():
     metric[0]["primaryMetric"]["score"] = 0
     with pytest.raises(java.JavaError, match="no fetch"):
         java.parse_jmh(json.dumps(metric))
+
+
+# --- who used the processors ---
+SERVER, JMH, FORKED = 10, 70, 71  # processes; the JVM that JMH forks is of its session
+JMH_SAYS = ["# JMH version: 1.37\n", "# Warmup Iteration   1: 5 ops/s\n", "Iteration   1: 5 ops/s\n"]
+
+
+def used(seconds, **processors):
+    """A snapshot: processor seconds so far. A process that is not named is not there."""
+    pids = {"server": (SERVER, SERVER), "jmh": (JMH, JMH), "forked": (FORKED, JMH)}
+    ticks = {name: count * noise._TICKS_PER_SECOND for name, count in processors.items()}
+    processes = {pids[name][0]: noise._Process(name, count, False, pids[name][1]) for name, count in ticks.items()}
+    return noise.Snapshot(float(seconds), sum(ticks.values()), 0, processes)
+
+
+def metered(monkeypatch, said, snapshots):
+    """What _metered() finds of a client that says this, and lives until its measured seconds were read."""
+    meter, taken, is_read = noise.PhaseMeter({SERVER}), iter(snapshots), threading.Event()
+    monkeypatch.setattr(noise, "take_snapshot", lambda: next(taken))
+    end = meter.end
+    monkeypatch.setattr(meter, "end", lambda: (end(), is_read.set()))
+
+    def start(_main, _arguments, _client, on_line):
+        def wait(_timeout_seconds):
+            for line in said:
+                on_line(line)
+            assert not meter.has_begun or is_read.wait(60)
+
+        return SimpleNamespace(process=SimpleNamespace(pid=JMH), wait=wait)
+
+    monkeypatch.setattr(java, "start", start)
+    return java._metered("a program", [], None, meter, java._BEFORE_THE_END_SECONDS, 60)
+
+
+def test_processors_are_those_of_the_seconds_that_jmh_measures(monkeypatch):
+    """The 4 and 6 seconds that starting and warming up took are nobody's."""
+    found = metered(monkeypatch, JMH_SAYS, [used(0, server=6, jmh=1, forked=4), used(10, server=10, jmh=1, forked=19)])
+    assert (found["server_cpus"], found["client_cpus"], found["other_cpus"], found["top_others"]) == (0.4, 1.5, 0.0, [])
+
+
+def test_a_jvm_that_ended_before_it_was_read_is_run_again(monkeypatch):
+    with pytest.raises(LateReport):
+        metered(monkeypatch, JMH_SAYS, [used(0, server=6, jmh=1, forked=4), used(10, server=10, jmh=1)])
+
+
+@pytest.mark.parametrize("said", [JMH_SAYS[:1], ["# Warmup Iteration   1: a library says hello\n", "5 ops/s\n"]])
+def test_a_client_that_does_not_say_when_it_is_warm_is_an_error(monkeypatch, said):
+    with pytest.raises(java.JavaError, match="did not say when its warm-up was over"):
+        metered(monkeypatch, said, [])
+
+
+def test_the_proxy_that_makes_a_link_is_no_part_of_the_server():
+    with_proxy = rounds({"app-none": (100,) * 3}, link=CLOUD)
+    for p in with_proxy:
+        p["cpu"] |= {"server_cpus": 0.9, "proxy_cpus": 0.6, "client_cpus": 0.5}
+    (table,) = e3_figures.tables(Run(with_proxy))
+    shown = {str(column.header): list(column.cells) for column in table.columns}
+    assert [shown[name] for name in ("server CPU", "proxy CPU", "client CPU")] == [["0.30"], ["0.60"], ["0.50"]]
 
 
 @pytest.mark.parametrize("disturbed, alone", [(("ndb-app-none", CLOUD), True), (("quarry", CLOUD), False), (("app-zstd", LOCAL), False)])

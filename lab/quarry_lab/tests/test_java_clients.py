@@ -65,7 +65,7 @@ def filled(server, client):
 
 def fetch(key, filled, client, tmp_path):
     target = java.LoadTarget(filled[key][0].table, METHODS[key].codec, METHODS[key].select)
-    return java.fetch_blobs(target, "lab.payloads", ROWS, 2, (1, 1), tmp_path / "jmh.json", client)
+    return java.fetch_blobs(target, "lab.payloads", ROWS, 2, (1, 1), tmp_path / "jmh.json", client)[0]
 
 
 def test_every_way_stores_documents_that_the_server_can_or_cannot_read(server, filled):
@@ -86,8 +86,9 @@ def test_mysqls_format_is_the_same_in_the_application_and_in_the_server(server, 
     application, inside = filled["app-mysql"][0].table, filled["uncompress"][0].table
     same = f"SELECT SUM(SHA2(UNCOMPRESS(data), 256) = HEX(sha256)), SUM(HEX(LEFT(data, 4)) = '00080000') FROM {application} JOIN lab.payloads USING (id)"
     assert VALUE_BYTES == 0x800 and server.rows(same) == [(ROWS, ROWS)]
-    fetched = java.fetch_blobs(java.LoadTarget(inside, "mysql", "data"), "lab.payloads", ROWS, 1, (1, 1), tmp_path / "jmh.json", client)
+    fetched, cpu = java.fetch_blobs(java.LoadTarget(inside, "mysql", "data"), "lab.payloads", ROWS, 1, (1, 1), tmp_path / "jmh.json", client)
     assert fetched.uncompressed_bytes_per_second == pytest.approx(fetched.operations_per_second * VALUE_BYTES, rel=1e-9)
+    assert cpu["client_cpus"] > 0
 
 
 def test_a_value_in_mysqls_format_that_is_cut_or_too_long_fails_the_run(server, filled, client, tmp_path):

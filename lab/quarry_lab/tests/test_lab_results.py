@@ -43,11 +43,21 @@ def of_ndb(threads, daemon):
     return made
 
 
+def by_proxy(proxy):
+    """E3: inflating in the application or in the server, with a proxy that takes processors for the one of them."""
+    made = fetched("real", DOCUMENT_BYTES, "localhost", {"uncompress": 1.0, "app_mysql": 1.2}, {"uncompress": 0.4, "app_mysql": 1.5}, uncompress=100, app_mysql=100)
+    for point in made:
+        point["cpu"]["proxy_cpus"] = proxy if point["variant"] == "app-mysql" else 0.0
+    return made
+
+
 @pytest.mark.parametrize("name, rounds, finding, state", [
+    ("e3", by_proxy(0.9), "e3-moves-work", "reproduced"),
+    ("e3", by_proxy(0.0), "e3-moves-work", "mixed"),
     ("e3", fetched("stub-2", DOCUMENT_BYTES, "localhost", stored=6.2, app_mysql=100), "e3-ratios", "reproduced"),
     ("e4", of_ndb(8, 0.5) + of_ndb(1, 0.05), "e4-processors-ndb", "opposite")])
 def test_a_file_has_what_only_one_rule_reads(tmp_path, name, rounds, finding, state):
-    """What the client sent to store a value; what the SQL node alone took of the processors."""
+    """What the client sent to store a value; what the SQL node alone, or a proxy, took of the processors."""
     run = made_run(tmp_path / name, name, rounds)
     result = lab_results.read(lab_results.add(run, tmp_path / "results"))
     for judged in (run, result):

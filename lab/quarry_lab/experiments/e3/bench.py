@@ -48,12 +48,18 @@ def weak_processors() -> float:
 
 @dataclass
 class Site:
-    """Where values lie, and how they are fetched. name: as progress has it; clients: by link; processes: all that serve a fetch."""
+    """Where values lie, and how they are fetched. name: as progress has it; clients: by link; processes: of the servers."""
 
     name: str
     data: Datasets
     clients: dict[str, java.Client]
+    network: Network
     processes: Callable[[], set[int]]
+
+    def meter(self) -> noise.PhaseMeter:
+        """Of a fetch. Who makes the links serves it, too, and stands there by itself."""
+        proxy = self.network.pids()
+        return noise.PhaseMeter(self.processes() | proxy, {"proxy": proxy})
 
 
 def _clients(network: Network, password: str, user: str = java.USER) -> dict[str, java.Client]:
@@ -72,7 +78,7 @@ class FetchBench(Bench):
         self.server, self._weak, self._on_ndb = server, weak, on_ndb
         password = java.create_account(server)
         data = Datasets(server, java.Client(Endpoint(LOOPBACK, network.port), password), methods)
-        self._main = Site("the server", data, _clients(network, password), lambda: {server.pid, *network.pids()})
+        self._main = Site("the server", data, _clients(network, password), network, lambda: {server.pid})
         self._pair: RoutedPair | None = None
         self._routed: Site | None = None
         self._ndb: Site | None = None
@@ -83,7 +89,8 @@ class FetchBench(Bench):
         password = java.create_account(pair.primary)
         pair.replicate(java.USER, password)
         data = Datasets(pair.primary, java.Client(Endpoint(LOOPBACK, pair.ports[PRIMARY]), password), methods)
-        self._pair, self._routed = pair, Site("the primary", data, _clients(network, password), lambda: pair.pids() | network.pids())
+        self._pair = pair
+        self._routed = Site("the primary", data, _clients(network, password), network, pair.pids)
 
     def describe(self) -> dict:
         self.progress.step("measuring the links")
@@ -125,7 +132,8 @@ class FetchBench(Bench):
         network = self._cluster.enter_context(Network(wanted, address.port, max(self.request.threads), by_proxy=True))
         loader = java.Client(Endpoint(address.host, address.port), password, address.user)
         data = Datasets(server, loader, methods, SCHEMA_PREFIX + DATABASE)
-        return Site(_NDB, data, _clients(network, password, address.user), lambda: server.process_ids | network.pids())
+        clients = _clients(network, password, address.user)
+        return Site(_NDB, data, clients, network, lambda: server.process_ids)
 
     def _load(self, site: Site, kind: str, size_bytes: int) -> bool:
         """Whether it had to."""
@@ -143,13 +151,13 @@ class FetchBench(Bench):
         link, method, site = LINKS[point.setting], METHODS[point.variant], self._site(point)
         self.progress.step(f"{method.label}, {point.operation} {point.size_bytes} bytes, {point.setting}")
         before = self._pair.fetches() if link.routed and self._pair else {}
-        with self._limit(link), noise.Meter(site.processes()) as meter:
-            fetched = self._fetch(point, site)
+        with self._limit(link):
+            fetched, cpu = self._fetch(point, site)
         more = {"routed_to": self._routed_to(before)} if before else {}
         return {
             "result": {"events_per_second": fetched.operations_per_second, "interval_seconds": self.request.settings.seconds, **asdict(fetched)},
             "loaded": site.data.loaded(point.operation, point.size_bytes, point.variant),
-            "cpu": meter.usage, **more,
+            "cpu": cpu, **more,
         }
 
     def _site(self, point: Point) -> Site:
@@ -157,10 +165,11 @@ class FetchBench(Bench):
         assert site
         return site
 
-    def _fetch(self, point: Point, site: Site) -> java.FetchResult:
+    def _fetch(self, point: Point, site: Site) -> tuple[java.FetchResult, dict]:
         settings, where = self.request.settings, (point.operation, point.size_bytes)
-        return java.fetch_blobs(site.data.target(*where, METHODS[point.variant]), site.data.payloads(*where), self._rows(point.size_bytes), point.threads,
-                                (settings.warmup_seconds, settings.seconds), self.run.path / "jmh.json", site.clients[point.setting])
+        seconds = settings.warmup_seconds, settings.seconds
+        return java.fetch_blobs(site.data.target(*where, METHODS[point.variant]), site.data.payloads(*where), self._rows(point.size_bytes),
+                                point.threads, seconds, self.run.path / "jmh.json", site.clients[point.setting], site.meter())
 
     def _limit(self, link: Link) -> AbstractContextManager[None]:
         return self._weak.limited(weak_processors()) if link.weak_server and self._weak else nullcontext()

@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
-from ...design.cells import CellKey, Cells, client_cpus, server_cpus
+from ...design.cells import CellKey, Cells, client_cpus
 from ...design.methods import LABELS
 from ...design.results import RunDirectory
 from ...report import charts, stats
 from ...report.stats import Summary
 from ...run.tables import add_sections
 from ...servers.links import LINKS
-from .findings import DOCUMENT_BYTES, LZ4_9, NONE, RANDOM, THREADS, bytes_rate, size_text, stored_ratio
+from .findings import DOCUMENT_BYTES, LZ4_9, NONE, RANDOM, THREADS, bytes_rate, own_cpus, proxy_cpus, size_text, stored_ratio
 
 # Where the value is decompressed: (a part of the variant's key, what the legend says, colour); the first that fits, and the last fits every variant.
 _PLACES = (("app-", "in the application", "#E69F00"), ("quarry", "by QUARRY", "#0072B2"), ("rocksdb", "by MyRocks", "#009E73"),
@@ -39,7 +39,7 @@ def tables(run: RunDirectory) -> list[Table]:
     table = Table(title="E3: uncompressed bytes per second", header_style="bold", box=box.SIMPLE_HEAD)
     for heading in ("data, link", "way"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("MB/s", "range", "/ none", "stored", "wire ratio", "server CPU", "client CPU"):
+    for heading in ("MB/s", "range", "/ none", "stored", "wire ratio", "server CPU", "proxy CPU", "client CPU"):
         table.add_column(heading, justify="right", no_wrap=True)
     add_sections(table, cells, [(_title(key), [key]) for key in cells.keys()], partial(_row, cells))
     return [table, *_links_table(run)]
@@ -49,10 +49,10 @@ def _row(cells: Cells, key: CellKey, variant: str) -> list[str]:
     rate, ratio = cells.summary(key, variant, bytes_rate), cells.ratio(key, variant, "app-none", bytes_rate)
     wire = cells.summary(key, variant, wire_ratio)
     stored = cells.summary(key, variant, stored_ratio)
-    server, client = cells.summary(key, variant, server_cpus), cells.summary(key, variant, client_cpus)
-    assert rate and wire and server and client  # the cell has rounds
+    used = [found.median for figure in (own_cpus, proxy_cpus, client_cpus) if (found := cells.summary(key, variant, figure))]
+    assert rate and wire  # the cell has rounds
     return [LABELS[variant], f"[bold]{rate.median / 1e6:,.1f}[/bold]", f"[dim]{rate.low / 1e6:,.1f}-{rate.high / 1e6:,.1f}[/dim]",
-            f"{ratio.median:.2f}x" if ratio else "", f"{stored.median:.2f}" if stored else "", f"{wire.median:.2f}", f"{server.median:.2f}", f"{client.median:.2f}"]
+            f"{ratio.median:.2f}x" if ratio else "", f"{stored.median:.2f}" if stored else "", f"{wire.median:.2f}", *(f"{cpus:.2f}" for cpus in used)]
 
 
 def _links_table(run: RunDirectory) -> list[Table]:

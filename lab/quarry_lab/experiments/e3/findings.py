@@ -51,9 +51,19 @@ def stored_ratio(point: dict) -> float | None:
     return loaded["uncompressed_bytes"] / loaded["sent_bytes"] if loaded else None
 
 
+def proxy_cpus(point: dict) -> float:
+    """Processors of the proxy that makes the link."""
+    return point["cpu"].get("proxy_cpus", 0.0)
+
+
+def own_cpus(point: dict) -> float:
+    """Processors of the servers, without that proxy."""
+    return server_cpus(point) - proxy_cpus(point)
+
+
 def server_work(point: dict) -> float:
     """Processors of the server for each uncompressed byte a second."""
-    return server_cpus(point) / bytes_rate(point)
+    return own_cpus(point) / bytes_rate(point)
 
 
 def client_work(point: dict) -> float:
