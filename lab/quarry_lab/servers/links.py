@@ -165,7 +165,12 @@ class Network:
         return self._endpoints[link]
 
     def pids(self) -> set[int]:
+        """Of the proxy that makes links, where there is one."""
         return {self._proxy.pid} if self._proxy else set()
+
+    def ended(self) -> str:
+        """That the proxy runs no more, in a line; else empty."""
+        return "\nthe proxy that makes the links ended" if self._proxy and not self._proxy.running() else ""
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -197,7 +202,7 @@ class Toxiproxy:
                 self.version()
                 return self
             except OSError:
-                if self._running.process.poll() is not None or time.monotonic() > deadline:
+                if not self.running() or time.monotonic() > deadline:
                     self.__exit__()
                     raise LinkError("toxiproxy did not start") from None
                 time.sleep(0.05)
@@ -209,6 +214,9 @@ class Toxiproxy:
     @property
     def pid(self) -> int:
         return self._running.process.pid
+
+    def running(self) -> bool:
+        return self._running.process.poll() is None
 
     def version(self) -> str:
         return f"toxiproxy {json.loads(self._call('GET', '/version'))['version']}"

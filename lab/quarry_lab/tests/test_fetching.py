@@ -398,6 +398,27 @@ def test_the_proxy_that_makes_a_link_is_no_part_of_the_server():
     assert [shown[name] for name in ("server CPU", "proxy CPU", "client CPU")] == [["0.30"], ["0.60"], ["0.50"]]
 
 
+# --- when something fails ---
+@pytest.mark.parametrize("error, raised, said", [
+    (java.JavaError("java failed"), LabError,
+     "none, real 4287156 bytes, cloud: java failed\nthe proxy that makes the links ended\nthe server 'main' ended:\nlast words"),
+    (LateReport("too late"), LateReport, "too late")])
+def test_an_error_says_at_which_cell_and_what_had_ended(monkeypatch, error, raised, said):
+    """But for a late report, after which the point is measured again."""
+    def fail(*_arguments):
+        raise error
+
+    monkeypatch.setattr(java, "fetch_blobs", fail)
+    context = SimpleNamespace(run=SimpleNamespace(path=Path("run")), request=FetchCompressed().request("normal"), progress=SimpleNamespace(step=lambda _text: None))
+    ended = SimpleNamespace(running=lambda: False, log_tail=lambda: "last words")
+    server = SimpleNamespace(key="main", pid=1, server=ended, execute=lambda _sql: None)
+    network = SimpleNamespace(port=1, links=[LINKS[CLOUD]], endpoint=lambda _key: None, pids=set, ended=lambda: "\nthe proxy that makes the links ended")
+    bench = FetchBench(context, server, network, {})
+    with pytest.raises(raised) as failed:
+        bench.measure(Point.of(1, Cell(REAL, "app-none", DOCUMENT_BYTES, THREADS, CLOUD)))
+    assert str(failed.value) == said
+
+
 @pytest.mark.parametrize("disturbed, alone", [(("ndb-app-none", CLOUD), True), (("quarry", CLOUD), False), (("app-zstd", LOCAL), False)])
 def test_what_was_disturbed_is_measured_again_on_its_link_and_ndb_alone(ndb_is_built, disturbed, alone):
     experiment = FetchCompressed()

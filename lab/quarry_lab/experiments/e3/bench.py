@@ -7,9 +7,11 @@ hot, and each point verifies all its values first (lab/java, FetchBlobs). NDB's 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+
+import pymysql
 
 from ...design.methods import METHODS
 from ...design.plan import Block, Point
@@ -48,13 +50,17 @@ def weak_processors() -> float:
 
 @dataclass
 class Site:
-    """Where values lie, and how they are fetched. name: as progress has it; clients: by link; processes: of the servers."""
+    """
+    Where values lie, and how they are fetched. name: as progress has it; clients: by link; processes: of the servers; state: what is said of them
+    with an error, in lines of its own.
+    """
 
     name: str
     data: Datasets
     clients: dict[str, java.Client]
     network: Network
     processes: Callable[[], set[int]]
+    state: Callable[[], str]
 
     def meter(self) -> noise.PhaseMeter:
         """Of a fetch. Who makes the links serves it, too, and stands there by itself."""
@@ -64,6 +70,19 @@ class Site:
 
 def _clients(network: Network, password: str, user: str = java.USER) -> dict[str, java.Client]:
     return {link.key: java.Client(network.endpoint(link.key), password, user) for link in network.links}
+
+
+def _ended(*servers: LabServer) -> str:
+    return "".join(f"\nthe server '{each.key}' ended:\n{each.server.log_tail()}" for each in servers if each.server and not each.server.running())
+
+
+@contextmanager
+def _telling(what: str, site: Site) -> Iterator[None]:
+    """An error of a client, or of a server that was asked, says at what, and what had ended. A late report goes on as it is."""
+    try:
+        yield
+    except (java.JavaError, pymysql.MySQLError) as error:
+        raise LabError(f"{what}: {error}{site.network.ended()}{site.state()}") from error
 
 
 class FetchBench(Bench):
@@ -78,7 +97,7 @@ class FetchBench(Bench):
         self.server, self._weak, self._on_ndb = server, weak, on_ndb
         password = java.create_account(server)
         data = Datasets(server, java.Client(Endpoint(LOOPBACK, network.port), password), methods)
-        self._main = Site("the server", data, _clients(network, password), network, lambda: {server.pid})
+        self._main = Site("the server", data, _clients(network, password), network, lambda: {server.pid}, lambda: _ended(server))
         self._pair: RoutedPair | None = None
         self._routed: Site | None = None
         self._ndb: Site | None = None
@@ -90,7 +109,7 @@ class FetchBench(Bench):
         pair.replicate(java.USER, password)
         data = Datasets(pair.primary, java.Client(Endpoint(LOOPBACK, pair.ports[PRIMARY]), password), methods)
         self._pair = pair
-        self._routed = Site("the primary", data, _clients(network, password), network, pair.pids)
+        self._routed = Site("the primary", data, _clients(network, password), network, pair.pids, lambda: _ended(*pair.servers.values()))
 
     def describe(self) -> dict:
         self.progress.step("measuring the links")
@@ -115,13 +134,14 @@ class FetchBench(Bench):
             return
         self.close()
         kind, size_bytes = block.points[0].operation, block.points[0].size_bytes
+        # The pair first: what it still writes then falls into the time in which the server is loaded and settles.
+        if self._pair and self._routed and self._load(self._routed, kind, size_bytes):
+            self._pair.catch_up()
         if self._load(self._main, kind, size_bytes):
             self.server.settle()
             if kind == "real":
                 seen = self.run.run["sessions"][-1].get("json_value", {})
                 self.run.update_session("json_value", {**seen, str(size_bytes): self._main.data.inside(kind, size_bytes)})
-        if self._pair and self._routed and self._load(self._routed, kind, size_bytes):
-            self._pair.catch_up()
 
     def _start_ndb(self) -> Site:
         self.progress.step("starting NDB Cluster")
@@ -133,14 +153,16 @@ class FetchBench(Bench):
         loader = java.Client(Endpoint(address.host, address.port), password, address.user)
         data = Datasets(server, loader, methods, SCHEMA_PREFIX + DATABASE)
         clients = _clients(network, password, address.user)
-        return Site(_NDB, data, clients, network, lambda: server.process_ids)
+        return Site(_NDB, data, clients, network, lambda: server.process_ids, lambda: f"\nthe cluster: {server.state()}")
 
     def _load(self, site: Site, kind: str, size_bytes: int) -> bool:
         """Whether it had to."""
         if not site.data.needs(kind, size_bytes):
             return False
-        self.progress.step(f"loading {kind}, {size_bytes} bytes, on {site.name}")
-        site.data.load(java.Dataset(kind, size_bytes, self._rows(size_bytes), self.request.seed))
+        what = f"loading {kind}, {size_bytes} bytes, on {site.name}"
+        self.progress.step(what)
+        with _telling(what, site):
+            site.data.load(java.Dataset(kind, size_bytes, self._rows(size_bytes), self.request.seed))
         return True
 
     def _rows(self, size_bytes: int) -> int:
@@ -149,9 +171,10 @@ class FetchBench(Bench):
     # --- measuring ---
     def measure(self, point: Point) -> dict:
         link, method, site = LINKS[point.setting], METHODS[point.variant], self._site(point)
-        self.progress.step(f"{method.label}, {point.operation} {point.size_bytes} bytes, {point.setting}")
+        what = f"{method.label}, {point.operation} {point.size_bytes} bytes, {point.setting}"
+        self.progress.step(what)
         before = self._pair.fetches() if link.routed and self._pair else {}
-        with self._limit(link):
+        with _telling(what, site), self._limit(link):
             fetched, cpu = self._fetch(point, site)
         more = {"routed_to": self._routed_to(before)} if before else {}
         return {
