@@ -299,6 +299,7 @@ def test_the_chart_and_the_tables_show_every_measured_way():
     (figure,) = e3_figures.figures(run).values()
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert sorted(names) == sorted(METHODS[key].label for key in PUBLISHED)
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [142, 253, 523, 1060], "in MB/s, as published"
     (table,) = e3_figures.tables(run)
     assert table.row_count == len(PUBLISHED)
 

@@ -21,7 +21,7 @@ from .findings import DOCUMENT_BYTES, LZ4_9, NONE, RANDOM, THREADS, bytes_rate, 
 # Where the value is decompressed: (a part of the variant's key, what the legend says, colour); the first that fits, and the last fits every variant.
 _PLACES = (("app-", "in the application", "#E69F00"), ("quarry", "by QUARRY", "#0072B2"), ("rocksdb", "by MyRocks", "#009E73"),
            ("", "by the server or InnoDB", "#D55E00"))
-_MIB = 1 << 20
+_MB = 1e6  # the unit of the table and of what was published
 CHART_CELLS_MAX = 6
 
 
@@ -39,7 +39,7 @@ def tables(run: RunDirectory) -> list[Table]:
     table = Table(title="E3: uncompressed bytes per second", header_style="bold", box=box.SIMPLE_HEAD)
     for heading in ("data, link", "way"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("MB/s", "range", "/ none", "stored", "wire ratio", "server CPU", "proxy CPU", "client CPU"):
+    for heading in ("MB/s", "range", "/ none", "sent ratio", "wire ratio", "server CPU", "proxy CPU", "client CPU"):
         table.add_column(heading, justify="right", no_wrap=True)
     add_sections(table, cells, [(_title(key), [key]) for key in cells.keys()], partial(_row, cells))
     return [table, *_links_table(run)]
@@ -101,15 +101,15 @@ def _summaries(cells: Cells, key: CellKey) -> dict[str, Summary]:
 def _bars(cells: Cells, key: CellKey) -> Figure:
     rates = _summaries(cells, key)
     order = sorted(rates, key=lambda v: rates[v].median)
-    errors = [[(rates[v].median - rates[v].low) / _MIB for v in order], [(rates[v].high - rates[v].median) / _MIB for v in order]]
+    errors = [[(rates[v].median - rates[v].low) / _MB for v in order], [(rates[v].high - rates[v].median) / _MB for v in order]]
     with plt.rc_context({**charts.STYLE, "axes.grid.axis": "x"}):
         figure, axes = plt.subplots(figsize=(7.2, 1.2 + 0.3 * len(order)), layout="constrained")
-        bars = axes.barh([LABELS[v] for v in order], [rates[v].median / _MIB for v in order], xerr=errors,
+        bars = axes.barh([LABELS[v] for v in order], [rates[v].median / _MB for v in order], xerr=errors,
                          color=[_place(v)[2] for v in order], error_kw={"elinewidth": 1, "ecolor": "#444444", "capsize": 2})
         shown = {_place(v)[1]: bar for v, bar in zip(order, bars, strict=True)}
         axes.legend(list(shown.values()), list(shown), title="decompressed", loc="lower right")
         for position, variant in enumerate(order):
-            axes.annotate(charts.short_number(rates[variant].median / _MIB), (rates[variant].high / _MIB, position), xytext=(4, 0),
+            axes.annotate(charts.short_number(rates[variant].median / _MB), (rates[variant].high / _MB, position), xytext=(4, 0),
                           textcoords="offset points", va="center", fontsize=8, color="#444444")
-        axes.set(title=_title(key), xlabel="uncompressed MiB per second")
+        axes.set(title=_title(key), xlabel="uncompressed MB per second")
     return figure
