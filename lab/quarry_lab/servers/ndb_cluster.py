@@ -175,6 +175,11 @@ class NdbCluster(TargetServer):
         """Which nodes run: of a run that met an error."""
         return "; ".join(line.removeprefix("ndb: ") for line in script("status").splitlines())
 
+    def stopped(self) -> str:
+        """In a line which nodes run, where one does not; else empty."""
+        state = self.state()
+        return f"\nthe cluster: {state}" if "does not run" in state else ""
+
     def settle_disk(self) -> dict:
         """
         Waits until no page of a table on disk is written any more. What a load left in the data nodes' page buffers would be written while the next

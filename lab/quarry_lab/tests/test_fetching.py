@@ -400,24 +400,39 @@ def test_the_proxy_that_makes_a_link_is_no_part_of_the_server():
 
 
 # --- when something fails ---
-@pytest.mark.parametrize("error, raised, said", [
-    (java.JavaError("java failed"), LabError,
-     "none, real 4287156 bytes, cloud: java failed\nthe proxy that makes the links ended\nthe server 'main' ended:\nlast words"),
-    (LateReport("too late"), LateReport, "too late")])
-def test_an_error_says_at_which_cell_and_what_had_ended(monkeypatch, error, raised, said):
-    """But for a late report, after which the point is measured again."""
-    def fail(*_arguments):
-        raise error
+PROXY_ENDED, SERVER_ENDED = "\nthe proxy that makes the links ended", "\nthe server 'main' ended:\nlast words"
 
-    monkeypatch.setattr(java, "fetch_blobs", fail)
+
+@pytest.mark.parametrize("error, ended, raised, said", [
+    (java.JavaError("java failed"), True, LabError, "none, real 4287156 bytes, cloud: java failed" + PROXY_ENDED + SERVER_ENDED),
+    (java.JavaError("java failed"), False, LabError, "none, real 4287156 bytes, cloud: java failed"),
+    (None, True, LabError, "none, real 4287156 bytes, cloud: not all of the servers ran to the end" + PROXY_ENDED + SERVER_ENDED),
+    (LateReport("too late"), False, LateReport, "too late")])
+def test_an_error_says_at_which_cell_and_what_had_ended(monkeypatch, error, ended, raised, said):
+    """But for a late report, after which the point is measured again."""
+    def fetch(*_arguments):
+        if error:
+            raise error
+        return java.FetchResult(1.0, 1.0, 1.0), {}
+
+    monkeypatch.setattr(java, "fetch_blobs", fetch)
     context = SimpleNamespace(run=SimpleNamespace(path=Path("run")), request=FetchCompressed().request("normal"), progress=SimpleNamespace(step=lambda _text: None))
-    ended = SimpleNamespace(running=lambda: False, log_tail=lambda: "last words")
-    server = SimpleNamespace(key="main", pid=1, server=ended, execute=lambda _sql: None)
-    network = SimpleNamespace(port=1, links=[LINKS[CLOUD]], endpoint=lambda _key: None, pids=set, ended=lambda: "\nthe proxy that makes the links ended")
+    process = SimpleNamespace(running=lambda: not ended, log_tail=lambda: "last words")
+    server = SimpleNamespace(key="main", pid=1, server=process, execute=lambda _sql: None)
+    network = SimpleNamespace(port=1, links=[LINKS[CLOUD]], endpoint=lambda _key: None, pids=set, ended=lambda: PROXY_ENDED if ended else "")
     bench = FetchBench(context, server, network, {})
     with pytest.raises(raised) as failed:
         bench.measure(Point.of(1, Cell(REAL, "app-none", DOCUMENT_BYTES, THREADS, CLOUD)))
     assert str(failed.value) == said
+
+
+def test_a_cluster_that_lost_a_node_says_so(monkeypatch):
+    """Its other data node answers."""
+    states = {"ndb: data2: runs (pid 1)\nndb: data3: runs (pid 2)\n": "",
+              "ndb: data2: runs (pid 1)\nndb: data3: does not run\n": "\nthe cluster: data2: runs (pid 1); data3: does not run"}
+    for state, said in states.items():
+        monkeypatch.setattr(ndb_cluster, "script", lambda _verb, state=state: state)
+        assert ndb_cluster.NdbCluster("NDB").stopped() == said
 
 
 @pytest.mark.parametrize("disturbed, alone", [(("ndb-app-none", CLOUD), True), (("quarry", CLOUD), False), (("app-zstd", LOCAL), False)])
@@ -447,11 +462,11 @@ def test_a_resumed_run_loads_what_its_later_rounds_need(monkeypatch):
     request = replace(experiment.request("normal"), operations=["stub-2"], sizes_bytes=[1024])
     cells = experiment.cells(request)
     (block, *_) = interleave(cells, request.rounds, request.seed, experiment.group)
-    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None)
+    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None, server=None)
     context = SimpleNamespace(run=None, request=request, progress=SimpleNamespace(step=lambda _text: nullcontext()))
     loaded = []
     monkeypatch.setattr(java, "load_blobs", lambda _dataset, _payloads, targets, _client: loaded.extend(targets) or [{} for _ in targets])
-    network = SimpleNamespace(port=1, links=[], endpoint=lambda _key: None)
+    network = SimpleNamespace(port=1, links=[], endpoint=lambda _key: None, ended=str)
     bench = FetchBench(context, server, network, experiment.methods_of(request))
     bench.begin(replace(block, points=block.points[-1:]))
     assert len(loaded) == len({cell.variant for cell in cells if cell.setting != "routed"}) > 1
@@ -495,6 +510,9 @@ def test_ndb_runs_for_its_own_blocks_alone(monkeypatch):
         def describe(self):
             return {}
 
+        def stopped(self):
+            return ""
+
         def execute(self, statement):
             events.append(statement.split("`")[1] if "DATABASE" in statement else "table")
 
@@ -503,8 +521,8 @@ def test_ndb_runs_for_its_own_blocks_alone(monkeypatch):
     monkeypatch.setattr(java, "load_blobs", lambda _dataset, _payloads, targets, _client: [{} for _ in targets])
     run = SimpleNamespace(run={"sessions": [{}]}, update_session=lambda _name, _value: None)
     context = SimpleNamespace(run=run, request=FetchCompressed().request("normal"), progress=SimpleNamespace(step=lambda _text: None))
-    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None, rows=lambda _sql: [(None,)])
-    network = SimpleNamespace(port=1, links=[], endpoint=lambda _key: None)
+    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None, rows=lambda _sql: [(None,)], server=None)
+    network = SimpleNamespace(port=1, links=[], endpoint=lambda _key: None, ended=str)
     here = replace(cell, variant="app-none", operation="stub-2")
     bench = FetchBench(context, server, network, {("stub-2", DOCUMENT_BYTES): {"app-none"}}, None, ({(REAL, DOCUMENT_BYTES): {"ndb-app-none"}}, [LINKS[LOCAL]]))
     for asked in (cell, cell, here):

@@ -51,8 +51,8 @@ def weak_processors() -> float:
 @dataclass
 class Site:
     """
-    Where values lie, and how they are fetched. name: as progress has it; clients: by link; processes: of the servers; state: what is said of them
-    with an error, in lines of its own.
+    Where values lie, and how they are fetched. name: as progress has it; clients: by link; processes: of the servers; stopped: which of them run no
+    more, in lines of their own.
     """
 
     name: str
@@ -60,12 +60,16 @@ class Site:
     clients: dict[str, java.Client]
     network: Network
     processes: Callable[[], set[int]]
-    state: Callable[[], str]
+    stopped: Callable[[], str]
 
     def meter(self) -> noise.PhaseMeter:
         """Of a fetch. Who makes the links serves it, too, and stands there by itself."""
         proxy = self.network.pids()
         return noise.PhaseMeter(self.processes() | proxy, {"proxy": proxy})
+
+    def ended(self) -> str:
+        """What of all this runs no more, in lines; empty where all runs."""
+        return self.network.ended() + self.stopped()
 
 
 def _clients(network: Network, password: str, user: str = java.USER) -> dict[str, java.Client]:
@@ -78,11 +82,16 @@ def _ended(*servers: LabServer) -> str:
 
 @contextmanager
 def _telling(what: str, site: Site) -> Iterator[None]:
-    """An error of a client, or of a server that was asked, says at what, and what had ended. A late report goes on as it is."""
+    """
+    An error of a client, or of a server that was asked, says at what, and what had ended. A late report goes on as it is. That something ended is an
+    error by itself: of two data nodes of NDB one answers for both.
+    """
     try:
         yield
     except (java.JavaError, pymysql.MySQLError) as error:
-        raise LabError(f"{what}: {error}{site.network.ended()}{site.state()}") from error
+        raise LabError(f"{what}: {error}{site.ended()}") from error
+    if ended := site.ended():
+        raise LabError(f"{what}: not all of the servers ran to the end{ended}")
 
 
 class FetchBench(Bench):
@@ -153,7 +162,7 @@ class FetchBench(Bench):
         loader = java.Client(Endpoint(address.host, address.port), password, address.user)
         data = Datasets(server, loader, methods, SCHEMA_PREFIX + DATABASE)
         clients = _clients(network, password, address.user)
-        return Site(_NDB, data, clients, network, lambda: server.process_ids, lambda: f"\nthe cluster: {server.state()}")
+        return Site(_NDB, data, clients, network, lambda: server.process_ids, server.stopped)
 
     def _load(self, site: Site, kind: str, size_bytes: int) -> bool:
         """Whether it had to."""
