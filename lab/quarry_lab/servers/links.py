@@ -5,9 +5,9 @@ A shaped link is made by the kernel where it can (namespaces.py), else by toxipr
 throttles (scripts/build-toxiproxy). What the proxy costs itself is measured on the link `proxy`, which does neither. Every link is probed:
 what was asked for stands beside what it gives.
 
-Rates and delays are those that the author's charts show (design/published/e3.toml): what uncompressed values of the largest size came at, and the
-time of a fetch of the smallest one in the chart less the time that its bytes take at that rate. But `gigabit` has the rate of its name, of which
-his charts, with a weak server, show a quarter.
+Rates and delays are those that the author's charts show (design/published/e3.toml): by both of them together uncompressed values of the largest size
+and of the smallest one in the chart come as fast as there. But `gigabit` has the rate of its name, of which his charts, with a weak server, show a
+quarter.
 """
 
 from __future__ import annotations
@@ -84,15 +84,20 @@ def _megabits(rate: str) -> int:
     return round(_E3.value(rate) * 8)
 
 
-def _delay_ms(rate: str, smallest: str) -> int:
-    """Of the fetch of each of the author's threads: its time at the smallest value less the time of its bytes. rate, smallest: figures in MB/s."""
-    megabytes = _E3.value("client-threads") * _E3.value("smallest-charted") / 1e6
-    return round(1000 * (megabytes / _E3.value(smallest) - megabytes / _E3.value(rate)))
+def _megabits_and_delay_ms(largest: str, smallest: str) -> tuple[int, int]:
+    """
+    By two figures in MB/s, of the largest and of the smallest value: a fetch of one of the author's threads takes the delay, and the time of its bytes
+    at this thread's share of the rate.
+    """
+    small, large = (_E3.value("client-threads") * _E3.value(size) / 1e6 for size in ("smallest-charted", "largest-document"))
+    short, long = small / _E3.value(smallest), large / _E3.value(largest)
+    seconds_per_megabyte = (long - short) / (large - small)
+    return round(8 / seconds_per_megabyte), round(1000 * (short - small * seconds_per_megabyte))
 
 
 def _from_chart(key: str, label: str, rate: str, smallest: str = "", jitter_ms: int = 0, **more) -> Link:
     """A link of the rate, and where `smallest` is named of the delay, that the author's charts show."""
-    megabits, delay = _megabits(rate), _delay_ms(rate, smallest) if smallest else 0
+    megabits, delay = _megabits_and_delay_ms(rate, smallest) if smallest else (_megabits(rate), 0)
     source = " and ".join(f"{_E3.figure(name).text} ({_E3.figure(name).says})" for name in filter(None, (rate, smallest)))
     text = f"{label}: {megabits:,} Mbit/s" + (f", {delay} ms" if delay else "")
     return Link(key, text, megabits, delay, jitter_ms, source=source, **more)

@@ -563,10 +563,17 @@ def test_links_ask_the_proxy_for_their_rate_and_delay():
     assert [(t["type"], t["stream"]) for t in both] == [("bandwidth", "downstream"), ("bandwidth", "upstream")] and both[0]["name"] != both[1]["name"]
 
 
-def test_rates_and_delays_are_those_of_the_authors_charts():
-    assert (LINKS["cloud"].megabits_per_second, LINKS["cloud"].delay_ms) == (253 * 8, 4)
-    assert (LINKS["wifi"].megabits_per_second, LINKS["wifi"].delay_ms) == (240, 9)
-    assert (LINKS["weak"].megabits_per_second, LINKS["weak"].weak_server) == (240, True)
+@pytest.mark.parametrize("key, largest, smallest", [
+    ("cloud", "cloud-none", "cloud-none-smallest"), ("routed", "cloud-none", "cloud-none-smallest"), ("wifi", "ethernet-none", "wifi-none-smallest")])
+def test_rates_and_delays_are_those_of_the_authors_charts(key, largest, smallest):
+    """A link lets values through as fast as they came there, the delay included."""
+    for name, size in ((largest, DOCUMENT_BYTES), (smallest, DOCUMENT.value("smallest-charted"))):
+        seconds = LINKS[key].delay_ms / 1000 + THREADS * size / (LINKS[key].megabits_per_second * 1e6 / 8)
+        assert THREADS * size / seconds == pytest.approx(DOCUMENT.value(name) * 1e6, rel=0.03)  # delays are whole milliseconds
+
+
+def test_a_weak_server_has_a_link_of_the_charted_rate():
+    assert (LINKS["weak"].megabits_per_second, LINKS["weak"].delay_ms, LINKS["weak"].weak_server) == (DOCUMENT.value("ethernet-none") * 8, 0, True)
     assert all(link.source for link in LINKS.values() if link.megabits_per_second)
 
 
