@@ -108,7 +108,7 @@ def test_payload_traffic_counts_each_side_of_a_read_modify_write():
     assert payload_traffic(report(10.0, insert=100))["payload_read_bytes_per_second"] == 0
 
 
-def test_blocks_are_one_engine_each_and_run_in_ycsbs_order():
+def test_blocks_are_one_engine_each_and_run_in_one_order():
     experiment = DiskData()
     request = experiment.request("normal")
     blocks = experiment.plan(request)
@@ -123,6 +123,14 @@ def test_blocks_are_one_engine_each_and_run_in_ycsbs_order():
     assert {tuple(point.operation for point in block.points) for block in experiment.plan(full)} == {tuple(WORKLOADS)}
     only = experiment.plan(replace(request, operations=["c"], variants=["rocksdb"]))
     assert [point.operation for point in only[0].points] == ["load", "c"]
+
+
+def test_the_published_mix_meets_rows_that_were_just_loaded():
+    """On drives, over the limited network and in NDB nothing else comes before it, and a run that is gone on with loads again for it alone."""
+    experiment = DiskData()
+    request = experiment.request("normal")
+    for block in experiment.plan(replace(request, variants=[*request.variants, "target-ndb"])):
+        assert [point.operation for point in block.points][:2] == ["load", "published"]
 
 
 def test_the_normal_scale_takes_two_hours_and_forty_gigabytes_at_most_with_ndb():

@@ -1,7 +1,7 @@
 """
 Measures E5's points: YCSB on one table whose payload is several times the memory that the server has.
 
-A block is one engine in one setting: a fresh server, the load, then the workloads in YCSB's order. Memory is limited by a cgroup,
+A block is one engine in one setting: a fresh server, the load, then the workloads in the order of WORKLOADS. Memory is limited by a cgroup,
 which counts page cache, too; where none can be made, caches are small and InnoDB reads past the page cache, and the records say so.
 
 NDB is not in it: its data nodes read and write past the page cache, through page buffers of their own. Its commits wait for the memory of both of

@@ -114,7 +114,7 @@ class DiskData(ByEngine, JavaExperiment):
         return (cell.variant, cell.setting, cell.threads)
 
     def plan(self, request: Request) -> list[Block]:
-        """Blocks in random order; within one, the workloads in YCSB's order."""
+        """Blocks in random order; within one, the workloads in the order of WORKLOADS."""
         order = list(WORKLOADS)
         return [replace(block, points=tuple(sorted(block.points, key=lambda p: order.index(p.operation)))) for block in super().plan(request)]
 
