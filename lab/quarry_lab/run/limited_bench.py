@@ -6,9 +6,11 @@ from contextlib import ExitStack
 
 from ..design.plan import Block
 from ..design.request import LabError
+from ..probes import noise
 from ..report import stats
 from ..servers.lab_server import LabServer
 from ..servers.memory_cgroup import MemoryCgroup, reason_against
+from ..servers.ndb_cluster import NdbCluster
 from ..servers.target import TargetServer
 from .experiment import Bench, Context
 from .kept_settings import note_server, of_block
@@ -71,8 +73,16 @@ class LimitedBench(Bench):
         assert self._server
         note_server(self.run, name, self._server.describe(), of_block(block))
 
+    def _wait_for_quiet(self, own_pids: set[int]) -> None:
+        """As --wait-quiet asks for it. own_pids: of the server and of what else of ours runs next to it."""
+        if seconds := self.request.settings.quiet_wait_seconds_max:
+            self.progress.step("waiting for a quiet machine")
+            noise.wait_for_quiet(own_pids, seconds)
+
     def _failed(self, what: str, error: Exception) -> Exception:
-        """What to raise for a client's error: the error, or that the server ended under it, and how."""
+        """What to raise for a client's error: the error, or that the server ended under it, and how; of the cluster also which nodes run."""
+        if isinstance(self._server, NdbCluster):
+            return LabError(f"'{what}': {error}\nthe cluster: {self._server.state()}")
         if isinstance(self._server, TargetServer):
             return error
         assert self.server.server

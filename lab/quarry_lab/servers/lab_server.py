@@ -11,7 +11,7 @@ import hashlib
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pymysql
@@ -256,16 +256,22 @@ class LabServer(ConnectedServer):
 
     @contextmanager
     def steady_gc(self) -> Iterator[None]:
-        """Meanwhile Quarry looks every second for tables that need a mark pass, so that passes and garbage keep step in a short time, too."""
+        """
+        Meanwhile Quarry looks every second for tables that need a mark pass, so that passes and garbage keep step in a short time, too. An error of the
+        block is the one that is raised: a server that ended under it takes no statement any more.
+        """
         if not self.plugin:
             yield
             return
-        interval = self.variables()[GC_INTERVAL]
+        before = f"SET GLOBAL {GC_INTERVAL}={self.variables()[GC_INTERVAL]}"
         self.execute(f"SET GLOBAL {GC_INTERVAL}=1")
         try:
             yield
-        finally:
-            self.execute(f"SET GLOBAL {GC_INTERVAL}={interval}")
+        except BaseException:
+            with suppress(pymysql.Error):
+                self.execute(before)
+            raise
+        self.execute(before)
 
     def collect_garbage(self) -> None:
         """A mark pass over all of Quarry's tables, to its end. Raises LabError when it does not end."""

@@ -18,10 +18,10 @@ from quarry_lab.experiments.e5.experiment import DiskData
 from quarry_lab.experiments.e5.usage import NETWORK, used
 from quarry_lab.load import java
 from quarry_lab.load.ycsb import PAYLOAD_BYTES
-from quarry_lab.run import session as sessions
+from quarry_lab.run import limited_bench, session as sessions
 from quarry_lab.run.kept_settings import same_memory_limit
 from quarry_lab.servers import drives, memory_cgroup, ndb_cluster, target
-from quarry_lab.servers.lab_server import LabServer
+from quarry_lab.servers.lab_server import GC_INTERVAL, LabServer
 from quarry_server.ports import free_ports
 
 
@@ -87,6 +87,29 @@ def test_the_clusters_page_buffers_are_written_before_the_next_point(monkeypatch
     ever = itertools.count()
     monkeypatch.setattr(server, "rows", lambda _statement: [(next(ever),)])
     assert not server.settle_disk()["settled"] and next(ever) > 1
+
+
+def test_an_error_of_the_cluster_says_which_of_its_nodes_run(monkeypatch):
+    bench, _block = fake_bench(monkeypatch)
+    bench._server = server = ndb_cluster.NdbCluster("target")
+    monkeypatch.setattr(server, "state", lambda: "data2: does not run")
+    said = str(bench._failed("published", java.JavaError("Lost connection")))
+    assert "published" in said and "Lost connection" in said and "data2: does not run" in said
+
+
+def test_a_quiet_machine_is_waited_for_before_a_point(monkeypatch):
+    """As --wait-quiet says of every experiment; the servers' own processes are no noise."""
+    bench, block = fake_bench(monkeypatch)
+
+    def waited(own_pids, seconds):
+        raise LabError(f"{own_pids} for {seconds} s")
+
+    monkeypatch.setattr(limited_bench.noise, "wait_for_quiet", waited)
+    monkeypatch.setattr(FakeCluster, "process_ids", {4711})
+    bench.request = replace(bench.request, apart=False, settings=replace(bench.request.settings, quiet_wait_seconds_max=30))
+    bench.begin(block)
+    with pytest.raises(LabError, match=r"\{4711\} for 30 s"):
+        bench.measure(block.points[0])
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
@@ -165,6 +188,25 @@ def test_a_row_that_another_client_holds_is_waited_for_as_in_innodb(monkeypatch)
     layout = engines.Layout.of(bench.request.options, 1)
     assert bench._private_server(engines.ENGINES["rocksdb"], layout, {}).extra["rocksdb_lock_wait_timeout"] == "50"
     assert "rocksdb_lock_wait_timeout" not in bench._private_server(engines.ENGINES["innodb"], layout, {}).extra
+
+
+def test_a_server_that_ends_under_the_mix_is_what_is_said(monkeypatch, tmp_path):
+    """Not that it takes no statement any more: the message has the end of its log."""
+    server, told = LabServer("main", tmp_path / "main", tmp_path / "ha_quarry.so", False, {}), []
+
+    def execute(statement):
+        if told:
+            raise pymysql.err.OperationalError(2013, "Lost connection to server during query")
+        told.append(statement)
+
+    monkeypatch.setattr(server, "variables", lambda: {GC_INTERVAL: "60"})
+    monkeypatch.setattr(server, "execute", execute)
+    with pytest.raises(LabError, match="the server ended"), server.steady_gc():
+        raise LabError("the server ended during 'published'")
+    assert told == [f"SET GLOBAL {GC_INTERVAL}=1"]
+    told.clear()
+    with pytest.raises(pymysql.err.OperationalError), server.steady_gc():
+        pass
 
 
 def test_a_drive_that_cannot_be_unmounted_leaves_no_cgroup(monkeypatch):

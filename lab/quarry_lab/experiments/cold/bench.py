@@ -147,6 +147,7 @@ class ColdBench(LimitedBench):
                   "configuration": self.server.verify_pinned(),
                   "memory_limit_bytes": self._cgroup.limit_bytes if self._cgroup else None,
                   "dataset_bytes": self._rows(point) * point.size_bytes}
+        self._wait_for_quiet(self.server.process_ids)
         if point.operation in _SCANS:
             return {**common, **self._scan(point)}
         return {**common, **(self._memory(point) if point.operation.startswith("memory-") else self._run(point, DATABASE))}

@@ -197,6 +197,7 @@ class DiskBench(LimitedBench):
             self._loaded = True
         settled_before = self._settle()
         assert self._server and self._client
+        self._wait_for_quiet(self._server.process_ids | self._link_pids)
         memory, before = device.memory_info(), self._server.counters()
         self.progress.step(f"{ENGINES[point.variant].label}, {point.setting}: {workload.label}")
         timeline = self._timeline()
