@@ -41,7 +41,7 @@ _POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "
           "payload_written_bytes_per_second", "timeline_started", "operations_timeline", "measured_until", "drive_bytes_per_second",
           "link_bytes_per_second", "link_by_proxy", "unseen", "memory", "nodes", "disk", "loaded")
 _CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "proxy_cpus", "daemon_cpus", "processors")
-_SAMPLE = ("second", "device_busy_share", "machine_busy_share", "server_cpus", "drives", "work")
+_SAMPLE = ("second", "device_busy_share", "device_read_bytes", "device_write_bytes", "machine_busy_share", "server_cpus", "drives", "work")
 _SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "weak_server_processors", "memory_limit",
             "payload_bytes")
 _SERVER = ("version", "pinned", "environment", "plugin_sha256", "data_nodes")

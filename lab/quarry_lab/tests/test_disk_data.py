@@ -451,6 +451,7 @@ def test_background_work_is_told_by_the_seconds_in_which_it_works():
 def test_a_file_of_results_has_what_the_rules_read():
     made = worlds.ycsb("load", 1000, setting="2 drives", busy=0.9) + worlds.ycsb("load", 600, setting="1 drive", busy=0.9) + worlds.ycsb("published", 100)
     made += worlds.ycsb("published", 100, setting=LIMITED_NETWORK, link=0.9, dent=0.5)
+    made += [{**point(n), "variant": "innodb"} for n in (1, 2, 3)]
     kept = [lab_results._point(point) for point in made]
     assert verdicts(Run(kept), DiskData().labels) == verdicts(Run(made), DiskData().labels)
 
@@ -492,6 +493,12 @@ def test_what_may_have_been_the_limit_instead_is_said():
     (limit,) = [verdict for verdict in verdicts(run, DiskData().labels) if verdict.id == "e5-limit"]
     assert limit.reason.endswith(", processors 15%, the device under drives and log busy 97%, the client's processor 70%")
     assert "device under" not in reasons(worlds.ycsb("load", 100, busy=0.4))["e5-limit"]
+
+
+def test_a_busy_device_that_has_room_for_more_is_told_by_its_raw_rates():
+    """Busy 95 % of the time with a quarter of what it reads, and an eighth of what it writes in a second."""
+    (limit,) = [verdict for verdict in verdicts(Run([point(n) for n in (1, 2, 3)]), DiskData().labels) if verdict.id == "e5-limit"]
+    assert limit.reason == "mix, 1 path x16, drives: 95% (95% to 95%), processors 15%, the device at 38% of its raw rates"
 
 
 # --- why a claim shows on NDB alone ---

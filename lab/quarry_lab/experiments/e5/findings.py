@@ -22,7 +22,7 @@ from ...report.stats import Summary
 from ...report.verdicts import MIXED, OPPOSITE, REPRODUCED, WEAKER, Verdict
 from .. import by_engine
 from .engines import LIMITED_NETWORK, ONE_PATH, Setting, drive_setting
-from .usage import DRIVES, NETWORK, PROCESSORS, background_ratio, device_busy, used
+from .usage import DRIVES, NETWORK, PROCESSORS, background_ratio, device_busy, moved_share, used
 
 DOCUMENT = published.document("e5")
 LIMIT_MIN = 1 - published.TOLERANCE  # a limit is used fully; as of every published value, a quarter less counts
@@ -57,16 +57,27 @@ def device_probe(run: dict, round_number: int) -> dict | None:
     return found[-1] if found else None
 
 
+def _raw_rates(point: dict, run: dict) -> tuple[float, float] | None:
+    """Of reads and writes. None where the values are on another device, or it was not probed, or so short on a busy machine that nothing was read."""
+    probe = device_probe(run, point["round"]) if DRIVES not in point.get("unseen", []) else None
+    rates = (probe["random_read_bytes_per_second"], probe["sequential_write_bytes_per_second"]) if probe else (0.0, 0.0)
+    return rates if all(rates) else None
+
+
 def device_share(point: dict, run: dict) -> float | None:
     """
     The part of each second that the device, at its raw rates (random direct reads, sequential direct writes), would need for the payload
     read and written in it.
     """
-    probe = device_probe(run, point["round"]) if DRIVES not in point.get("unseen", []) else None  # the values are on another device
-    reads, writes = (probe["random_read_bytes_per_second"], probe["sequential_write_bytes_per_second"]) if probe else (0, 0)
-    if not (reads and writes):  # not probed, or so short on a busy machine that nothing was read
+    if not (rates := _raw_rates(point, run)):
         return None
-    return point["payload_read_bytes_per_second"] / reads + point["payload_written_bytes_per_second"] / writes
+    return point["payload_read_bytes_per_second"] / rates[0] + point["payload_written_bytes_per_second"] / rates[1]
+
+
+def _moved_share(point: dict, run: dict) -> float | None:
+    """The same for all that it read and wrote."""
+    rates = _raw_rates(point, run)
+    return moved_share(point, *rates) if rates else None
 
 
 def write_latency_ms(point: dict) -> float | None:
@@ -192,10 +203,12 @@ def _limited_by(side: Side, what: str, wanted: Callable[[str], bool]) -> list[Le
 
 
 def _not_asked(side: Side, key: CellKey) -> list[str]:
-    """What may have been the limit instead and has no say in the claim."""
-    found = []
-    if Setting.of(key.setting).on_drives and (busy := side.summary(key, device_busy)):
+    """What speaks for another limit and has no say in the claim: what else may have been one, and whether a busy device had room."""
+    found, on_drives = [], Setting.of(key.setting).on_drives
+    if on_drives and (busy := side.summary(key, device_busy)):
         found.append(f"the device under drives and log busy {busy.median:.0%}")
+    if not on_drives and (moved := side.summary(key, lambda point: _moved_share(point, side.run))):
+        found.append(f"the device at {moved.median:.0%} of its raw rates")
     if side.parameters.get("apart") and (client := side.summary(key, client_cpus)):
         found.append(f"the client's processor {client.median:.0%}")
     return found

@@ -62,6 +62,12 @@ def device_busy(point: dict) -> float | None:
     return _median(found) if found else None
 
 
+def moved_share(point: dict, reads: float, writes: float) -> float | None:
+    """The part of its median second that the device would need at these rates for what it really read and wrote: a busy one may have room."""
+    samples = [sample for sample in samples_under_load(point) if "device_read_bytes" in sample]
+    return _median([each["device_read_bytes"] / reads + each["device_write_bytes"] / writes for each in samples]) if samples else None
+
+
 def _link_bytes(point: dict) -> float:
     """Of the busier way; of both by a proxy: each connection has a share of either way's rate, which rests while it sends the other way."""
     ways = point["payload_read_bytes_per_second"], point["payload_written_bytes_per_second"]
