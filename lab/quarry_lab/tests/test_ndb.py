@@ -138,6 +138,20 @@ def test_a_machine_without_room_for_the_cluster_is_told_what_it_takes(ndb, monke
     ndb.room()
 
 
+def test_a_stopped_cluster_keeps_its_logs_and_no_data(ndb, monkeypatch):
+    """Private servers of the same run need that room. Data of a node that runs stay."""
+    for number in ndb.DATA_NODES:
+        (ndb.RUN / f"data{number}" / f"ndb_{number}_fs" / "D8").mkdir(parents=True)
+        (ndb.RUN / f"data{number}" / f"ndb_{number}_fs" / "D8" / "S0.FragLog").write_bytes(b"x" * 8192)
+        (ndb.RUN / f"data{number}" / f"ndb_{number}_out.log").write_text("started")
+    ndb.stop()
+    assert sorted(path.name for path in ndb.RUN.glob("data*/*")) == ["ndb_2_out.log", "ndb_3_out.log"]
+    (ndb.RUN / "data2" / "ndb_2_fs").mkdir()
+    monkeypatch.setattr(ndb, "pid_of", lambda node: os.getpid() if node == "data2" else None)
+    ndb.remove_data()
+    assert (ndb.RUN / "data2" / "ndb_2_fs").is_dir()
+
+
 def test_a_foreign_process_with_a_recorded_id_is_left_alone(ndb):
     (ndb.RUN / "mgm").mkdir(parents=True)
     with subprocess.Popen(["sleep", "600"]) as foreign:
