@@ -124,12 +124,15 @@ def plan(wanted: list[tuple[Experiment, Request]], state: LabState | None, has_t
 
 def print_plan(console: Console, steps: list[Step], scale: str) -> None:
     table = Table(show_header=True, box=None, padding=(0, 2), header_style="bold")
-    for heading, justify in (("experiment", "left"), ("points", "right"), ("planned", "right")):
+    for heading, justify in (("experiment", "left"), ("points", "right"), ("planned", "right"), ("free disk", "right")):
         table.add_column(heading, justify=justify)
-    for step in steps:
+    disks = [step.experiment.disk_bytes(step.request) for step in steps]
+    for step, disk in zip(steps, disks, strict=True):
         count = str(step.points) if step.left == step.points else f"{step.left} left of {step.points}"
-        table.add_row(f"{step.experiment.title} ({step.request.payload})", count, stats.human_seconds(step.seconds))
-    table.add_row("[bold]together[/bold]", str(sum(s.left for s in steps)), f"[bold]{stats.human_seconds(sum(s.seconds for s in steps))}[/bold]")
+        table.add_row(f"{step.experiment.title} ({step.request.payload})", count, stats.human_seconds(step.seconds), stats.human_bytes(disk))
+    most = stats.human_bytes(max(disks, default=0))  # one runs after the other
+    seconds = stats.human_seconds(sum(s.seconds for s in steps))
+    table.add_row("[bold]together[/bold]", str(sum(s.left for s in steps)), f"[bold]{seconds}[/bold]", most)
     if left_out := [s.experiment.name for s in steps if s.target_is_left_out]:
         console.print(f"[yellow]--target is left out of[/yellow] {', '.join(dict.fromkeys(left_out))}: their clients know the private servers only", highlight=False)
     console.print(f"the lab at scale '{scale}'; Ctrl-C keeps what is done, the same command goes on", highlight=False)

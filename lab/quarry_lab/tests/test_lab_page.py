@@ -14,6 +14,7 @@ from quarry_lab.design.request import Address, LabError
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.catalogue import EXPERIMENTS, PUBLISHED
 from quarry_lab.lab_page import Chapter
+from quarry_lab.report.stats import human_bytes
 from quarry_lab.run import command
 from quarry_lab.run import experiment as experiment_module
 from quarry_lab.servers import ndb_cluster, target
@@ -196,7 +197,9 @@ def test_the_wall_time_is_planned_and_a_finished_part_of_an_interrupted_lab_is_k
     # A finished run of an earlier lab is not this one's.
     assert not first.resumed and step.left == step.points and 3600 < step.seconds < 5 * 3600 and not step.target_is_left_out
     lab.print_plan(console, [step], "normal")
-    assert "together" in console.file.getvalue() and str(step.points) in console.file.getvalue()
+    shown, disk = console.file.getvalue(), human_bytes(experiment.disk_bytes(request))
+    assert "together" in shown and str(step.points) in shown
+    assert shown.count(disk) == 2, "what it needs on disk, and the most of any: one experiment runs after the other"
     again = lab.LabState(tmp_path, asked, fresh=False)
     assert again.resumed and lab.plan(wanted, again, False)[0].left == 0
     assert not lab.LabState(tmp_path, {**asked, "scale": "quick"}, fresh=False).resumed
