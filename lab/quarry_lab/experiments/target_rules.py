@@ -12,8 +12,10 @@ WORDS = (MET, NOT_MET)
 DEVICE_SHARE = 0.9  # of the device's raw sequential rate: then it is the limit
 
 
-def ratio_text(ratio: Summary) -> str:
-    return f"{ratio.median:.2f}x (rounds {ratio.low:.2f}-{ratio.high:.2f})"
+def ratio_text(ratio: Summary, floor: float = 0.0) -> str:
+    """floor: what it is judged by; a median that two decimals would show on its other side has four."""
+    digits = 2 if (round(ratio.median, 2) >= floor) == (ratio.median >= floor) else 4
+    return f"{ratio.median:.{digits}f}x (rounds {ratio.low:.2f}-{ratio.high:.2f})"
 
 
 def judge_ratio(cells: Cells, finding: Finding, keys: list[CellKey], floor: float, parameters: dict, variant: str = "quarry", over: str = INNODB) -> Verdict:
@@ -22,7 +24,7 @@ def judge_ratio(cells: Cells, finding: Finding, keys: list[CellKey], floor: floa
     if not ratios:
         return not_measured(finding, "no such cell with both engines in this run")
     key, worst = min(ratios.items(), key=lambda item: item[1].median)
-    found = (f"{ratio_text(worst)} at {OPERATION_LABELS[key.operation]} x{key.threads}"
+    found = (f"{ratio_text(worst, floor)} at {OPERATION_LABELS[key.operation]} x{key.threads}"
              + (f", the lowest of {len(ratios)} cells" if len(ratios) > 1 else ""))
     return judge(finding, worst.median >= floor, found, {"ratio": figures_of(worst)}, cells.rounds_of([key], (variant, over)), parameters, WORDS)
 
@@ -38,7 +40,7 @@ def judge_ratio_or_device(cells: Cells, finding: Finding, key: CellKey, floor: f
     ratio, share = cells.ratio(key, "quarry", INNODB), device_share(cells, key, "quarry", rate)
     if not ratio or share is None or not rate:
         return not_measured(finding, "no such cell with both engines in this run")
-    found = f"{ratio_text(ratio)}, {share:.0%} of the device's {human_bytes(rate.median)}/s"
+    found = f"{ratio_text(ratio, floor)}, {share:.0%} of the device's {human_bytes(rate.median)}/s"
     figures = {"ratio": figures_of(ratio), "share_of_device": share}
     points = cells.rounds_of([key], ("quarry", INNODB))
     return judge(finding, ratio.median >= floor or share >= DEVICE_SHARE, found, figures, points, parameters, WORDS)

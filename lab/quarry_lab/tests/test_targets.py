@@ -107,6 +107,13 @@ def test_each_target_of_the_production_profile_is_judged_at_its_clients(rounds, 
         assert (state(threads, floor + 0.01), state(threads, floor - 0.01)) == ("met", "not met")
 
 
+@pytest.mark.parametrize("rate, state, shown", [(998.0, "not met", "0.9980x "), (1002.0, "met", "1.00x "), (980.0, "not met", "0.98x ")])
+def test_a_ratio_right_below_its_floor_is_not_shown_as_that_floor(rounds, rate, state, shown):
+    points = [*rounds("innodb", "insert", 24, 1, INNODB_RATE), *rounds("quarry", "insert", 24, 1, rate)]
+    found = verdict_of(points, "production-insert-24kb-x1", profile=PRODUCTION)
+    assert found.state == state and found.reason.startswith(shown)
+
+
 def test_a_run_that_is_not_finished_has_no_verdict_on_a_cell_with_one_round(rounds):
     points = [p for engine, rate in (("innodb", INNODB_RATE), ("quarry", 2 * INNODB_RATE)) for p in rounds(engine, "insert", 64, 8, rate)]
     assert verdict_of(points, "production-insert-64kb-x8", profile=PRODUCTION).state == "met"

@@ -112,7 +112,7 @@ def _gain_of_lz4(cells: Cells, size_kib: int, rate: Summary | None, parameters: 
     if not gain or share is None or not per_core:
         return not_measured(finding, "no such cells of both payloads in this run")
     at_limit = share >= DEVICE_SHARE
-    found = (f"{ratio_text(gain)}; incompressible at {share:.0%} of the device's rate{'' if at_limit else ': it was not the limit'}; "
+    found = (f"{ratio_text(gain, LZ4_GAIN_FLOOR)}; incompressible at {share:.0%} of the device's rate{'' if at_limit else ': it was not the limit'}; "
              f"{per_core.median:.2f} GB/s per core of the server")
     figures = {"ratio": figures_of(gain), "share_of_device": share, "gigabytes_per_core_second": figures_of(per_core)}
     points = [*cells.rounds_of([compressed], [QUARRY_LZ4]), *cells.rounds_of([plain], ["quarry"])]
