@@ -39,7 +39,7 @@ ENGINE_SOURCES = ("src", "include", "plugin")
 # Of a point what rules, tables and the figures beside the published ones read.
 _POINT = ("round", "operation", "size_bytes", "threads", "variant", "setting", "repeat", "batch_rows", "result", "latencies", "payload_read_bytes_per_second",
           "payload_written_bytes_per_second", "timeline_started", "operations_timeline", "measured_until", "drive_bytes_per_second",
-          "link_bytes_per_second", "link_by_proxy", "unseen", "memory", "nodes", "disk", "loaded")
+          "link_bytes_per_second", "link_by_proxy", "unseen", "memory", "server_memory", "nodes", "disk", "loaded")
 _CPU = ("noisy", "seconds", "server_cpus", "client_cpus", "proxy_cpus", "daemon_cpus", "processors")
 _SAMPLE = ("second", "device_busy_share", "device_read_bytes", "device_write_bytes", "machine_busy_share", "server_cpus", "drives", "work")
 _SESSION = ("started", "command", "machine", "payload", "device_probes", "json_value", "links", "weak_server_processors", "memory_limit",

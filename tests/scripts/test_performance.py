@@ -57,8 +57,39 @@ def test_ratios_are_taken_round_by_round_and_what_was_not_measured_is_left_out(p
     }
     lines = list(performance.tables(data))
     assert lines[0] == "Commit abc1234, 2026-11-28. a processor, 2 processors shared by server and clients, ext4, profile bare of the lab."
-    assert "| durable insert, 8 clients |  | 1.50 (1.10-2.00) |  |" in lines
-    assert "| cold read, data four times the memory, 1 client |  |  | 4.2 (4.2-4.2) |" in lines
+    assert "| work | 64 KB | 448 KB |" in lines
+    assert "| durable insert, 8 clients | 1.50 (1.10-2.00) |  |" in lines
+    assert "| cold read, data four times the memory, 1 client |  | 4.2 (4.2-4.2) |" in lines
+
+
+def test_every_size_and_every_number_of_clients_that_targets_measures_has_its_place(performance):
+    """Small values, too, which the engine does not gain on: a table without them would hide it."""
+    sizes = (2, 4, 8, 24, 64, 448)
+    found = [p for n in (1, 8, 32) for kib in sizes for p in points("innodb", [100], kib, threads=n) + points("quarry", [100 + n], kib, threads=n)]
+    for operation, threads in (("read", 1), ("read", 8), ("read", 32), ("mix", 1)):
+        found += points("innodb", [100], 4, operation, threads) + points("quarry", [97], 4, operation, threads)
+    data = performance.taken([result(found)])
+    lines = list(performance.tables(data))
+    assert "| work | 2 KB | 4 KB | 8 KB | 24 KB | 64 KB | 448 KB |" in lines
+    assert "| durable insert, 1 client | " + " | ".join(["1.01 (1.01-1.01)"] * 6) + " |" in lines
+    for work in ("read from memory, 1 client", "read from memory, 8 clients", "read from memory, 32 clients", "90 % reads and 10 % updates, 1 client"):
+        assert f"| {work} |  | 0.97 (0.97-0.97) |  |  |  |  |" in lines
+    assert [line for line in performance.readme_table(data) if line.startswith("| insert 2 KB |")] == ["| insert 2 KB | 1.01 | 1.08 | **1.32** |"]
+
+
+def test_other_work_of_cold_is_taken_from_its_rounds(performance):
+    """It was typed by hand, and gone from the page once the rates were measured anew."""
+    found, quarry = [], "quarry-default"
+    for variant, rate, pool, peak in (("innodb", 10, 100, 1000 << 20), (quarry, 12, 150, 1003 << 20)):
+        found += [p | {"memory": {"cached_bytes": {"buffer_pool": pool}}} for p in points(variant, [rate], 64, "columns", 1)]
+        found += points(variant, [rate * rate], 65536, "range", 1)
+        found += [p | {"server_memory": {"peak_bytes": peak, "buffer_pool_bytes": 900 << 20}} for p in points(variant, [1], 448, "memory-insert", 32)]
+    found += points(quarry, [30], 64, "scan", 1) + points("quarry-one-by-one", [10], 64, "scan", 1)
+    data = performance.taken([result(found, experiment="cold")])
+    assert [row["measured"] for row in data["others"]] == [[[1.2] * 3], [[3.0] * 3], [[1.44] * 3], [[1.5] * 3], ["3 MiB (3 to 3) inserting"]]
+    lines = list(performance.tables(data))
+    assert "| SELECT of the columns next to a 64 KB value, cold | 1.20 (1.20-1.20) |" in lines
+    assert f"| {performance.MEMORY} | 3 MiB (3 to 3) inserting |" in lines
 
 
 def test_the_production_profiles_cells_have_rows(performance):
@@ -69,7 +100,8 @@ def test_the_production_profiles_cells_have_rows(performance):
     works = {row["work"]: row["kib"].get("64", [])[:1] for row in performance.taken([result(found, profile="production")])["rows"]}
     assert works["durable insert, 32 clients, to BLACKHOLE, which stores nothing"] == [0.9091] and works["durable insert, 32 clients"] == [1.3]
     assert [works[f"90 % reads and 10 % updates, {who}"] for who in ("1 client", "8 clients", "32 clients")] == [[1.01], [1.08], [1.32]]
-    assert [works[f"update of an INT next to the value, {who}"] for who in ("1 client", "8 clients", "32 clients")] == [[0.9]] * 3
+    counters = [f"update of an INT next to the value, {who}, `binlog_row_image=MINIMAL`" for who in ("1 client", "8 clients", "32 clients")]
+    assert [works[work] for work in counters] == [[0.9]] * 3
 
 
 def test_results_that_differ_in_what_the_table_is_of_make_none(performance):

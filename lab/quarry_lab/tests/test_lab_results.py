@@ -64,6 +64,12 @@ def test_a_file_has_what_only_one_rule_reads(tmp_path, name, rounds, finding, st
         assert {verdict.id: verdict.state for verdict in EXPERIMENTS[name].verdicts(judged)}[finding] == state
 
 
+def test_a_file_has_what_scripts_performance_reads_of_memory():
+    read = {"memory": {"cached_bytes": {"buffer_pool": 7}}, "server_memory": {"peak_bytes": 9, "buffer_pool_bytes": 8}}
+    kept = lab_results._point(points("memory-insert", 448, 32, "quarry-default", 100)[0] | read)
+    assert {name: kept[name] for name in read} == read
+
+
 def test_a_file_has_what_was_run_and_no_path_of_the_machine(tmp_path):
     path = lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100)), tmp_path / "results")
     assert re.fullmatch(r"e1-\d{4}-\d\d-\d\d-abc1234\.json", path.name)
