@@ -111,7 +111,9 @@ class Context:
 
 
 class Bench(ABC):
-    """Measures points. Externally synchronised."""
+    """Measures points. Externally synchronised. blocks_stand_alone: nothing of a block is left after end(), though begin() or measure() failed."""
+
+    blocks_stand_alone: ClassVar[bool] = False
 
     def describe(self) -> dict:
         return {}

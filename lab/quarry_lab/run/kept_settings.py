@@ -19,6 +19,10 @@ _OF_A_LIMIT = ("how", "limit_bytes", "cache_bytes")
 _ADVICE = "set it back, or begin anew with --fresh"
 
 
+class ChangedServer(LabError):
+    """A server ran otherwise for points that the run has: no other is measured next to them."""
+
+
 def changed_settings(before: dict, now: dict) -> list[str]:
     """'data_nodes.DataMemory 3G, now 4G' for each that a server's description (describe()) had otherwise."""
     then, since = (flatten({part: found[part] for part in _SETTINGS if part in found}) for found in (before, now))
@@ -46,18 +50,18 @@ def of_block(block: Block) -> Callable[[dict], bool]:
 
 def refuse_changes(run: RunDirectory, name: str, found: dict, is_of: Callable[[dict], bool], is_in_session: bool = True) -> None:
     """
-    Raises LabError where a server, as run.json names it, ran otherwise for points that this run has. found: its description now; is_of: whether a record
+    Raises ChangedServer where a server, as run.json names it, ran otherwise for points that this run has. found: its description now; is_of: whether a record
     is the server's; is_in_session: whether the last session of run.json is the present one.
     """
     sessions = [*run.run["sessions"], *([] if is_in_session else [{"started": float("inf")}])]
     for one, after in pairwise(sessions):
         was_measured = any(is_of(record) and one["started"] <= record["started"] < after["started"] for record in run.records)
         if was_measured and name in one.get("servers", {}) and (changed := changed_settings(one["servers"][name], found)):
-            raise LabError(f"{name} ran otherwise in the part of this run that is there: {'; '.join(changed)}; {_ADVICE}")
+            raise ChangedServer(f"{name} ran otherwise in the part of this run that is there: {'; '.join(changed)}; {_ADVICE}")
 
 
 def note_server(run: RunDirectory, name: str, found: dict, is_of: Callable[[dict], bool]) -> None:
-    """In run.json: how a server runs. Raises LabError as refuse_changes() does."""
+    """In run.json: how a server runs. Raises ChangedServer as refuse_changes() does."""
     refuse_changes(run, name, found, is_of)
     run.update_session("servers", {**run.run["sessions"][-1].get("servers", {}), name: found})
 

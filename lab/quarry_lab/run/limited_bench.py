@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import ClassVar
 
 from ..design.plan import Block
 from ..design.request import LabError
@@ -35,6 +36,8 @@ class LimitedBench(Bench):
     Externally synchronised. Use as a context manager: what runs is ended on exit. A block has a server of its own; for it there is a
     memory cgroup of memory_bytes where this user may make one (reason_against says why not).
     """
+
+    blocks_stand_alone: ClassVar[bool] = True
 
     def __init__(self, context: Context, memory_bytes: int):
         self.run, self.progress, self.request, self._memory_bytes = context.run, context.progress, context.request, memory_bytes

@@ -18,8 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from quarry_server.server import BUILD, REPOSITORY, PrivateServer
+import pymysql
+from quarry_server.server import BUILD, REPOSITORY, PrivateServer, ServerError
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..design.plan import Block, Point, all_points
@@ -32,11 +34,13 @@ from ..load.sysbench import LateReport
 from ..probes import device, processors
 from ..report import stats, verdicts
 from ..servers import drives, journal
+from ..servers.program import ProgramError
 from .experiment import Bench, Context, Experiment
-from .kept_settings import changed_links, changed_servers
+from .kept_settings import ChangedServer, changed_links, changed_servers
 from .progress import RunProgress
 
 _KEPT_OF_MACHINE = ("cpu", "processors", "memory_bytes", "kernel", "sysbench", "commit")
+FAILURES_MAX = 3  # blocks of a session: more are no accident
 ATTEMPTS = 8  # at a point whose load told its figures too late: with 512 users of 448 KB three in a row did
 
 
@@ -174,11 +178,26 @@ def data_file_system(experiment: Experiment, request: Request) -> Iterator[None]
 
 
 def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: list[Block]) -> None:
-    done = context.run.done_keys()
+    """
+    What is not yet done. Where a failed block leaves nothing behind, the others are measured before its error is raised: the same command has that
+    one left, and an engine that fails each time keeps no other from being measured.
+    """
+    done, failures = context.run.done_keys(), list[Exception]()
     for block in blocks:
         points = tuple(p for p in block.points if p.key not in done)
-        if points:
-            measure_block(bench, context, experiment, replace(block, points=points))
+        if not points or len(failures) == FAILURES_MAX:
+            continue
+        left = replace(block, points=points)
+        try:
+            measure_block(bench, context, experiment, left)
+        except (LabError, ProgramError, ServerError, pymysql.MySQLError) as error:
+            if isinstance(error, ChangedServer) or not bench.blocks_stand_alone:
+                raise
+            bench.end(left)
+            failures.append(error)
+            context.progress.console.print(f"[red]failed:[/red] {escape(str(error))}", highlight=False)
+    if failures:
+        raise LabError(f"{stats.counted(len(failures), 'block')} failed, and the same command measures what is left: {failures[0]}") from failures[0]
 
 
 def _measured(bench: Bench, point: Point) -> dict:

@@ -7,12 +7,14 @@ import pytest
 from quarry_lab.design import repeats
 from quarry_lab.design.cells import Cells, throughput
 from quarry_lab.design.plan import interleave, table_cells
+from quarry_lab.design.request import LabError
 from quarry_lab.design.results import RunDirectory, open_run
 from quarry_lab.design.variants import ALL, KIB
 from quarry_lab.load.sysbench import LateReport
 from quarry_lab.report import verdicts
 from quarry_lab.report.verdicts import MET, NOT_MET, Finding, judge
 from quarry_lab.run import session
+from quarry_lab.run.kept_settings import ChangedServer
 from quarry_lab.run.progress import RunProgress
 from rich.console import Console
 
@@ -23,6 +25,8 @@ FINDING = Finding("f", "a statement", "a rule")
 
 class Bench:
     """The first `disturbed` measurements of a point are noisy; each gives a rate one higher than the one before."""
+
+    blocks_stand_alone = False
 
     def __init__(self, disturbed):
         self.disturbed, self.times, self.begun, self.order = disturbed, {}, [], []
@@ -86,6 +90,63 @@ def test_a_load_that_reported_too_late_is_run_again_at_most_twice(tmp_path, late
         else:
             with pytest.raises(LateReport, match="1 reports"):
                 session.measure_all(bench, context, SimpleNamespace(line=lambda record: ""), BLOCKS)
+
+
+class Failing(Bench):
+    """Points that `fails` names meet an error. stand_alone: each block has a server of its own."""
+
+    def __init__(self, fails, stand_alone=True, error=LabError):
+        super().__init__(lambda point: 0)
+        self.fails, self.blocks_stand_alone, self.error, self.ended = fails, stand_alone, error, []
+
+    def end(self, block):
+        super().end(block)
+        self.ended.append(block)
+
+    def measure(self, point):
+        if self.fails(point):
+            raise self.error(f"the server ended during '{point.operation}'")
+        return super().measure(point)
+
+
+@pytest.fixture
+def measure(tmp_path):
+    """Measures what is left of BLOCKS with a bench; the run."""
+
+    def build(bench):
+        run = RunDirectory(tmp_path / "run", PARAMETERS)
+        left = [p.operation for block in BLOCKS for p in block.points if p.key not in run.done_keys()]
+        with RunProgress(Console(file=io.StringIO()), "plain", left, 1.0) as progress:
+            session.measure_all(bench, SimpleNamespace(run=run, progress=progress), SimpleNamespace(line=lambda record: ""), BLOCKS)
+        return run
+
+    return build
+
+
+def test_a_block_that_fails_and_leaves_nothing_keeps_no_other_from_being_measured(measure, tmp_path):
+    bench = Failing(is_one)
+    with pytest.raises(LabError, match="^1 block failed, and the same command measures what is left: the server ended during 'insert'$"):
+        measure(bench)
+    assert bench.ended == bench.begun and len(bench.begun) == len(BLOCKS)
+    kept = open_run(tmp_path / "run")
+    assert kept.run["finished"] is None and 24 - 4 <= len(kept.points) < 24
+    assert len(measure(Bench(lambda point: 0)).points) == 24
+
+
+@pytest.mark.parametrize("stand_alone, error", [(False, LabError), (True, ChangedServer)])
+def test_an_error_on_a_server_of_all_and_one_that_changed_end_the_run(measure, stand_alone, error):
+    bench = Failing(is_one, stand_alone, error)
+    with pytest.raises(error, match="^the server ended during 'insert'$"):
+        measure(bench)
+    failed = bench.begun[-1].points
+    assert is_one(failed[sum(point in failed for point in bench.order)]), "nothing was measured behind it"
+
+
+def test_blocks_that_fail_one_after_the_other_end_the_run(measure):
+    bench = Failing(lambda point: True)
+    with pytest.raises(LabError, match=f"^{session.FAILURES_MAX} blocks failed"):
+        measure(bench)
+    assert len(bench.begun) == session.FAILURES_MAX < len(BLOCKS)
 
 
 def test_a_comparison_is_repeated_as_a_whole_until_it_is_quiet(measured):
