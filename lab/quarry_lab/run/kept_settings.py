@@ -50,8 +50,8 @@ def of_block(block: Block) -> Callable[[dict], bool]:
 
 def refuse_changes(run: RunDirectory, name: str, found: dict, is_of: Callable[[dict], bool], is_in_session: bool = True) -> None:
     """
-    Raises ChangedServer where a server, as run.json names it, ran otherwise for points that this run has. found: its description now; is_of: whether a record
-    is the server's; is_in_session: whether the last session of run.json is the present one.
+    Raises ChangedServer where a server, as run.json names it, ran otherwise for points that this run has. found: its description now; is_of: whether a
+    record is the server's; is_in_session: whether the last session of run.json is the present one.
     """
     sessions = [*run.run["sessions"], *([] if is_in_session else [{"started": float("inf")}])]
     for one, after in pairwise(sessions):

@@ -126,8 +126,8 @@ def print_configuration(console: Console, experiment: Experiment, request: Reque
                              f"{stats.human_bytes(info['memory_bytes'])} memory ({stats.human_bytes(session['memory']['MemAvailable'])} available)")
     journaled = {True: ", with a journal", False: ", no journal", None: ""}[info["journal"]]
     table.add_row("profile", TEXTS[request.profile])
-    table.add_row("storage", f"{info['device'] or 'no block device'}: {info['file_system']}{journaled}; {stats.human_bytes(session['free_disk_bytes'])} free, "
-                             f"of which this run asks for {stats.human_bytes(experiment.disk_bytes(request))}")
+    free, asked = (stats.human_bytes(size) for size in (session["free_disk_bytes"], experiment.disk_bytes(request)))
+    table.add_row("storage", f"{info['device'] or 'no block device'}: {info['file_system']}{journaled}; {free} free, of which this run asks for {asked}")
     for key, server in session.get("servers", {}).items():
         plugin = f"; plugin sha256 {server['plugin_sha256'][:12]}" if server.get("plugin_sha256") else ""
         table.add_row(f"server {key}", f"{server['version']}{plugin}")

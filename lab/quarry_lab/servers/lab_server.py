@@ -257,8 +257,8 @@ class LabServer(ConnectedServer):
     @contextmanager
     def steady_gc(self) -> Iterator[None]:
         """
-        Meanwhile Quarry looks every second for tables that need a mark pass, so that passes and garbage keep step in a short time, too. An error of the
-        block is the one that is raised: a server that ended under it takes no statement any more.
+        Meanwhile Quarry looks every second for tables that need a mark pass, so that passes and garbage keep step in a short time, too. An error within
+        is the one that is raised: a server that ended takes no statement any more.
         """
         if not self.plugin:
             yield
