@@ -128,11 +128,24 @@ def test_bytes_written_say_that_the_binary_log_is_in_them(performance):
     assert works == [[plain], [f"{plain}, its binary log included"]]
 
 
-def test_disturbed_rounds_are_told(performance):
+def test_disturbed_rounds_are_told_and_figures_that_rest_on_too_many(performance):
+    """As verdicts have it: beyond a third of the points behind a figure nothing is judged."""
     found = points("innodb", [1, 1, 1]) + points("quarry", [1, 1, 1])
     assert "note" not in performance.taken([result(found)])
-    found[1]["cpu"] = {"noisy": True}
-    assert list(performance.tables(performance.taken([result(found)])))[1] == "Other work disturbed 1 of 6 points."
+    shaky = ", and too many behind: durable insert, 8 clients, 64 KB; bytes written by InnoDB, insert, 8 clients, 64 KB."
+    for number, (disturbed, said) in enumerate(((1, "."), (3, "."), (2, shaky)), 1):
+        found[disturbed]["cpu"] = {"noisy": True}
+        assert list(performance.tables(performance.taken([result(found)])))[1] == f"Other work disturbed {number} of 6 points{said}"
+
+
+def test_cold_reads_of_data_that_nearly_fit_make_no_table(performance):
+    """The rows say four times the memory; a run may be asked for less."""
+    cold = result(points("innodb", [10], 448, "cold-read", 1) + points(performance.COLD, [42], 448, "cold-read", 1), experiment="cold")
+    cold["parameters"]["options"] = {"memory_bytes": 100, "dataset_bytes": 400}
+    assert performance.taken([cold])["rows"]
+    cold["parameters"]["options"]["dataset_bytes"] = 399
+    with pytest.raises(performance.PerformanceError, match="less than 4 times the memory: 399 bytes"):
+        performance.taken([cold])
 
 
 def test_a_page_without_the_place_for_tables_is_an_error(performance):
