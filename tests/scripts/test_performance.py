@@ -52,8 +52,8 @@ def test_ratios_are_taken_round_by_round_and_what_was_not_measured_is_left_out(p
     assert {row["work"]: row["kib"] for row in data["rows"]} == {
         "durable insert, 8 clients": {"64": [1.5, 1.1, 2.0]},
         "cold read, data four times the memory, 1 client": {"448": [4.2, 4.2, 4.2]},
-        "bytes written per byte of payload, insert, 8 clients": {"64": [1.02]},
-        "bytes written by InnoDB, insert, 8 clients": {"64": [1.02]},
+        "bytes written per byte of payload, insert, 8 clients": {"64": [1.02, 1.01, 1.03]},
+        "bytes written by InnoDB, insert, 8 clients": {"64": [1.02, 1.01, 1.03]},
     }
     lines = list(performance.tables(data))
     assert lines[0] == "Commit abc1234, 2026-11-28. a processor, 2 processors shared by server and clients, ext4, profile bare of the lab."
