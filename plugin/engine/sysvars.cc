@@ -88,8 +88,8 @@ MYSQL_THDVAR_ULONGLONG(batch_size, PLUGIN_VAR_RQCMDARG,
                        "each value when its row is read",
                        nullptr, nullptr, kBatchSizeDefault, 0, kBatchSizeMax, 0);
 MYSQL_THDVAR_BOOL(range_pushdown, PLUGIN_VAR_OPCMDARG,
-                  "A SELECT that looks at a column only by SUBSTRING, MID, LEFT and LENGTH reads the parts it needs. "
-                  "OFF: whole values",
+                  "A SELECT that looks at a column only by SUBSTRING, MID, LEFT, RIGHT and LENGTH reads the parts "
+                  "that it needs. OFF: whole values",
                   nullptr, nullptr, true);
 MYSQL_THDVAR_UINT(autoincrement_prefetch_sz, PLUGIN_VAR_RQCMDARG,
                   "AUTO_INCREMENT values that are reserved at once; what a connection does not use becomes a gap",
