@@ -143,7 +143,7 @@ class QuarryHandler final : public ForwardingHandler {
   void CheckLaterPartitions(THD* thd, HA_CHECK_OPT* options);
 
   [[nodiscard]] bool PrefetchesIds(THD* thd) const;
-  bool ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first, ulonglong* reserved);
+  uint64_t ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first, ulonglong* reserved);
   /// The child's write_row, with an id from the shared range when the session asks for that.
   int WriteChildRow(THD* thd, const uchar* buf);
   int UpdateChildRow(const uchar* old_data, const uchar* new_data);

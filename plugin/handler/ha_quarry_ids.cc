@@ -1,4 +1,6 @@
 // AUTO_INCREMENT: ids from a range that all sessions share (quarry_autoincrement_prefetch_sz), or InnoDB's own.
+#include <chrono>
+
 #include "handler/ha_quarry.h"
 #include "server/plugin_counters.h"
 #include "server/variables.h"
@@ -19,6 +21,10 @@ bool QuarryHandler::PrefetchesIds(THD* thd) const {
 }
 
 namespace {
+/// For a range that another session is reserving. That takes microseconds, unless that session waits for InnoDB's
+/// counter, which an INSERT ... SELECT holds: perhaps the statement that waits here.
+constexpr std::chrono::milliseconds kReservationWait{10};
+
 void CountReservation(uint64_t ids) {
   plugin_counters.autoincrement_reservations.fetch_add(1, std::memory_order_relaxed);
   plugin_counters.autoincrement_reserved_ids.fetch_add(ids, std::memory_order_relaxed);
@@ -72,55 +78,47 @@ void QuarryHandler::get_auto_increment(ulonglong offset, ulonglong increment, ul
   id_is_counted_ = false;
   uint64_t id = share_->TakeIds(offset, increment, count);
   if (id == 0) {
-    const std::lock_guard<std::mutex> guard(share_->reservation_mutex());
+    // A session that waits longer asks InnoDB too, which sees a deadlock, and a KILL.
+    const std::unique_lock<std::timed_mutex> guard(share_->reservation_mutex(), kReservationWait);
     id = share_->TakeIds(offset, increment, count);
-    if (id == 0 && ReserveIds(offset, increment, count, first, reserved)) {
-      id = share_->TakeIds(offset, increment, count);
-    } else if (id == 0) {
-      return;  // InnoDB's own answer stands
-    }
-  }
-  if (id == 0) {
-    *first = ULONGLONG_MAX;
-    return;
+    if (id == 0) id = ReserveIds(offset, increment, count, first, reserved);
+    if (id == 0) return;  // InnoDB's own answer stands
   }
   *first = id;
   *reserved = count;
   id_is_counted_ = true;
 }
 
-// Asks InnoDB for a range. False: there is no range to share (InnoDB counts only when the row is inserted, or the
-// column's range is exhausted); *first and *reserved are then InnoDB's own answer for this statement.
-bool QuarryHandler::ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
-                               ulonglong* reserved) {
+// Asks InnoDB for a range, and takes `wanted` ids of it before others share it. 0: there is no range to share (InnoDB
+// counts only when the row is inserted, or the column's range is exhausted, or the range is too short); *first and
+// *reserved are then InnoDB's own answer for this statement.
+uint64_t QuarryHandler::ReserveIds(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
+                                   ulonglong* reserved) {
   // InnoDB continues the interval of a statement from the value it is handed in *first, when it was asked before in
   // the same statement by the same handler. A clone has not been asked before.
   handler* asked = child_reserved_ids_ ? child()->clone(table_share->normalized_path.str, ha_thd()->mem_root) : child();
   if (asked == nullptr) {
     *first = ULONGLONG_MAX;
-    return false;
+    return 0;
   }
   const ulonglong count = std::max<ulonglong>(wanted, AutoincrementPrefetch(ha_thd()));
   *first = 0;
   *reserved = 0;
   asked->get_auto_increment(offset, increment, count, first, reserved);
   child_reserved_ids_ = true;
-  bool shared = false;
+  uint64_t id = 0;
   if (*first != ULONGLONG_MAX && *reserved > 0 && asked->info(HA_STATUS_AUTO) == 0) {
     const ulonglong counter = asked->stats.auto_increment_value;
     const ulonglong span = (*reserved - 1) * increment + 1;
     const ulonglong end = *first > ULONGLONG_MAX - span ? counter : std::min(counter, *first + span);
-    if (end > *first && (end - 1 - *first) / increment + 1 >= wanted) {
-      share_->AddIds({*first, end});
-      CountReservation((end - 1 - *first) / increment + 1);
-      shared = true;
-    }
+    if (end > *first) id = share_->AddIds({*first, end}, offset, increment, wanted);
+    if (id != 0) CountReservation((end - 1 - *first) / increment + 1);
   }
   if (asked != child()) {
     asked->ha_close();
     delete asked;
   }
-  return shared;
+  return id;
 }
 
 int QuarryHandler::reset_auto_increment(ulonglong value) {

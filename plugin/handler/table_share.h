@@ -25,8 +25,9 @@ class QuarryShare final : public Handler_share {
   };
   /// Takes `wanted` ids congruent to `offset` modulo `increment` from the range; 0 when it does not hold so many.
   uint64_t TakeIds(uint64_t offset, uint64_t increment, uint64_t wanted);
-  /// Adds a freshly reserved range. What was left of the one before is lost, never given twice.
-  void AddIds(const IdRange& range);
+  /// Adds a freshly reserved range and takes `wanted` ids of it, before another session can. What was left of the one
+  /// before is lost, never given twice. 0: the new one does not hold so many, and is not added.
+  uint64_t AddIds(const IdRange& range, uint64_t offset, uint64_t increment, uint64_t wanted);
   /// An explicit id is about to be written: ids up to it are no longer given.
   void NoteExplicitId(uint64_t value);
   /// InnoDB gave this id by itself (a session that does not prefetch, a replicated statement).
@@ -34,15 +35,19 @@ class QuarryShare final : public Handler_share {
   void ForgetIds();
   /// Cheap: whether any session ever took ids from here.
   [[nodiscard]] bool gives_ids() const { return gives_ids_.load(std::memory_order_acquire); }
-  /// Held while a new range is reserved, so that waiting sessions share it.
-  std::mutex& reservation_mutex() { return reservation_mutex_; }
+  /// Held while a new range is reserved, so that waiting sessions share it. Not to be waited for without limit: its
+  /// holder may wait for a lock of InnoDB's that the waiting session has.
+  std::timed_mutex& reservation_mutex() { return reservation_mutex_; }
 
  private:
+  /// With ids_mutex_.
+  uint64_t TakeIdsLocked(uint64_t offset, uint64_t increment, uint64_t wanted);
+
   // Constant after construction.
   const ColumnLayout layout_;
 
   // Taken before ids_mutex_.
-  std::mutex reservation_mutex_;
+  std::timed_mutex reservation_mutex_;
 
   // Guarded by ids_mutex_.
   std::mutex ids_mutex_;

@@ -19,6 +19,7 @@ from harness.segments import all_extents
 from harness.server import NO_BACKGROUND, Server
 from harness.trace import READS, RING, WRITES, Trace, thread_of
 from harness.values import payload
+from harness.waiting import wait_for
 
 pytestmark = pytest.mark.quarry_only
 
@@ -492,6 +493,58 @@ def test_prefetched_ids_ask_for_no_counter(lab):
     holder.close()
     lab.restart()
     assert next_id(lab, "passing") > 256
+
+
+def test_an_id_that_was_named_in_vain_stops_no_insert(lab):
+    """The row was refused, so InnoDB counts up to the id later: a range of ten for ten rows holds it."""
+    lab.query(
+        "CREATE OR REPLACE TABLE k.vain (id INT PRIMARY KEY AUTO_INCREMENT, u INT UNIQUE, b LONGBLOB) ENGINE=QUARRY"
+    )
+    connection = lab.connect("k")
+    with connection.cursor() as cursor:
+        cursor.execute("SET quarry_autoincrement_prefetch_sz = 2")
+        cursor.execute("INSERT INTO vain (u) VALUES (1)")
+        with pytest.raises(pymysql.err.IntegrityError, match="Duplicate entry '1' for key 'u'"):
+            cursor.execute("INSERT INTO vain (id, u) VALUES (10, 1)")
+        rows = ", ".join(f"({number})" for number in range(2, 12))
+        cursor.execute(f"INSERT INTO vain (u) VALUES {rows}")
+        cursor.execute("INSERT INTO vain (u) VALUES (12)")
+        cursor.execute("SELECT COUNT(*), COUNT(DISTINCT id) FROM vain")
+        assert cursor.fetchone() == (12, 12)
+    connection.close()
+
+
+def test_a_wait_for_the_counter_does_not_stop_the_statement_that_has_it(lab):
+    """An INSERT ... SELECT has InnoDB's counter, and asks for more ids while another session waits for the counter."""
+    lab.query("CREATE OR REPLACE TABLE k.stalled (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB) ENGINE=QUARRY")
+    gate, holder, waiter = lab.connect("k"), lab.connect("k"), lab.connect("k")
+    failures = []
+
+    def run(connection, statement):
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET quarry_autoincrement_prefetch_sz = 2, innodb_lock_wait_timeout = 10")
+                cursor.execute(statement)
+        except pymysql.err.Error as failure:
+            failures.append(f"{statement}: {failure!r}")
+
+    many = "INSERT INTO stalled (b) SELECT IF(seq = 5, GET_LOCK('gate', 100), seq) FROM seq_1_to_40"
+    long = threading.Thread(target=run, args=(holder, many))
+    short = threading.Thread(target=run, args=(waiter, "INSERT INTO stalled (b) VALUES ('waits')"))
+    with gate.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK('gate', 0)")
+        long.start()
+        wait_for_state(lab, "User lock")
+        short.start()
+        waits = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+        wait_for("a wait for InnoDB's counter", lambda: lab.query(waits))
+        cursor.execute("SELECT RELEASE_LOCK('gate')")
+    for thread in (long, short):
+        thread.join()
+    for connection in (gate, holder, waiter):
+        connection.close()
+    assert not failures, failures
+    assert lab.query("SELECT COUNT(*), COUNT(DISTINCT id) FROM k.stalled") == ((41, 41),)
 
 
 def test_autoincrement_explicit_ids_and_restart(lab):
