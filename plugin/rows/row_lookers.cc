@@ -50,7 +50,7 @@ void RowLookers::Attach(TABLE* table) {
 }
 
 void RowLookers::BeginStatement(THD* thd, bool locks_rows, bool whole_rows) {
-  locks_rows_ = locks_rows;
+  changes_rows_ = locks_rows && thd->lex->sql_command != SQLCOM_SELECT;
   whole_rows_ = whole_rows;
   // Replication's appliers, Galera's, and BINLOG '...' (a restore from binary logs).
   applies_events_ = locks_rows && thd->lex->is_stmt_row_injection();
@@ -65,7 +65,7 @@ void RowLookers::BeginRow() { all_columns_ = runs_triggers_ || MovesBetweenParti
 // history, whatever the statement changes.
 bool RowLookers::MovesBetweenPartitions() const {
   const partition_info* const partitions = table_->part_info;
-  if (partitions == nullptr || !locks_rows_) return false;
+  if (partitions == nullptr || !changes_rows_) return false;
   return partitions->part_type == VERSIONING_PARTITION ||
          bitmap_is_overlapping(&partitions->full_part_field_set, table_->write_set);
 }

@@ -55,7 +55,7 @@ class RowLookers {
   TABLE* table_ = nullptr;
   std::vector<bool> computed_from_;  ///< by field: some generated column is computed from it
   std::vector<ComputedDefault> defaults_;
-  bool locks_rows_ = false;
+  bool changes_rows_ = false;  ///< not only locks them, as SELECT ... FOR UPDATE does
   bool whole_rows_ = false;
   bool applies_events_ = false;  ///< the statement is a row event of a binary log
   bool runs_triggers_ = false;   ///< and it runs the table's row triggers

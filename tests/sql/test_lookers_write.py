@@ -118,6 +118,32 @@ def test_reads_of_an_update_of_another_column(logged_server):
     server.query("DROP DATABASE k")
 
 
+@pytest.mark.quarry_only
+def test_reads_of_a_locking_read_of_partitioned_history(logged_server):
+    """Only rows that are changed move to another partition: SELECT ... FOR UPDATE reads what it names, and a function
+    that it calls changes whole rows.
+    """
+    server, rows = logged_server, 6
+    server.query("CREATE OR REPLACE DATABASE k")
+    server.query(
+        "CREATE TABLE k.t (id INT PRIMARY KEY, n INT, b LONGBLOB) ENGINE=QUARRY WITH SYSTEM VERSIONING PARTITION BY "
+        "SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pc CURRENT)"
+    )
+    for i in range(rows):
+        server.query("INSERT INTO k.t VALUES (%s, 0, %s)", (i, payload(i, 65536)))
+    server.query(
+        "CREATE FUNCTION k.change_all() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN UPDATE k.t SET n = n + 1; "
+        "RETURN ROW_COUNT(); END"
+    )
+    before = values_read(server)
+    assert server.query("SELECT id, n FROM k.t ORDER BY id FOR UPDATE") == tuple((i, 0) for i in range(rows))
+    assert values_read(server) == before
+    assert server.query("SELECT k.change_all()") == ((rows,),)
+    found = server.query("SELECT id, n, b FROM k.t FOR SYSTEM_TIME ALL ORDER BY id, n")
+    assert found == tuple((i, n, payload(i, 65536)) for i in range(rows) for n in (0, 1))
+    server.query("DROP DATABASE k")
+
+
 def values_read(server):
     """From segments or from memory."""
     status = server.status("quarry%")
