@@ -154,7 +154,8 @@ def test_prepare_is_broken_off(source, own_server, drill):
     shutil.copytree(drill.path("full"), drill.path("kept"))
     # Of an increment: nobody knows what is half done.
     arguments.append(f"--incremental-dir={drill.path('one')}")
-    assert "ended with 9" in drill.run(*arguments, *broken, fails=True)
+    half = drill.wrapper('for word; do case $word in --target-dir=*) touch "${word#*=}/ibdata1" ;; esac; done\nexit 9')
+    assert "ended with 9" in drill.run(*arguments, f"--mariadb-backup={half}", fails=True)
     assert "broken off" in drill.restore_to(copy, "full", fails=True)
     assert "cannot go on" in drill.prepare("full", increment="one", fails=True)
     assert "cannot go on" in drill.prepare("full", fails=True)

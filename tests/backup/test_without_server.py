@@ -6,11 +6,16 @@ mariadb-backup is a program of ours that copies files.
 import errno
 import hashlib
 import os
+import stat
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from types import SimpleNamespace
 
 import pytest
+from drill import TOOL
 
 import quarry_backup.backup
 from quarry_backup import HOME_NAME, catalog, cli, credentials, files, trusted
@@ -84,6 +89,14 @@ class Backups:
     def prepared(self, name, **more):
         self.make(name, **more)
         self.run("prepare", name)
+
+    def increment(self, name, base, value):
+        """One upon `base`, and the words that apply it."""
+        self.make(name, value, kind="incremental", base={"id": base, "directory": base})
+        return "prepare", "full", f"--incremental-dir={self.path(name)}"
+
+    def restored_value(self):
+        return (self.path("datadir") / HOME_NAME / SEGMENT).read_bytes()
 
     def restore(self, name, *options):
         Restore(self.parsed("restore", name, f"--datadir={self.path('datadir')}", *options)).run()
@@ -189,6 +202,133 @@ def test_a_full_disk_while_an_increment_is_taken_in_spares_the_backup(backups, m
     backups.run("prepare", "full", f"--incremental-dir={backups.path('one')}")
     backups.restore("full")
     assert (backups.path("datadir") / HOME_NAME / SEGMENT).read_bytes() == b"a later value"
+
+
+def test_an_increment_that_mariadb_backup_refuses_spares_the_backup(backups):
+    """As for an option that it does not know: what it has not touched is a backup still."""
+    backups.prepared("full")
+    apply = backups.increment("one", "full", b"a later value")
+    backups.program.write_text("#!/bin/sh\necho unknown option\nexit 7\n")
+    with pytest.raises(BackupError, match="(?s)unknown option.*is as it was before"):
+        backups.run(*apply)
+    assert not backups.path("full/quarry.new").exists(), "what was copied still takes the room"
+    backups.run("verify", "full")
+    backups.program.write_text(COPY_BACK)
+    backups.run(*apply)
+    backups.restore("full")
+    assert backups.restored_value() == b"a later value"
+
+
+CHANGE_AND_FAIL = """#!/bin/sh
+for word; do case $word in --target-dir=*) printf x >>"${word#*=}/ibdata1" ;; esac; done
+exit 7
+"""
+
+
+def test_an_increment_that_is_half_applied_spoils_the_backup(backups):
+    backups.prepared("full")
+    apply = backups.increment("one", "full", b"a later value")
+    backups.program.write_text(CHANGE_AND_FAIL)
+    with pytest.raises(BackupError, match="ended with 7"):
+        backups.run(*apply)
+    backups.program.write_text(COPY_BACK)
+    for refused in (lambda: backups.run(*apply), lambda: backups.restore("full")):
+        with pytest.raises(BackupError, match="was broken off"):
+            refused()
+
+
+def test_an_increment_is_not_begun_where_its_rows_have_no_room(backups, monkeypatch):
+    """mariadb-backup writes into the backup's own files: where the disk fills up then, they are of no moment any more."""
+    backups.prepared("full")
+    apply = backups.increment("one", "full", b"a later value")
+    monkeypatch.setattr(files, "free_bytes", lambda path: 0)
+    with pytest.raises(BackupError, match="applying the incremental backup needs.*make room"):
+        backups.run(*apply)
+    backups.run("verify", "full")
+    backups.run(*apply, "--skip-space-check")
+    backups.restore("full", "--skip-space-check")
+    assert backups.restored_value() == b"a later value"
+
+
+@pytest.mark.parametrize("name", ["full", "one"])
+@pytest.mark.parametrize("lacks", ["server/d/t.ibd", f"quarry/home/{SEGMENT}"])
+def test_a_copy_of_a_backup_that_broke_off_is_not_prepared(backups, name, lacks):
+    """backup.json is copied first: it says what should be there, and mariadb-backup prepares what there is."""
+    backups.make("full")
+    words = backups.increment("one", "full", b"a later value")
+    if name == "one":
+        backups.run("prepare", "full")
+    else:
+        words = words[:2]
+    missing = backups.path(name) / lacks
+    whole = missing.read_bytes()
+    missing.write_bytes(whole[:2])
+    with pytest.raises(BackupError, match=f"{missing} has 2 bytes.*is not whole"):
+        backups.run(*words)
+    missing.unlink()
+    with pytest.raises(BackupError, match=f"{missing} is not there.*is not whole"):
+        backups.run(*words)
+    missing.write_bytes(whole)
+    backups.run(*words)
+
+
+def test_old_segments_that_cannot_be_removed_are_named_and_spare_the_backup(backups, monkeypatch, capsys):
+    """The increment is applied by then, and the next one removes what is left."""
+    backups.prepared("full")
+    remove = files.remove_tree
+
+    def busy(path):
+        if path.endswith(".old") and os.path.exists(path):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+        remove(path)
+
+    with monkeypatch.context() as one_that_reads_them:
+        one_that_reads_them.setattr(files, "remove_tree", busy)
+        backups.run(*backups.increment("one", "full", b"a later value"))
+    assert "full/quarry.old is not needed any more: remove it" in capsys.readouterr().out
+    backups.run(*backups.increment("two", "one", b"the last value"))
+    backups.restore("full")
+    assert backups.restored_value() == b"the last value" and not backups.path("full/quarry.old").exists()
+
+
+def test_a_terminal_that_goes_away_does_not_break_off_an_increment(backups):
+    """Both programs get the signal, as those of a terminal do."""
+    backups.prepared("full")
+    backups.program.write_text("#!/bin/sh\nkill -HUP $PPID $$\n")
+    words = [*backups.increment("one", "full", b"a later value"), f"--mariadb-backup={backups.program}"]
+    words[1] = f"--target-dir={backups.path('full')}"
+    command = ["env", "--default-signal=HUP", sys.executable, TOOL, *words]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    backups.program.write_text(COPY_BACK)
+    backups.restore("full")
+    assert backups.restored_value() == b"a later value"
+
+
+def test_a_restore_where_the_backups_disk_is_full_or_read_only(backups, monkeypatch):
+    """What mariadb-backup says goes elsewhere. Here its file is none that can be written."""
+    backups.prepared("full")
+    log = backups.path("full") / catalog.LOG
+    log.unlink()
+    log.mkdir()
+    backups.path("temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(backups.path("temporary")))
+    backups.restore("full")
+    assert backups.restored_value() == b"a value"
+    (elsewhere,) = backups.path("temporary").iterdir()
+    assert "--copy-back" in elsewhere.read_text()
+
+
+def test_the_servers_account_can_pass_through_what_restore_makes_above_the_data(backups):
+    backups.prepared("full")
+    datadir = backups.path("srv") / "shop" / "data"
+    before = os.umask(0o077)  # as cli.main sets it
+    try:
+        backups.restore("full", f"--datadir={datadir}")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (backups.path("srv"), datadir.parent, datadir)]
+    assert modes == [0o755, 0o755, 0o700]
 
 
 @pytest.mark.parametrize("step, what_to_do", [("full", "Run prepare once more"), ("one", "Take the full backup from where")])

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 
-from quarry_backup.files import BackupError, is_within, write_durably
+from quarry_backup.files import BackupError, is_within, status_of, write_durably
 
 FORMAT = 1
 CATALOG = "backup.json"
@@ -19,6 +19,7 @@ INCOMPLETE = "INCOMPLETE"
 LOG = "mariadb-backup.log"
 SERVER = "server"
 QUARRY = "quarry"
+REDO_LOG = "ib_logfile0"  # in mariadb-backup's directory
 WHOLE = {"partial": "N", "format": "file", "compressed": "N"}  # in mariadb-backup's own notes
 
 
@@ -63,6 +64,23 @@ def open_backup(directory):
             )
         raise BackupError(f"{directory} is no backup of quarry-backup: it has no {CATALOG}")
     return load(os.path.join(directory, CATALOG))
+
+
+def require_copied(directory, contents):
+    """A copy of a backup that was broken off has backup.json, too, and mariadb-backup prepares what there is. Sizes alone are
+    compared: `verify` reads the bytes."""
+    for part, entries in ((QUARRY, contents["quarry_files"]), (SERVER, contents["server_files"])):
+        for entry in entries:
+            path = os.path.join(directory, part, entry["name"])
+            status = status_of(path)
+            if status is not None and contents["kind"] == "incremental" and entry["name"] == REDO_LOG:
+                continue  # mariadb-backup may have written to it when it applied the increment to another copy
+            found = "is not there" if status is None else f"has {status.st_size} bytes, not {entry['size']}"
+            if status is None or status.st_size != entry["size"]:
+                raise BackupError(
+                    f"{path} {found}: this copy of the backup is not whole, and nothing was changed. Copy it again, or use "
+                    "another backup (quarry-backup verify names all that is wrong)"
+                )
 
 
 def prepared(directory):

@@ -118,6 +118,10 @@ def main(words=None):
     arguments.passed_on = passed_on
     # As Ctrl-C: the session is closed in order. Also where SIGINT itself is ignored, as in a job in the background.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if getattr(arguments, "incremental_dir", None):
+        # A backup that an increment is being applied to is lost when that ends half way: not because a terminal goes away.
+        # mariadb-backup inherits it.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.umask(0o077)
     try:
         arguments.connection, arguments.descriptors = _connection(arguments)

@@ -15,6 +15,7 @@ FICLONE = 0x40049409
 # As MariaDB makes its directories; a backup, and what is restored, are nobody else's.
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+PASSABLE_MODE = 0o755
 # A file whose last change is younger may change once more without a new time stamp (they are as coarse as 10 ms).
 SETTLED_NS = 2_000_000_000
 
@@ -58,6 +59,16 @@ def make_directories(path):
     make_directories(os.path.dirname(path))
     os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
     sync_directory(os.path.dirname(path))
+
+
+def make_passable(path):
+    """The same for what is above a data directory: the server's account must be able to pass through it."""
+    path = os.path.abspath(path)
+    if os.path.isdir(path):
+        return
+    make_passable(os.path.dirname(path))
+    make_directories(path)
+    os.chmod(path, PASSABLE_MODE)
 
 
 def write_durably(path, contents):

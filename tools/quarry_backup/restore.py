@@ -10,6 +10,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 
 from quarry_backup import HOME_NAME, catalog, files
 from quarry_backup.backup import Progress, in_parallel, make_home
@@ -61,8 +62,10 @@ def _refuse_half(directory, state, contents):
 def _prepare_full(arguments, program, directory, contents, state):
     if state is not None and state["state"] == "ready":
         raise BackupError(f"{directory} is prepared already: apply an incremental backup, or restore")
-    _save_state(directory, "applying", [], contents["id"], contents)
+    if state is None:
+        catalog.require_copied(directory, contents)
     say("mariadb-backup prepares")
+    _save_state(directory, "applying", [], contents["id"], contents)
     run_mariadb_backup(
         program,
         ["--prepare", f"--target-dir={os.path.join(directory, catalog.SERVER)}", *arguments.passed_on],
@@ -86,19 +89,50 @@ def _apply(arguments, program, directory, contents, state):
             f"{increment} builds upon {added['base']['directory']}, which is not what was applied last to "
             f"{directory}.{already} Apply incremental backups in the order in which they were taken"
         )
+    catalog.require_copied(increment, added)
+    if not arguments.skip_space_check:
+        _require_room(directory, increment)
     _take_segments(directory, increment, added)
-    _save_state(directory, "applying", state["applied"], added["id"], contents)
     say("mariadb-backup applies the incremental backup")
-    run_mariadb_backup(
-        program,
-        ["--prepare", f"--target-dir={os.path.join(directory, catalog.SERVER)}"]
-        + [f"--incremental-dir={os.path.join(increment, catalog.SERVER)}", *arguments.passed_on],
-        os.path.join(directory, catalog.LOG),
-    )
-    _sync_what_mariadb_backup_wrote(os.path.join(directory, catalog.SERVER), arguments.parallel)
+    _apply_rows(arguments, program, directory, increment, state, added)
     _swap_segments(directory)
     _save_state(directory, "ready", [*state["applied"], added["id"]], added["id"], added)
+    _remove_former_segments(directory)
     say(f"applied: {increment}. Apply the next, or restore {directory}")
+
+
+def _apply_rows(arguments, program, directory, increment, state, added):
+    """What breaks off in here spoils the backup, unless mariadb-backup had not begun: it may refuse an option, or not start."""
+    server = os.path.join(directory, catalog.SERVER)
+    before = _identities(server)
+    _save_state(directory, "applying", state["applied"], added["id"], state)
+    try:
+        run_mariadb_backup(
+            program,
+            ["--prepare", f"--target-dir={server}"]
+            + [f"--incremental-dir={os.path.join(increment, catalog.SERVER)}", *arguments.passed_on],
+            os.path.join(directory, catalog.LOG),
+        )
+    except (BackupError, OSError) as failure:
+        if _identities(server) != before:
+            raise
+        catalog.save(os.path.join(directory, catalog.PREPARED), state)
+        files.remove_tree(os.path.join(directory, catalog.QUARRY + ".new"))
+        raise BackupError(f"{failure}\n{directory} is as it was before: mend what is said above, and apply the increment again") from failure
+    _sync_what_mariadb_backup_wrote(server, arguments.parallel)
+
+
+def _identities(directory):
+    """Of all files below: the same twice when nothing was changed."""
+    return {name: files.identity(os.lstat(os.path.join(directory, name))) for name in files.walk_files(directory)}
+
+
+def _require_room(directory, increment):
+    """A disk that fills up while mariadb-backup applies spoils the backup. Asks as if each page of the increment were a new one."""
+    needed = files.allocated_bytes([os.path.join(increment, catalog.SERVER)])
+    if files.device_of(increment) != files.device_of(directory):
+        needed += files.allocated_bytes([os.path.join(increment, catalog.QUARRY)])
+    files.require_space(directory, needed, "applying the incremental backup")
 
 
 def _take_segments(directory, increment, added):
@@ -107,7 +141,8 @@ def _take_segments(directory, increment, added):
     First of all: where they are copied, the disk may be full, and by now the backup is whole.
     """
     new = os.path.join(directory, catalog.QUARRY + ".new")
-    files.remove_tree(new)
+    for left in (new, os.path.join(directory, catalog.QUARRY + ".old")):  # by a run that was killed
+        files.remove_tree(left)
     try:
         make_home(new)
         for entry in added["quarry_files"]:
@@ -125,7 +160,14 @@ def _swap_segments(directory):
     os.rename(here, here + ".old")
     os.rename(here + ".new", here)
     files.sync_directory(directory)
-    files.remove_tree(here + ".old")
+
+
+def _remove_former_segments(directory):
+    former = os.path.join(directory, catalog.QUARRY + ".old")
+    try:
+        files.remove_tree(former)
+    except OSError as failure:
+        say(f"{failure.filename or former}: {failure.strerror}. {former} is not needed any more: remove it")
 
 
 def _save_state(directory, state, applied, step, source):
@@ -198,22 +240,29 @@ class Restore:
         with catalog.alone(self.directory):
             if catalog.prepared(self.directory) != self.state:
                 raise BackupError(f"{self.directory} was prepared meanwhile: restore again")
+            files.make_passable(os.path.dirname(self.datadir))
             files.make_directories(self.datadir)
             say("mariadb-backup copies back")
-            run_mariadb_backup(
-                self.program,
-                # First, as mariadb-backup wants it: an option file may name other directories of InnoDB.
-                [option for option in self.arguments.connection if option.startswith(("--defaults", "--no-defaults"))]
-                + ["--copy-back", f"--target-dir={os.path.join(self.directory, catalog.SERVER)}"]
-                + [f"--datadir={self.datadir}", *self.arguments.passed_on],
-                os.path.join(self.directory, catalog.LOG),
-            )
+            self.copy_back()
             _sync_what_mariadb_backup_wrote(self.datadir, self.arguments.parallel)
             self.copy_segments()
         if self.owner:
             for root in (self.datadir, *(os.path.join(place, "quarry") for place in self.places.values())):
                 files.change_owner(root, *self.owner)
         self.tell()
+
+    def copy_back(self):
+        # First, as mariadb-backup wants it: an option file may name other directories of InnoDB.
+        command = [option for option in self.arguments.connection if option.startswith(("--defaults", "--no-defaults"))]
+        command += ["--copy-back", f"--target-dir={os.path.join(self.directory, catalog.SERVER)}"]
+        command += [f"--datadir={self.datadir}", *self.arguments.passed_on]
+        try:
+            run_mariadb_backup(self.program, command, os.path.join(self.directory, catalog.LOG))
+        except OSError as failure:
+            # The disk with the backups is full or read-only: from it, too, a restore is possible.
+            with tempfile.NamedTemporaryFile(prefix="quarry-restore-", suffix=".log", delete=False) as log:
+                say(f"{failure.filename}: {failure.strerror}. What mariadb-backup says goes to {log.name}")
+            run_mariadb_backup(self.program, command, log.name)
 
     def check_space(self):
         """On each file system, for all that will lie there."""
@@ -312,21 +361,20 @@ def verify(arguments):
         say(problem)
     if problems:
         raise BackupError(f"{len(problems)} of {len(checked)} files are damaged or missing: this backup cannot be relied upon")
-    _verify_extents(directory, arguments, len((state or contents)["data_paths"]))
+    _verify_extents(directory, arguments, sorted(path["number"] for path in (state or contents)["data_paths"]))
     what = contents["kind"] if state is None else f"prepared, {len(state['applied'])} backups applied"
     say(f"{directory}: {len(checked)} files are as they were backed up ({what})")
 
 
-def _verify_extents(directory, arguments, data_paths):
-    """With quarry-verify, where it is installed: what the files say of themselves and of each other."""
+def _verify_extents(directory, arguments, numbers):
+    """`numbers`: of the data paths. With quarry-verify, where it is installed: what the files say of themselves and of each other."""
     program = arguments.quarry_verify or shutil.which("quarry-verify")
     if program is None:
         say("quarry-verify is not here: sizes and checksums of files were compared, the extents in them were not looked at")
         return
     home = os.path.join(directory, catalog.QUARRY, "home")
     paths = os.path.join(directory, catalog.QUARRY, "paths")
-    places = sorted(os.listdir(paths), key=int) if data_paths else []
-    options = [word for place in places for word in ("--data-path", os.path.join(paths, place))]
+    options = [word for number in numbers for word in ("--data-path", os.path.join(paths, str(number)))]
     done = subprocess.run([program, "--quiet", *options, home], stdin=subprocess.DEVNULL, check=False)
     # 3: doubtful things, as the end of a segment that was written to while it was copied.
     if done.returncode not in (0, 3):
