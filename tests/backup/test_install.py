@@ -63,6 +63,32 @@ def test_an_installed_backup_tool_finds_the_installed_verification(prefix, own_s
     assert done.returncode == 0 and "20 extents" in done.stdout, done
 
 
+def install_advisor(prefix):
+    """That step of scripts/install alone, where no Python module can be had."""
+    step = 'source <(sed "/^case /,\\$d" "$0"); install_advisor'
+    environment = {**os.environ, "PREFIX": str(prefix), "PIP_NO_INDEX": "1"}
+    command = ["bash", "-c", step, REPOSITORY / "scripts" / "install"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_an_advisor_that_cannot_be_upgraded_stays_as_it_was(tmp_path):
+    for name in ("quarry_advisor", "venv"):
+        (tmp_path / "lib" / "quarry" / name).mkdir(parents=True)
+        (tmp_path / "lib" / "quarry" / name / "of before").touch()
+    done = install_advisor(tmp_path)
+    assert done.returncode == 0 and "stays as it was" in done.stdout, done
+    left = sorted(str(path.relative_to(tmp_path / "lib" / "quarry")) for path in tmp_path.glob("lib/quarry/*/*"))
+    assert left == ["quarry_advisor/of before", "venv/of before"]
+
+
+def test_an_environment_that_is_not_the_advisors_is_left_alone(tmp_path):
+    (tmp_path / "lib" / "quarry" / "venv").mkdir(parents=True)
+    (tmp_path / "lib" / "quarry" / "venv" / "theirs").touch()
+    done = install_advisor(tmp_path)
+    assert done.returncode == 0 and f"{tmp_path}/lib/quarry/venv is not its environment" in done.stdout, done
+    assert [path.name for path in tmp_path.glob("lib/quarry/*/*")] == ["theirs"]
+
+
 def test_where_the_tools_cannot_be_written_they_are_not_installed(tmp_path):
     (tmp_path / "file").touch()
     done = install(tmp_path / "file" / "prefix", "--tools", BUILT)

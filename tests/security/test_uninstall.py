@@ -48,8 +48,8 @@ class Installed:
         kept = [part for part in command if not part.startswith(("--plugin-dir=", "--plugin-maturity="))]
         return [*kept, f"--plugin-dir={self.plugins}"]
 
-    def uninstall(self, defaults="--no-defaults"):
-        client = [tool("mariadb"), defaults, f"--socket={self.server.socket}", "--user=root"]
+    def uninstall(self, defaults="--no-defaults", user="root"):
+        client = [tool("mariadb"), defaults, f"--socket={self.server.socket}", f"--user={user}"]
         environment = {
             **os.environ,
             "PREFIX": str(self.prefix),
@@ -157,12 +157,48 @@ def test_a_second_uninstall_keeps_what_the_first_one_kept(installed):
     assert "64M" in kept.read_text(encoding="utf-8") and "80M" in kept.with_name(f"{kept.name}.2").read_text(encoding="utf-8")
 
 
-def test_settings_of_the_client_do_not_change_what_is_read(installed, tmp_path):
-    """A table with lines drawn around it has no row that begins with Quarry's number, and no directory."""
-    installed.server.start()
-    (tmp_path / "client.cnf").write_text("[mysql]\ntable\n")
+@pytest.mark.parametrize("lines", ["table", "safe-updates", "host = 192.0.2.1\nconnect_timeout = 1"])
+def test_settings_of_the_client_do_not_change_what_is_read(installed, tmp_path, lines):
+    """A table with lines drawn around it has no row that begins with Quarry's number, and no directory. What INSTALL SONAME wrote
+    is deleted without a key. And another machine's server says nothing of the tables of this one."""
+    server = installed.server.start()
+    server.query("INSERT INTO mysql.plugin VALUES ('QUARRY', 'ha_quarry.so')")
+    (tmp_path / "client.cnf").write_text(f"[mysql]\n{lines}\n")
     done = installed.uninstall(f"--defaults-file={tmp_path / 'client.cnf'}")
     assert done.returncode == 0 and not (installed.plugins / "ha_quarry.so").exists(), done
+    assert server.query("SELECT COUNT(*) FROM mysql.plugin WHERE dl LIKE 'ha_quarry%'") == ((0,),)
+
+
+def test_it_refuses_an_account_that_does_not_see_every_table(installed):
+    """To such an account a server without the engine lists no QUARRY table, and nothing else that uninstall does needs a right there."""
+    server = installed.server.start()
+    server.query("CREATE DATABASE d")
+    server.query("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.query("CREATE USER monitor@localhost")
+    server.query("GRANT PROCESS, RELOAD ON *.* TO monitor@localhost")
+    server.query("GRANT SELECT ON mysql.* TO monitor@localhost")
+    server.stop()
+    text = installed.file.read_text(encoding="utf-8")
+    installed.file.write_text("[mariadbd]\n")
+    server.start()
+    installed.file.write_text(text, encoding="utf-8")
+    done = installed.uninstall(user="monitor")
+    assert done.returncode == 1 and "monitor@localhost may not see every table" in done.stderr, done
+    installed.nothing_was_removed()
+
+
+def test_what_somebody_keeps_next_to_the_tools_stays(installed):
+    """A virtual environment is ours where quarry-advisor's modules lie next to it."""
+    installed.server.start()
+    tools = installed.prefix / "lib" / "quarry"
+    (tools / "quarry_backup").mkdir(parents=True)
+    (tools / "venv").mkdir()
+    (tools / "venv" / "theirs").touch()
+    done = installed.uninstall()
+    assert done.returncode == 0 and [path.name for path in tools.rglob("*")] == ["venv", "theirs"], done
+    (tools / "quarry_advisor").mkdir()
+    done = installed.uninstall()
+    assert done.returncode == 0 and not tools.exists(), done
 
 
 def install_configuration(directory):
