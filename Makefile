@@ -2,7 +2,7 @@
 # CMake does the building (CMakePresets.json); this file only says in which order.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := core
-.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench lab results ndb tidy format hooks ci install uninstall clean distclean
+.PHONY: help core setup fetch build plugin test nightly scale mtr twin demo server stop status shell cluster cluster-stop bench lab results ndb ndb-stop tidy format hooks ci install uninstall clean distclean
 
 JOBS ?= $(shell nproc)
 # Variables of the verbs below; unset ones leave the choice to the program.
@@ -114,8 +114,11 @@ install: ## build the engine for the MariaDB server installed on this machine an
 uninstall: ## take it away again: refused while a QUARRY table or an undecided commit needs the engine
 	@scripts/uninstall
 
-clean: stop cluster-stop ## remove what was built, and private servers with their data (downloads, the private MariaDB and build/venv stay)
+ndb-stop:
+	@[ ! -d build/ndb/run ] || scripts/ndb stop
+
+clean: stop cluster-stop ndb-stop ## remove what was built, and private servers with their data (downloads, the private MariaDB and build/venv stay)
 	@find build -mindepth 1 -maxdepth 1 ! -name downloads ! -name apt ! -name mariadb ! -name venv ! -name '.*.lock' -exec rm -rf {} +
 
-distclean: stop cluster-stop ## remove build/ altogether
+distclean: stop cluster-stop ndb-stop ## remove build/ altogether
 	@rm -rf build

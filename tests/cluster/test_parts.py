@@ -4,22 +4,24 @@ import errno
 import functools
 import json
 import os
+import stat
 import subprocess
 import threading
 from collections import Counter
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
-from quarry_cluster import cli, cluster, galera, haproxy, in_doubt, keeper, rebuild, watch
+from quarry_cluster import cli, cluster, ddl, galera, haproxy, in_doubt, keeper, rebuild, watch
 from quarry_cluster.cluster import Cluster
-from quarry_cluster.ddl import COLUMN_OPTION, STATEMENT
+from quarry_cluster.ddl import COLUMN_OPTION, EXISTS, STATEMENT, ShardedTables, TableName
 from quarry_cluster.haproxy import HAProxy
 from quarry_cluster.in_doubt import Prepared, split
 from quarry_cluster.keeper import ShardState, StateFile
 from quarry_cluster.nodes import Member
 from quarry_lab.cluster.ledger import ABSENT, Event, Load, Worker, content, fingerprint, longest_gap
 from quarry_lab.cluster.outage import Kill, buckets, draw
-from quarry_cluster.plan import FRONTS_MAX, ClusterError, make_plan, read_plan, recorded_pid, write_plan
+from quarry_cluster.plan import FRONTS_MAX, ClusterError, make_plan, read_plan, recorded_pid, write_durably, write_plan
 from quarry_server.ports import free_ports
 
 
@@ -371,6 +373,66 @@ def test_what_the_system_refuses_is_said_with_its_name(tmp_path, monkeypatch, ca
     monkeypatch.setattr("sys.argv", ["cluster", "--directory", str(tmp_path / "file" / "cluster"), "stop"])
     assert cli.main() == 1
     assert f"cluster: {tmp_path}/file/cluster: Not a directory" in capsys.readouterr().err
+
+
+def test_a_directory_of_others_is_not_closed_to_them(tmp_path, monkeypatch, capsys):
+    """As of a wrong --directory: whatever the command, the cluster's directory gets mode 0700."""
+    (tmp_path / "letters").write_text("mine")
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr("sys.argv", ["cluster", "--directory", str(tmp_path), "stop"])
+    assert cli.main() == 1
+    assert f"{tmp_path} holds files, and none of a cluster's" in capsys.readouterr().err
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755 and [path.name for path in tmp_path.iterdir()] == ["letters"]
+
+
+def test_an_interrupt_is_said_without_a_traceback(tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "Cluster", interrupted)
+    monkeypatch.setattr("sys.argv", ["cluster", "--directory", str(tmp_path / "cluster"), "stop"])
+    assert cli.main() == 1
+    assert "cluster: interrupted: repeat the command" in capsys.readouterr().err
+
+
+class KilledTables(ShardedTables):
+    """On one primary and no front; its CREATE is killed when the nodes have the table."""
+
+    def __init__(self, directory):
+        self.answers = {EXISTS: 1, "SELECT 1 FROM `d`.`t` LIMIT 1": 1}
+        primary = SimpleNamespace(name="s1a", value=lambda sql, *_: self.answers[sql])
+        down = SimpleNamespace(alive=lambda: False)
+        fake = {"primaries": lambda: [primary], "role": lambda _: [], "replica": lambda _: down, "members": {}}
+        super().__init__(SimpleNamespace(plan=SimpleNamespace(routes=["s1"]), directory=directory, **fake))
+
+    def _refuse_unless_ready(self, of_table):
+        pass
+
+    def _create_on_shards(self, name, statement):
+        raise KeyboardInterrupt
+
+
+def test_a_table_of_a_killed_create_is_not_dropped_once_clients_have_filled_it(tmp_path, monkeypatch):
+    dropped = []
+    monkeypatch.setattr(ddl, "drop_table", lambda member, name: dropped.append(str(name)))
+    tables = KilledTables(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        tables.create("d", "CREATE TABLE t (id INT) ENGINE=QUARRY", "id")
+    with pytest.raises(ClusterError, match="has rows by now .on s1a.*remove .*ddl.json"):
+        tables.drop("d", "other")
+    assert dropped == [] and tables.intent.exists()
+    tables.answers["SELECT 1 FROM `d`.`t` LIMIT 1"] = None
+    tables.finish_undoing()
+    assert dropped == ["`d`.`t`"] and not tables.intent.exists()
+
+
+def test_a_drop_that_was_killed_is_carried_out_whatever_the_table_holds(tmp_path, monkeypatch):
+    dropped = []
+    monkeypatch.setattr(ddl, "drop_table", lambda member, name: dropped.append(str(name)))
+    tables = KilledTables(tmp_path)
+    write_durably(tables.intent, asdict(TableName("d", "t", False)))
+    tables.finish_undoing()
+    assert dropped == ["`d`.`t`"] and not tables.intent.exists()
 
 
 def test_a_pid_counts_only_with_its_argument(tmp_path):

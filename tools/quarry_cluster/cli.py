@@ -122,6 +122,8 @@ def main() -> int:
         print(f"cluster: {error}", file=sys.stderr)
     except pymysql.err.Error as error:
         print(f"cluster: a server answered: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("cluster: interrupted: repeat the command, which goes on or begins anew", file=sys.stderr)
     except OSError as error:
         print(f"cluster: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
     return 1

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pymysql
-from quarry_server.private import make_directory, unprivileged_id, unreachable, write_secret
+from quarry_server.private import is_foreign, make_directory, unprivileged_id, unreachable, write_secret
 from quarry_server.run import run_or_raise
 from quarry_server.server import BUILD, MARIADB, PLUGIN, holds_former_home, set_aside
 
@@ -368,6 +368,8 @@ def passing_cluster(
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """One command at a time changes a cluster."""
+    if is_foreign(directory, "lock", "cluster.json"):
+        raise ClusterError(f"{directory} holds files, and none of a cluster's: name a directory of its own (--directory)")
     make_directory(directory)
     with open(directory / "lock", "w", encoding="ascii") as lock:
         try:

@@ -8,8 +8,8 @@ An ALTER cannot be undone in general, so it is rehearsed on an empty copy of the
 (alter.json) with the definition that it leads to, and carried out node by node. What stops it half way (a node that is
 lost, rows of one shard that do not allow it) leaves alter.json: until the same ALTER is repeated and ends, or is taken
 back, no other DDL is done.
-Invariants: a table named in ddl.json must be nowhere; it is dropped from every node before anything else is done. While
-there is alter.json, each shard's table has either of the two definitions in it.
+Invariants: a table named in ddl.json must be nowhere; it is dropped from every node before anything else is done, unless
+clients have filled it: then nothing is. While there is alter.json, each shard's table has either of the two definitions in it.
 Thread-safety: externally synchronised (cluster.locked).
 """
 
@@ -45,11 +45,12 @@ EXISTS = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = %s
 
 @dataclass(frozen=True)
 class TableName:
-    """A table and the databases that it was the first of: those go with it."""
+    """A table and the databases that it was the first of: those go with it. `is_new`: a CREATE that may have ended is to be undone."""
 
     database: str
     table: str
     new_database: bool
+    is_new: bool = False
 
     def __str__(self) -> str:
         return f"{quoted(self.database)}.{quoted(self.table)}"
@@ -92,7 +93,7 @@ class ShardedTables:
         table = match[1].strip("`")
         self._refuse_unless_ready(lambda member: self._problem_with_new_table(member, database, table))
         fresh = not any(self._has_database(member, database) for member in self.cluster.members.values())
-        name = TableName(database, table, fresh)
+        name = TableName(database, table, fresh, is_new=True)
         write_durably(self.intent, asdict(name))
         try:
             definition = self._create_on_shards(name, statement)
@@ -228,18 +229,31 @@ class ShardedTables:
         if not self.intent.exists():
             return
         name = TableName(**json.loads(self.intent.read_text(encoding="utf-8")))
+        if name.is_new:
+            self._refuse_rows(name)
         for member in [*self.cluster.role("front"), *self.cluster.primaries()]:
             try:
                 drop_table(member, name)
             except pymysql.err.Error as failure:
-                raise ClusterError(
-                    f"{name} is still to be dropped on {member.name}, which answers {failure.args}; "
-                    "start the cluster, then repeat the command: it drops it first"
-                ) from failure
+                raise still_there(name, member, failure) from failure
         for shard in self.cluster.plan.routes:
             if self.cluster.replica(shard).alive():  # one that is down gets it from the binlog
                 self._wait_for_replica(shard)
         self.intent.unlink()
+
+    def _refuse_rows(self, name: TableName) -> None:
+        """A CREATE that was killed at its very end left a table that clients have used since."""
+        for primary in self.cluster.primaries():
+            try:
+                is_there = primary.value(EXISTS, (name.database, name.table))
+                has_rows = is_there and primary.value(f"SELECT 1 FROM {name} LIMIT 1")
+            except pymysql.err.Error as failure:
+                raise still_there(name, primary, failure) from failure
+            if has_rows:
+                raise ClusterError(
+                    f"{name} comes from a CREATE that was broken off, and has rows by now (on {primary.name}). If all nodes have it, "
+                    f"remove {self.intent}, and it stays; else save its rows, delete them, and repeat the command, which drops it"
+                )
 
     def _wait_for_replica(self, shard: str, timeout_s: int = APPLY_TIMEOUT_S) -> None:
         primary, replica = self.cluster.pair(shard)
@@ -359,6 +373,13 @@ class ShardedTables:
         if kind is None:
             raise ClusterError(f"the table has no column {key} to shard by")
         return f"{'HASH' if kind.endswith('int') else 'KEY'} ({quoted(key)})"
+
+
+def still_there(name: TableName, member: Member, failure: pymysql.err.Error) -> ClusterError:
+    return ClusterError(
+        f"{name} is still to be dropped on {member.name}, which answers {failure.args}; "
+        "start the cluster, then repeat the command: it drops it first"
+    )
 
 
 def drop_table(member: Member, name: TableName) -> None:

@@ -71,6 +71,12 @@ def new_secret():
     return secrets.token_hex(16)
 
 
+def is_foreign(path, *marks):
+    """Whether files lie in it, and none of those that one of ours has: a wrong name, that would be closed to its users and given away."""
+    path = Path(path)
+    return path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in marks)
+
+
 def make_directory(path):
     """Makes it, and what is above it; nobody else can enter it, whoever made it before. Returns it."""
     path = Path(path)

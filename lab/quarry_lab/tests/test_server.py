@@ -204,6 +204,17 @@ def test_data_without_the_servers_own_schema_are_not_replaced_by_an_empty_direct
     assert table.read_bytes() == b"somebody's rows"
 
 
+def test_a_directory_of_others_is_not_closed_to_them(tmp_path):
+    """As of a wrong --directory: a private server's gets mode 0700, and root's server takes all files in it for its own."""
+    (tmp_path / "letters").write_text("mine", encoding="utf-8")
+    tmp_path.chmod(0o755)
+    for action in ("start", "stop"):
+        command = [REPOSITORY / "scripts" / "server", "--directory", tmp_path, "--without-quarry", action]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and f"{tmp_path} holds files, and none of a private server's" in done.stderr, done
+    assert tmp_path.stat().st_mode & 0o777 == 0o755 and [path.name for path in tmp_path.iterdir()] == ["letters"]
+
+
 def test_two_starts_of_one_directory_do_not_take_each_others_socket(tmp_path):
     """As of `make server` in two terminals: the second one says that the first is at work."""
     directory = tmp_path / "server"
