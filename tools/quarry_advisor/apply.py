@@ -93,10 +93,19 @@ def prove(cursor: pymysql.cursors.Cursor, profile: Profile, advice: Advice) -> s
     except pymysql.MySQLError as error:
         raise AdvisorError(f"tried on an empty copy, the server refused it, and nothing changed: {error_of(error)[1]}") from None
     finally:
-        cursor.execute(f"DROP TABLE IF EXISTS {named}")
+        _drop(cursor, named)
     if before != after:
         raise AdvisorError(f"not applied to {table.schema}.{table.name}: tried on an empty copy, it changed more than the engine and Quarry's options")
     return "tried on an empty copy, which was dropped again: nothing but the engine and Quarry's options changes"
+
+
+def _drop(cursor: pymysql.cursors.Cursor, named: str) -> None:
+    """After an interrupt in the middle of a statement the connection is of no use any more."""
+    try:
+        cursor.execute(f"DROP TABLE IF EXISTS {named}")
+    except pymysql.MySQLError as error:
+        reason = error_of(error)[1] or "the connection was lost"
+        raise AdvisorError(f"nothing changed, but the empty copy could not be dropped ({reason}): DROP TABLE IF EXISTS {named}") from None
 
 
 def _check_unchanged(cursor: pymysql.cursors.Cursor, table: Table) -> None:

@@ -186,7 +186,7 @@ def _print_estimate(console: Console, findings: Findings) -> None:
                         f"{c.SPACE_AMPLIFICATION_MAX - 1:.0%} more disk until GC comes. Codecs on one processor here: {rates or 'no value to try them on'}.", "dim"))
     _grid(console, [("batches", f"read {human_bytes(findings.advice.batches.read_bytes)}, write {human_bytes(findings.advice.batches.write_bytes)}: "
                                 f"{findings.advice.batches.reason}"),
-                    ("cache", "hot reads as above want a value cache that holds what is read again and again: quarry_cache_size, 16 MiB unless it is set; "
+                    ("cache", "hot reads as above want a value cache that holds what is read again and again: quarry_cache_size, a tenth of the memory unless it is set; "
                               f"{human_bytes(max(0, found.pages_now_bytes - found.pages_then_bytes))} fewer are needed in InnoDB's buffer pool"),
                     ("verdict", strong(findings.advice.verdict)),
                     *(("note", note) for note in findings.advice.notes)])

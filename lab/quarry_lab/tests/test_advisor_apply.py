@@ -51,6 +51,7 @@ def server(monkeypatch):
     made = SimpleNamespace(end=None, statements=[], sessions=iter(range(7, 99)))
     monkeypatch.setattr(applying, "connect", lambda _: Connection(next(made.sessions), made.end, made.statements))
     monkeypatch.setattr(applying, "alter_statement", lambda *_: ALTER)
+    made.prove = applying.prove
     monkeypatch.setattr(applying, "prove", lambda *_: "tried")
     monkeypatch.setattr(applying, "_check_unchanged", lambda *_: None)
     return made
@@ -89,6 +90,23 @@ def test_an_interrupt_ends_the_statement_on_the_server_too(server):
         run()
     assert server.statements == [(7, ALTER), (8, "KILL 7")]
     assert "interrupted" in said.getvalue() and "SHOW CREATE TABLE `shop`.`t`" in said.getvalue()
+
+
+def test_an_empty_copy_that_is_left_is_named(server, monkeypatch):
+    """An interrupt in the middle of a statement ends pymysql's connection: the copy cannot be dropped over it."""
+    connection = Connection(7, KeyboardInterrupt(), server.statements)
+    execute = connection.execute
+
+    def lose(sql):
+        execute(sql)
+        if sql.startswith("DROP"):
+            raise pymysql.err.InterfaceError(0, "")
+
+    connection.execute = lose
+    monkeypatch.setattr(applying, "show_create", lambda *_: "CREATE TABLE `t` (`b` longblob) ENGINE=InnoDB")
+    with pytest.raises(AdvisorError, match="nothing changed.*DROP TABLE IF EXISTS `shop`.`quarry_advisor_") as failure:
+        server.prove(connection, PROFILE, None)
+    assert server.statements[-1][1] in str(failure.value)
 
 
 def test_findings_that_cannot_be_written_are_an_error_with_the_files_name(monkeypatch, capsys, tmp_path):
