@@ -46,6 +46,13 @@ def test_headers_alone_come_without_a_server(directory):
     assert (again.returncode, again.stdout) == (0, ""), again
 
 
+def test_a_directory_of_others_is_not_replaced(tmp_path):
+    (tmp_path / "letters").write_text("mine", encoding="utf-8")
+    done = run(["scripts/fetch-mariadb", "--directory", tmp_path])
+    assert done.returncode == 1 and f"{tmp_path} holds files, and no MariaDB of this script's" in done.stderr, done
+    assert [path.name for path in tmp_path.iterdir()] == ["letters"]
+
+
 def test_install_leaves_the_cause_to_what_failed(tmp_path):
     """A server of a version that no mirror has: the one cause named is the true one."""
     programs, plugins = tmp_path / "bin", tmp_path / "plugins"
