@@ -42,7 +42,7 @@ def prepare(arguments):
         if state is not None and state["step"] != contents["id"]:
             _refuse_half(directory, state, contents)
         if arguments.incremental_dir:
-            _apply(arguments, program, directory, contents, state)
+            _apply(arguments, program, directory, state)
         else:
             _prepare_full(arguments, program, directory, contents, state)
 
@@ -76,7 +76,7 @@ def _prepare_full(arguments, program, directory, contents, state):
     say(f"prepared: {directory}. Apply incremental backups to it, in their order, or restore it")
 
 
-def _apply(arguments, program, directory, contents, state):
+def _apply(arguments, program, directory, state):
     increment = os.path.abspath(arguments.incremental_dir)
     added = catalog.open_backup(increment)
     if state is None or state["state"] != "ready":
@@ -105,8 +105,8 @@ def _apply_rows(arguments, program, directory, increment, state, added):
     """What breaks off in here spoils the backup, unless mariadb-backup had not begun: it may refuse an option, or not start."""
     server = os.path.join(directory, catalog.SERVER)
     before = _identities(server)
-    _save_state(directory, "applying", state["applied"], added["id"], state)
     try:
+        _save_state(directory, "applying", state["applied"], added["id"], state)
         run_mariadb_backup(
             program,
             ["--prepare", f"--target-dir={server}"]
@@ -116,8 +116,8 @@ def _apply_rows(arguments, program, directory, increment, state, added):
     except (BackupError, OSError) as failure:
         if _identities(server) != before:
             raise
+        files.remove_tree(os.path.join(directory, catalog.QUARRY + ".new"))  # first: the disk may be full
         catalog.save(os.path.join(directory, catalog.PREPARED), state)
-        files.remove_tree(os.path.join(directory, catalog.QUARRY + ".new"))
         raise BackupError(f"{failure}\n{directory} is as it was before: mend what is said above, and apply the increment again") from failure
     _sync_what_mariadb_backup_wrote(server, arguments.parallel)
 
