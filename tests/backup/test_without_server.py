@@ -319,6 +319,19 @@ def test_a_restore_where_the_backups_disk_is_full_or_read_only(backups, monkeypa
     assert "--copy-back" in elsewhere.read_text()
 
 
+@pytest.mark.parametrize("place", ["datadir", "drive"])
+def test_two_restores_of_two_backups_do_not_mix(backups, place):
+    """Each looks whether a place is empty before its mariadb-backup begins: the one that comes second copies nothing."""
+    backups.prepared("full", paths=[1])
+    for name in ("datadir", "drive"):
+        backups.path(name).mkdir()
+    with catalog.alone(str(backups.path(place))), pytest.raises(BackupError, match=f"another quarry-backup.*{backups.path(place)}"):
+        backups.restore("full", f"--quarry-data-paths={backups.path('drive')}")
+    assert list(backups.path("datadir").iterdir()) == list(backups.path("drive").iterdir()) == []
+    backups.restore("full", f"--quarry-data-paths={backups.path('drive')}")
+    assert backups.restored_value() == b"a value"
+
+
 def test_the_servers_account_can_pass_through_what_restore_makes_above_the_data(backups):
     backups.prepared("full")
     datadir = backups.path("srv") / "shop" / "data"

@@ -5,6 +5,7 @@ a restored data directory has #quarry.d, and a data path its quarry directory, o
 """
 
 import collections
+import contextlib
 import grp
 import os
 import pwd
@@ -227,7 +228,7 @@ class Restore:
             )
         return dict(zip(numbers, given))
 
-    def run(self):
+    def refuse_what_is_there(self):
         files.require_empty(self.datadir, "the data directory")
         for place in self.places.values():
             if not os.path.isdir(place):
@@ -235,13 +236,21 @@ class Restore:
             for name, why in (("quarry", ""), (f"quarry{UNFINISHED}", ", of a restore that was broken off")):
                 if os.path.lexists(os.path.join(place, name)):
                     raise BackupError(f"the data path {place} holds a '{name}' already{why}: remove it, or choose another place")
+
+    def run(self):
+        self.refuse_what_is_there()
         if not self.arguments.skip_space_check:
             self.check_space()
-        with catalog.alone(self.directory):
+        with contextlib.ExitStack() as held:
+            held.enter_context(catalog.alone(self.directory))
             if catalog.prepared(self.directory) != self.state:
                 raise BackupError(f"{self.directory} was prepared meanwhile: restore again")
             files.make_passable(os.path.dirname(self.datadir))
             files.make_directories(self.datadir)
+            for place in {self.datadir, *self.places.values()}:
+                held.enter_context(catalog.alone(place))
+            # Once more: a restore of another backup may have ended there since.
+            self.refuse_what_is_there()
             say("mariadb-backup copies back")
             self.copy_back()
             _sync_what_mariadb_backup_wrote(self.datadir, self.arguments.parallel)
