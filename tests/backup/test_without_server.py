@@ -459,7 +459,7 @@ def test_where_links_cannot_be_made_the_source_is_copied_and_not_the_base(backup
     """An increment on another device than its base: nobody would look at the base's bytes, which may be damaged."""
     source = backups.path("1.qseg")
     source.write_bytes(b"a value")
-    contents = backups.make("full")
+    contents = backups.make("full", boot=files.boot_id())
     (entry,) = [entry for entry in contents["quarry_files"] if entry["name"].endswith(".qseg")]
     entry["identity"] = files.identity(source.stat())
     catalog.save(str(backups.path("full") / catalog.CATALOG), contents)
@@ -476,6 +476,24 @@ def test_where_links_cannot_be_made_the_source_is_copied_and_not_the_base(backup
     target.parent.mkdir(parents=True)
     taken = backup.take_segment(str(source), entry["name"], Progress("segments", 0))
     assert target.read_bytes() == b"a value" and taken["sha256"] == entry["sha256"] and not taken["linked"]
+
+
+@pytest.mark.parametrize("has_started", [False, True])
+def test_a_segment_is_read_again_once_the_machine_has_started_again(backups, has_started):
+    """fdatasync makes a write durable without its time: after a power cut the file may look as it did when the base was taken."""
+    source = backups.path("1.qseg")
+    source.write_bytes(b"A VALUE")
+    contents = backups.make("full", boot="another start" if has_started else files.boot_id())
+    (entry,) = [entry for entry in contents["quarry_files"] if entry["name"].endswith(".qseg")]
+    entry["identity"] = files.identity(source.stat())
+    catalog.save(str(backups.path("full") / catalog.CATALOG), contents)
+    backup = Backup(backups.parsed("backup", "one", f"--incremental-basedir={backups.path('full')}", "--mariadb=/bin/true"))
+    backup.owner = os.geteuid()
+    target = backups.path("one") / "quarry" / entry["name"]
+    target.parent.mkdir(parents=True)
+    taken = backup.take_segment(str(source), entry["name"], Progress("segments", 0))
+    assert target.read_bytes() == (b"A VALUE" if has_started else b"a value")
+    assert taken["sha256"] == hashlib.sha256(target.read_bytes()).hexdigest() and taken["linked"] != has_started
 
 
 CLIENT = """#!/bin/sh

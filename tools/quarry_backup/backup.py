@@ -101,7 +101,7 @@ class Backup:
         self.program = find_tool(arguments.mariadb_backup, "mariadb-backup")
         self.client = find_tool(arguments.mariadb, "mariadb")
         self.base = Base(arguments.incremental_basedir) if arguments.incremental_basedir else None
-        self.started = time.time()
+        self.started, self.boot = time.time(), files.boot_id()
         self.linked_bytes = self.copied_bytes = 0
 
     def path(self, *names):
@@ -244,7 +244,9 @@ class Backup:
 
     def link_unchanged(self, source, name):
         """The base's file, when the source is still the very file, unchanged, that was copied to it."""
-        known = self.base.files.get(name) if self.base else None
+        if self.base is None or self.boot is None or self.base.contents.get("boot") != self.boot:
+            return None
+        known = self.base.files.get(name)
         if known is None or known["identity"] is None or known["identity"] != files.identity(os.fstat(source)):
             return None
         copied = self.base.path_of(name)
@@ -292,6 +294,7 @@ class Backup:
             "id": str(uuid.uuid4()),
             "kind": "incremental" if self.base else "full",
             "base": {"id": self.base.contents["id"], "directory": self.base.directory} if self.base else None,
+            "boot": self.boot,
             "started": self.started,
             "finished": time.time(),
             "last_lsn": points.get("last_lsn"),

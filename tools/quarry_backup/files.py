@@ -89,8 +89,18 @@ def is_within(name):
 
 
 def identity(status):
-    """What changes whenever a file does: its change time cannot be set by hand."""
+    """What changes whenever a file does, as long as the machine runs: its change time cannot be set by hand."""
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def boot_id():
+    """Of this start of the machine; None where the system does not tell. An identity holds for one start: fdatasync makes a
+    write durable without its time, so that after a power cut a changed file may have the identity that it had before."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+            return stream.read().strip()
+    except OSError:
+        return None
 
 
 def is_settled(status):
