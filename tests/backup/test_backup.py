@@ -139,6 +139,11 @@ def test_an_increment_upon_what_the_server_was_before_it_was_restored(own_server
     copy.start()
     said = drill.backup(copy, "two", base="one", fails=True)
     assert "is not a backup of what this server holds" in said and "full" in said, said
+    last_lsn, at = int(drill.catalog("one")["last_lsn"]), 2000
+    while int(copy.status("innodb_lsn_current")["innodb_lsn_current"]) <= last_lsn:
+        add(copy, "d", at, 10)
+        at += 1000
+    assert "the server was restored since" in drill.backup(copy, "two", base="one", fails=True)
     assert not drill.path("two").exists()
     drill.backup(copy, "new")
     drill.backup(copy, "newer", base="new")

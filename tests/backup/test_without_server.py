@@ -478,6 +478,22 @@ def test_where_links_cannot_be_made_the_source_is_copied_and_not_the_base(backup
     assert target.read_bytes() == b"a value" and taken["sha256"] == entry["sha256"] and not taken["linked"]
 
 
+@pytest.mark.parametrize("name", catalog.INFO_FILES)
+def test_a_base_from_before_a_restore_is_refused_however_far_the_log_is_by_now(backups, name):
+    """What the restored server wrote until its log was as far as the base's would be in no increment."""
+    backups.make("full", started=1000.0, last_lsn="100")
+    backup = Backup(backups.parsed("backup", "one", f"--incremental-basedir={backups.path('full')}", "--mariadb=/bin/true"))
+    session = SimpleNamespace(status=lambda _: "999", variable=lambda _: str(backups.path("datadir")))
+    backup.check_base(session)
+    info = backups.path("datadir") / name
+    info.parent.mkdir()
+    info.touch()
+    with pytest.raises(BackupError, match=f"restored since .{info} is younger.*Take a full backup"):
+        backup.check_base(session)
+    os.utime(info, (500, 500))
+    backup.check_base(session)
+
+
 @pytest.mark.parametrize("has_started", [False, True])
 def test_a_segment_is_read_again_once_the_machine_has_started_again(backups, has_started):
     """fdatasync makes a write durable without its time: after a power cut the file may look as it did when the base was taken."""

@@ -151,15 +151,23 @@ class Backup:
 
     def check_base(self, session):
         """InnoDB's log only grows, except that a restored server goes on from the log's end of that backup: what it writes
-        until it has caught up with the base is older than the base to mariadb-backup, which leaves it out."""
+        until it has caught up with the base is older than the base to mariadb-backup, which leaves it out. After that the log
+        does not tell, but a file that mariadb-backup restores does."""
         if self.base is None:
             return
         now, then = int(session.status("Innodb_lsn_current")), int(self.base.contents["last_lsn"] or 0)
         if now < then:
-            raise BackupError(
-                f"{self.base.directory} is not a backup of what this server holds: it goes to LSN {then}, and the server is at "
-                f"{now}, as after a restore of an older backup. Take a full backup, and increments upon that"
-            )
+            self.refuse_base(f"it goes to LSN {then}, and the server is at {now}, as after a restore of an older backup")
+        for name in catalog.INFO_FILES:
+            restored = os.path.join(session.variable("datadir"), name)
+            status = files.status_of(restored)
+            if status and status.st_mtime > self.base.contents["started"]:
+                self.refuse_base(f"the server was restored since ({restored} is younger)")
+
+    def refuse_base(self, why):
+        raise BackupError(
+            f"{self.base.directory} is not a backup of what this server holds: {why}. Take a full backup, and increments upon that"
+        )
 
     def check_space(self, session):
         if self.arguments.skip_space_check:

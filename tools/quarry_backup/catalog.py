@@ -20,6 +20,7 @@ LOG = "mariadb-backup.log"
 SERVER = "server"
 QUARRY = "quarry"
 REDO_LOG = "ib_logfile0"  # in mariadb-backup's directory
+INFO_FILES = ("xtrabackup_info", "mariadb_backup_info")  # in there, and in what was restored from it
 WHOLE = {"partial": "N", "format": "file", "compressed": "N"}  # in mariadb-backup's own notes
 
 
@@ -130,7 +131,7 @@ def checkpoints(directory):
 
 def require_whole(directory, is_incremental=False):
     """Its sections of option files count, too, and may have it leave tables out or write another format, without an error."""
-    noted = _noted(directory, "xtrabackup_info", "mariadb_backup_info")
+    noted = _noted(directory, *INFO_FILES)
     wanted = {**WHOLE, "incremental": "Y" if is_incremental else "N"}
     wrong = [key for key, value in wanted.items() if noted.get(key) != value]
     if wrong:
