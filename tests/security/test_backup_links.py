@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -138,3 +139,19 @@ def test_a_backup_of_a_server_that_lies(drill, what):
                     assert ROOTS_SECRET not in stream.read()
     finally:
         server.remove()
+
+
+@pytest.mark.parametrize("kind", ["directory", "link"])
+def test_a_target_directory_of_another_account_is_not_written_into(place, kind):
+    """Its owner could have put links there for root's files, or take the backup away."""
+    target = place / "backup"
+    if kind == "directory":
+        target.mkdir()
+        os.chown(target, SERVER, SERVER)
+    else:
+        (place / "elsewhere").mkdir()
+        link(target, place / "elsewhere")
+    words = ["backup", f"--target-dir={target}", "--mariadb=/bin/false", "--mariadb-backup=/bin/false"]
+    done = subprocess.run([sys.executable, REPOSITORY / "tools" / "quarry-backup", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and f"{target} belongs to user id {SERVER}" in done.stderr, done
+    assert list(target.iterdir()) == []

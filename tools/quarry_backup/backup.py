@@ -110,6 +110,7 @@ class Backup:
     # --- the steps ----------------------------------------------------------------------------
     def run(self):
         files.require_empty(self.target, "the target directory")
+        files.require_own(self.target, "the target directory")
         session = Session(self.client, self.arguments.connection, self.arguments.descriptors)
         try:
             session.require_engine()
@@ -119,9 +120,9 @@ class Backup:
             self.check_space(session)
             files.make_directories(self.target)
             with catalog.alone(self.target):
+                os.chmod(self.target, 0o700)  # as mariadb-backup does: it holds everybody's data
                 # Once more: another server's backup may have been made there since.
                 files.require_empty(self.target, "the target directory")
-                os.chmod(self.target, 0o700)  # as mariadb-backup does: it holds everybody's data
                 files.write_durably(self.path(catalog.INCOMPLETE), INCOMPLETE_TEXT)
                 self.make(session)
         finally:

@@ -308,6 +308,18 @@ def require_empty(path, what):
         raise BackupError(f"{what} {path} is there already and not empty: choose another, or remove it first")
 
 
+def require_own(path, what):
+    """Of what is there, a link or what it leads to: its owner could put links where we write, and take away what we wrote."""
+    if not os.path.lexists(path):
+        return
+    for status in (os.lstat(path), os.stat(path)):
+        if status.st_uid != os.geteuid():
+            raise BackupError(
+                f"{what} {path} belongs to user id {status.st_uid}, and this is user id {os.geteuid()}: chown it, or name one that "
+                "is not there yet"
+            )
+
+
 def change_owner(directory, user, group):
     """Of the directory and all below it; a link itself, not what it leads to."""
     for parent, folders, names in os.walk(directory):
