@@ -109,7 +109,7 @@ def test_a_file_has_its_name_only_when_its_bytes_are_on_the_disk(tmp_path):
 
 SERVER_THAT_STAYS = """#!/bin/sh
 trap '' TERM INT
-for word; do case $word in --datadir=*) echo "$$ ${{word#*=}}" >{noted}.new; mv {noted}.new {noted} ;; esac; done
+for word; do case $word in --print-defaults) exit ;; --datadir=*) echo "$$ ${{word#*=}}" >{noted}.new; mv {noted}.new {noted} ;; esac; done
 while :; do sleep 0.05; done
 """
 
@@ -131,6 +131,32 @@ def test_an_interrupted_install_leaves_no_server_of_its_trial(tmp_path, number):
     if is_left:
         os.kill(int(pid), signal.SIGKILL)
     assert not is_left and not os.path.exists(os.path.dirname(datadir))
+
+
+SERVER_THAT_TELLS = """#!/bin/sh
+case $* in *--print-defaults*)
+  printf 'mariadbd would have been started with:\\n--innodb_log_file_size=1G --quarry=FORCE --quarry_page_cache_pct=5 '
+  echo '--quarry-cache-size=64G --quarry_data_paths=/srv/drive1;/srv/drive2 --loose-quarry_old=1 --quarry-gc=OFF '
+  exit ;;
+esac
+echo "[ERROR] mariadbd: unknown variable 'quarry_page_cache_pct=5'; given: $*"
+exit 1
+"""
+
+
+def test_settings_that_the_new_engine_does_not_know_are_found_before_it_is_installed(tmp_path):
+    """With quarry = FORCE the server would not start. What names directories in use, or takes memory, is not tried."""
+    server = tmp_path / "mariadbd"
+    server.write_text(SERVER_THAT_TELLS)
+    server.chmod(0o755)
+    trial = 'source <(sed "/^case /,\\$d" "$0"); try_engine "$1" /'
+    command = ["bash", "-c", trial, REPOSITORY / "scripts" / "install", server]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "unknown variable 'quarry_page_cache_pct=5'" in done.stderr, done
+    given = next(line for line in done.stderr.splitlines() if "given: " in line).partition("given: ")[2].split()
+    settings = [word for word in given if word.startswith("--quarry") and word != "--quarry=FORCE"]
+    assert settings == ["--quarry_page_cache_pct=5", "--quarry-gc=OFF"], given
+    assert "--quarry_page_cache_pct=5 --quarry-gc=OFF; whole log" in done.stderr and "nothing was installed" in done.stderr, done
 
 
 def test_a_wrong_argument_is_named(tmp_path):
