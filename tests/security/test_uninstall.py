@@ -169,6 +169,17 @@ def test_settings_of_the_client_do_not_change_what_is_read(installed, tmp_path, 
     assert server.query("SELECT COUNT(*) FROM mysql.plugin WHERE dl LIKE 'ha_quarry%'") == ((0,),)
 
 
+def test_replicas_keep_what_install_soname_wrote_down(installed):
+    """The row would be deleted there too, or be missed there, which ends replication."""
+    installed.server.private.options += ["--log-bin=binlog", "--binlog-format=ROW"]
+    server = installed.server.start()
+    server.query("INSERT INTO mysql.plugin VALUES ('QUARRY', 'ha_quarry.so')")
+    before = server.query("SELECT @@gtid_binlog_pos")
+    done = installed.uninstall()
+    assert done.returncode == 0 and server.query("SELECT COUNT(*) FROM mysql.plugin WHERE dl LIKE 'ha_quarry%'") == ((0,),), done
+    assert server.query("SELECT @@gtid_binlog_pos") == before != (("",),)
+
+
 def test_it_refuses_an_account_that_does_not_see_every_table(installed):
     """To such an account a server without the engine lists no QUARRY table, and nothing else that uninstall does needs a right there."""
     server = installed.server.start()
