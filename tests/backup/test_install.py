@@ -14,10 +14,11 @@ BUILT = REPOSITORY / "build" / "release" / "tools"
 PROGRAMS = ["quarry-backup", "quarry-dump", "quarry-verify"]
 
 
-def install(prefix, *arguments, path=os.environ["PATH"]):
+def install(prefix, *arguments, path=os.environ["PATH"], umask=-1):
     return subprocess.run(
         [REPOSITORY / "scripts" / "install", *arguments],
         env={**os.environ, "PREFIX": str(prefix), "PATH": path},
+        umask=umask,
         capture_output=True,
         text=True,
         check=False,
@@ -45,6 +46,13 @@ def test_the_programs_are_there_and_run(prefix):
         assert stat.S_IMODE((prefix / "bin" / program).stat().st_mode) == 0o755
         done = run(prefix, program, "--help")
         assert done.returncode == 0 and program in done.stdout, done
+
+
+def test_the_tools_are_for_every_account_whatever_roots_umask_is(tmp_path):
+    done = install(tmp_path, "--tools", BUILT, umask=0o077)
+    assert done.returncode == 0, done
+    for directory in ("bin", "lib", "lib/quarry", "lib/quarry/quarry_backup"):
+        assert stat.S_IMODE((tmp_path / directory).stat().st_mode) == 0o755, directory
 
 
 def test_an_installed_backup_tool_finds_the_installed_verification(prefix, own_server, drill):
