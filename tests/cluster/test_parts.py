@@ -312,23 +312,50 @@ def without_start(plan, directory, *with_data):
             (datadir / "mysql").mkdir(parents=True)
         server = SimpleNamespace(datadir=datadir, directory=datadir.parent)
         start = functools.partial(lambda name, *extra: made.started.append((name, extra)), node.name)
-        made.members[node.name] = SimpleNamespace(name=node.name, node=node, server=server, plan=plan, start=start)
+        alive = functools.partial(lambda name: any(name == started for started, _ in made.started), node.name)
+        made.members[node.name] = SimpleNamespace(name=node.name, node=node, server=server, plan=plan, start=start, alive=alive)
     made._start_galera_node = lambda member, *extra: member.start(*extra)
     return made
 
 
 @pytest.mark.parametrize(
-    "with_data, first, new",
-    [((), "g1", True), (("g1", "g2", "g3"), "g3", False), (("g2", "g3"), "g3", False), (("g2",), "g2", False)],
+    "with_data, first", [((), "g1"), (("g1", "g2", "g3"), "g3"), (("g2", "g3"), "g3"), (("g2",), "g2")]
 )
-def test_galera_begins_with_the_node_that_has_all(tmp_path, monkeypatch, with_data, first, new):
+def test_galera_begins_with_the_node_that_has_all(tmp_path, monkeypatch, with_data, first):
     """A first node that lost its disk would begin as a new, empty cluster, and the others would copy that over their data."""
     accounts_of = []
     monkeypatch.setattr(cluster, "recovered_position", lambda server: f"{'0' * 36}:{server.directory.name[1:]}")
     monkeypatch.setattr(cluster, "accounts", lambda member: accounts_of.append(member.name))
     made = without_start(make_plan("galera"), tmp_path, *with_data)
-    made._bootstrap(list(made.members.values()))
-    assert made.started == [(first, ("--wsrep-new-cluster",))] and accounts_of == ([first] if new else [])
+    made._start_galera()
+    assert made.started[0] == (first, ("--wsrep-new-cluster",)) and len(made.started) == 3 and accounts_of == ["g1"]
+
+
+def test_a_start_that_was_broken_off_is_made_good_by_the_next(tmp_path, monkeypatch):
+    """Each node has its data, and runs or does not; whether it had got its accounts is noted nowhere."""
+    accounts_of = []
+    monkeypatch.setattr(cluster, "accounts", lambda member: accounts_of.append(member.name))
+    monkeypatch.setattr(cluster, "run", lambda *_: None)
+    plan = make_plan("spider")
+    made = without_start(plan, tmp_path, *(node.name for node in plan.nodes))
+    made.started.append(("s1a", ()))
+    made._start_nodes()
+    assert sorted(name for name, _ in made.started) == sorted(accounts_of) == sorted(node.name for node in plan.nodes)
+
+
+@pytest.mark.parametrize("role", ["front", "data"])
+def test_accounts_are_made_where_one_of_them_is_missing(monkeypatch, role):
+    statements, there = [], []
+    monkeypatch.setattr(cluster, "run", lambda _, *said: statements.extend(said))
+    plan = make_plan("spider")
+    member = SimpleNamespace(plan=plan, node=plan.role(role)[0], value=lambda *_: 1 if there else None)
+    cluster.accounts(member)
+    made = [statement for statement in statements if statement.startswith("CREATE USER")]
+    assert len(made) == (2 if role == "data" else 1) and all(" IF NOT EXISTS " in statement for statement in made)
+    statements.clear()
+    there.append("all")
+    cluster.accounts(member)
+    assert statements == []
 
 
 def test_a_primary_that_lost_its_data_does_not_begin_empty_beside_a_replica_with_data(tmp_path, monkeypatch):

@@ -119,13 +119,18 @@ class Cluster:
             return
         if not HAPROXY.exists():
             raise ClusterError("HAProxy is not in the unpacked MariaDB: run scripts/fetch-mariadb")
-        dead = [name for name, member in self.members.items() if not member.alive()]
-        with ThreadPoolExecutor(STARTS_AT_ONCE) as starters:
-            list(starters.map(self.start_node, dead))
+        self._start_nodes()
         self._start_keeper()
         self.wait_in_sync()
         for front in self.role("front"):
             self._introduce_shards(front)
+
+    def _start_nodes(self) -> None:
+        """Those that do not run. A start that was broken off may have left any of them without accounts."""
+        dead = [name for name, member in self.members.items() if not member.alive()]
+        with ThreadPoolExecutor(STARTS_AT_ONCE) as starters:
+            list(starters.map(self.start_node, dead))
+            list(starters.map(accounts, self.members.values()))
 
     def _hand_over(self) -> None:
         """Root's servers run as a user id of their own, which the directory and what they share belong to; as root where that
@@ -281,19 +286,16 @@ class Cluster:
         for member in members:
             if not member.alive():
                 self._start_galera_node(member)
+        accounts(members[0])
 
     def _bootstrap(self, members: list[Member]) -> None:
         """The first of a new cluster, or the one that has all transactions, begins: a node without data copies that one's."""
         with_data = [member for member in members if has_data(member)]
-        is_new = not with_data
-        if is_new:
-            first = members[0]
-        else:
+        first = members[0]
+        if with_data:
             first = max(with_data, key=lambda member: int(recovered_position(member.server).rpartition(":")[2]))
         mark_safe_to_bootstrap(first.server.datadir / "grastate.dat")
         self._start_galera_node(first, "--wsrep-new-cluster")
-        if is_new:
-            accounts(first)
 
     def _start_galera_node(self, member: Member, *extra: str) -> None:
         member.server.environment["PATH"] = transfer_path(self.directory)
@@ -317,18 +319,21 @@ def mark_safe_to_bootstrap(path: Path) -> None:
 
 def accounts(member: Member) -> None:
     """Of clients, fronts and replicas. Made on each data node by itself: its binlog begins empty. A data node lets in whoever
-    has the password and the nodes' certificate."""
+    has the password and the nodes' certificate. Where the last of them is there, all are."""
     plan = member.plan
+    user, right = (REPLICATION_USER, "Repl_slave_priv") if member.node.role == "data" else (SQL_USER, "Create_view_priv")
+    if member.value(f"SELECT 1 FROM mysql.user WHERE User = %s AND {right} = 'Y'", (user,)):
+        return
     certified = "REQUIRE X509" if plan.tls and member.node.role == "data" else ""
     statements = [
-        f"CREATE USER {SQL_USER}@'127.0.0.1' IDENTIFIED BY '{plan.password}' {certified}",
+        f"CREATE USER IF NOT EXISTS {SQL_USER}@'127.0.0.1' IDENTIFIED BY '{plan.password}' {certified}",
         f"GRANT {RIGHTS} ON *.* TO {SQL_USER}@'127.0.0.1'",
     ]
     if member.node.role == "data":
         statements = [
             "SET sql_log_bin = 0",
             *statements,
-            f"CREATE USER {REPLICATION_USER}@'127.0.0.1' IDENTIFIED BY '{plan.replication_password}' {certified}",
+            f"CREATE USER IF NOT EXISTS {REPLICATION_USER}@'127.0.0.1' IDENTIFIED BY '{plan.replication_password}' {certified}",
             f"GRANT REPLICATION SLAVE ON *.* TO {REPLICATION_USER}@'127.0.0.1'",
         ]
     run(member, *statements)
