@@ -170,6 +170,25 @@ def test_what_mariadb_backup_copied_is_durable_before_it_is_called_restored(back
     assert {str(datadir / name) for name in (".", "d", "ibdata1", "d/t.ibd")} <= synced, "restored"
 
 
+def test_a_directory_is_not_synced_for_each_store_in_it(backups, monkeypatch):
+    """A server with 100,000 tables has as many: GC waits meanwhile, or the server that is to be restored."""
+    synced, whole = [], os.fsync
+    contents = backups.make("full")
+    segments = {f"home/stores/{store:016x}/00000001.qseg": b"a value" for store in range(2, 12)}
+    contents["quarry_files"] += backups.write("full/quarry", segments)
+    catalog.save(str(backups.path("full") / catalog.CATALOG), contents)
+    backups.run("prepare", "full")
+
+    def fsync(descriptor):
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        whole(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    backups.restore("full")
+    stores = f"{backups.path('datadir')}/{HOME_NAME}.restoring/stores"
+    assert synced.count(stores) == 1 and all(synced.count(f"{stores}/{name.split('/')[2]}") == 1 for name in segments), synced
+
+
 def test_room_is_asked_for_where_it_is_needed(backups, monkeypatch):
     """Segments of data paths need none on the data directory's file system, and some on their own."""
     free = {str(backups.path("datadir")): 1 << 20, str(backups.path("drive")): 1 << 20}

@@ -215,7 +215,7 @@ class Backup:
         say(f"copying {len(wanted)} segments, {files.human(total)}")
         progress = Progress("segments", total, session)
         for parent in sorted({os.path.dirname(name) for _, name in wanted}):
-            files.make_directories(self.path(catalog.QUARRY, parent))
+            files.make_directories_to_be_synced(self.path(catalog.QUARRY, parent))
         copied = in_parallel(lambda item: self.take_segment(*item, progress), wanted, self.arguments.parallel, progress)
         files.sync_tree(self.path(catalog.QUARRY))
         return small, copied

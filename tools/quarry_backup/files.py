@@ -61,8 +61,13 @@ def make_directories(path):
     sync_directory(os.path.dirname(path))
 
 
+def make_directories_to_be_synced(path):
+    """The same without the durability, which sync_tree gives to all at once: a server may have 100,000 stores."""
+    os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
+
+
 def make_passable(path):
-    """The same for what is above a data directory: the server's account must be able to pass through it."""
+    """As make_directories, for what is above a data directory: the server's account must be able to pass through it."""
     path = os.path.abspath(path)
     if os.path.isdir(path):
         return

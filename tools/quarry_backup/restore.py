@@ -148,7 +148,7 @@ def _take_segments(directory, increment, added):
         make_home(new)
         for entry in added["quarry_files"]:
             target = os.path.join(new, entry["name"])
-            files.make_directories(os.path.dirname(target))
+            files.make_directories_to_be_synced(os.path.dirname(target))
             files.link_or_copy(os.path.join(increment, catalog.QUARRY, entry["name"]), target)
         files.sync_tree(new)
     except BaseException:
@@ -303,7 +303,7 @@ class Restore:
         say(f"copying {len(entries)} files of Quarry, {files.human(total)}, and checking them")
         progress = Progress("files of Quarry", total)
         for parent in sorted({os.path.dirname(self.target_of(entry["name"])) for entry in entries}):
-            files.make_directories(parent)
+            files.make_directories_to_be_synced(parent)
         in_parallel(lambda entry: self.copy_one(entry, progress), entries, self.arguments.parallel, progress)
         for root in roots:
             files.sync_tree(root + UNFINISHED)
