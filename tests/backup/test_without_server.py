@@ -513,6 +513,23 @@ def test_a_base_from_before_a_restore_is_refused_however_far_the_log_is_by_now(b
     backup.check_base(session)
 
 
+@pytest.mark.parametrize("named, lies", [("stores", "trash"), ("trash", "stores")])
+def test_a_segment_whose_store_has_moved_is_found_whatever_is_above_the_home(backups, named, lies):
+    """A data directory may lie below a directory that is called as the home's own are."""
+    home = backups.path("stores") / "trash" / "stores" / HOME_NAME
+    segment = home / lies / "0000000000000001" / "00000001.qseg"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(b"a value")
+    backup = Backup(backups.parsed("backup", "full", "--mariadb=/bin/true"))
+    backup.owner = os.geteuid()
+    with open(backup.open_segment(str(home / named / "0000000000000001" / "00000001.qseg")), "rb") as stream:
+        assert stream.read() == b"a value"
+    missing = str(backups.path("stores") / "drive" / "quarry" / "0000000000000001" / "00000001.qseg")
+    with pytest.raises(FileNotFoundError) as failure:
+        backup.open_segment(missing)
+    assert failure.value.filename == missing
+
+
 @pytest.mark.parametrize("has_started", [False, True])
 def test_a_segment_is_read_again_once_the_machine_has_started_again(backups, has_started):
     """fdatasync makes a write durable without its time: after a power cut the file may look as it did when the base was taken."""

@@ -242,14 +242,15 @@ class Backup:
 
     def open_segment(self, path):
         """A store may have gone to the trash, or come back, since the server named the path."""
-        for here, there in (("/stores/", "/trash/"), ("/trash/", "/stores/")):
-            head, found, tail = path.rpartition(here)
-            if found:
-                try:
-                    return trusted.open_file(path, self.owner)
-                except FileNotFoundError:
-                    return trusted.open_file(f"{head}{there}{tail}", self.owner)
-        return trusted.open_file(path, self.owner)
+        try:
+            return trusted.open_file(path, self.owner)
+        except FileNotFoundError:
+            store, name = os.path.split(path)
+            place, number = os.path.split(store)
+            other = {"stores": "trash", "trash": "stores"}.get(os.path.basename(place))
+            if other is None:
+                raise
+            return trusted.open_file(os.path.join(os.path.dirname(place), other, number, name), self.owner)
 
     def link_unchanged(self, source, name):
         """The base's file, when the source is still the very file, unchanged, that was copied to it."""
