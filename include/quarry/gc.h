@@ -40,14 +40,14 @@ struct GcReport {
   uint64_t segments_done = 0;      ///< looked at by ReclaimSome, whatever came of it
   uint64_t segments_unlinked = 0;  ///< held nothing marked
   uint64_t segments_skipped = 0;   ///< out of reach, or no holes on that file system
-  uint64_t segments_in_doubt = 0;  ///< a mark pointed at no possible place in them: kept whole
+  uint64_t segments_in_doubt = 0;  ///< a mark pointed at no possible place, or found no memory: kept whole
   uint64_t holes = 0;              ///< calls that punched
   uint64_t punched_bytes = 0;      ///< asked to be given back by holes
   uint64_t reclaimed_bytes = 0;    ///< blocks really given back, by holes, unlinked and rewritten files
   uint64_t segments_rewritten = 0;
   uint64_t rewritten_bytes = 0;     ///< of extents, copied to new files
   uint64_t rewrites_postponed = 0;  ///< segments worth rewriting, whose extents have room in memory in a later pass
-  uint64_t rewrites_refused = 0;    ///< segments worth rewriting, but no room on disk or in memory_max_bytes, or no key
+  uint64_t rewrites_refused = 0;    ///< segments worth rewriting, but no room on disk or in memory, or no key
   uint64_t encrypted_extents = 0;   ///< of those copied: encrypted, or encrypted anew
   uint64_t memory_bytes = 0;        ///< of marks, maps and extents: the most that it took so far
   uint64_t segments_damaged = 0;    ///< kept as they are: a marked extent does not verify, or can't be read
@@ -94,8 +94,8 @@ class GcPass {
 
   /// Gives back, or copies, about `bytes_max` more, at least one block or part. Between two steps the caller may wait
   /// for as long as it likes. To be called only when the marks are complete; a caller whose scan failed drops the pass.
-  /// Errors: kIoError, kNoSpace, kNotFound: a segment cannot be changed. Nothing is lost, and the next call goes on
-  /// with the next segment. kUnavailable: no descriptor is free; the next call tries the same segment again.
+  /// Errors: kIoError, kNoSpace, kNotFound, kOutOfMemory: a segment cannot be changed. Nothing is lost, and the next
+  /// call goes on with the next segment. kUnavailable: no descriptor is free; the next call tries the same segment again.
   [[nodiscard]] virtual Result<GcStep> ReclaimSome(uint64_t bytes_max) = 0;
 
   [[nodiscard]] virtual GcReport report() const = 0;

@@ -29,6 +29,7 @@ enum class StatusCode : uint8_t {
   kNotSupported,     ///< written by a newer version, or a codec that this build lacks
   kForeign,          ///< a head names what its table does not own, or cannot be shown to
   kCancelled,        ///< the caller's Canceller said so while it waited
+  kOutOfMemory,      ///< the process has none to give; nothing is lost, and another time there may be some
 };
 
 /// The stable, lower-case name of a code ("ok", "corruption", ...).
@@ -51,6 +52,10 @@ class [[nodiscard]] Status {
   /// `wait`: what for.
   static Status Cancelled(const std::string& wait) {
     return Status(StatusCode::kCancelled, "given up while it waited for " + wait);
+  }
+  /// `what` it was for. The default takes no memory itself.
+  static Status OutOfMemory(std::string what = "try again later") {
+    return Status(StatusCode::kOutOfMemory, std::move(what));
   }
   /// `what` says which check failed, e.g. "part 3 checksum mismatch".
   static Status Corruption(uint64_t store, uint32_t segment, uint64_t offset_bytes, const std::string& what);

@@ -188,8 +188,8 @@ class StoreDirectory {
 
   /// Reads the whole value into `out`, whose size must be locator.value_size_bytes. Every checksum is verified, that of
   /// the value too, unless the value cache has it.
-  /// Errors: kCorruption (with store, segment, offset), kIoError, kNotFound (segment gone), kUnavailable, kNotSupported
-  /// (no memory for it, or a newer Quarry wrote it).
+  /// Errors: kCorruption (with store, segment, offset), kIoError, kNotFound (segment gone), kUnavailable, kOutOfMemory,
+  /// kNotSupported (a newer Quarry wrote it).
   [[nodiscard]] virtual Status Read(const Head& head, const ReadOptions& options, std::span<uint8_t> out) = 0;
 
   /// Read, into memory that other reads used before: nothing is allocated for each value, and what was used last is

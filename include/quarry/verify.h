@@ -75,7 +75,8 @@ struct VerifyTotals {
   uint64_t bytes = 0;    ///< read
   uint64_t other_files = 0;
   std::array<uint64_t, kFindingKinds> findings{};  ///< by kind
-  bool stopped = false;                            ///< the observer wanted it
+  bool stopped = false;                            ///< the observer wanted it, or memory ran out
+  bool is_out_of_memory = false;                   ///< the latter; the segment that was being read is not counted
   [[nodiscard]] uint64_t Count(FindingKind kind) const { return findings[static_cast<size_t>(kind)]; }
 };
 
@@ -97,10 +98,10 @@ struct ScrubPlace {
 };
 
 /// Verifies the segments of a running directory from `place` on, which it moves forward after each segment; to the last
-/// one, or until the observer stops it: then `place` is the segment that was being read, and true is `stopped`. Of a
-/// segment that is appended to, what is complete, if nothing in it waits for a flush just then. No lock is held while
-/// anything is read; a segment that GC or EmptyTrash unlinks meanwhile is passed over. Stores in the trash are left
-/// out.
+/// one, or until the observer stops it or memory runs out: then `place` is the segment that was being read, and true is
+/// `stopped`. Of a segment that is appended to, what is complete, if nothing in it waits for a flush just then. No lock
+/// is held while anything is read; a segment that GC or EmptyTrash unlinks meanwhile is passed over. Stores in the
+/// trash are left out.
 [[nodiscard]] VerifyTotals ScrubStores(StoreDirectory* directory, ScrubPlace* place, VerifyObserver* observer);
 
 /// Where the last life of the process noted that its scrub was; the beginning when it did not.

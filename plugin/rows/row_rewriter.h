@@ -84,7 +84,7 @@ class RowRewriter {
   /// The statement ended: gives the buffers of the values it read back.
   void ReleaseValues();
 
-  /// After the child filled `buf`. Errors: those of StoreDirectory::Read; kForeign; kNotSupported: no memory for the
+  /// After the child filled `buf`. Errors: those of StoreDirectory::Read; kForeign; kOutOfMemory: no memory for the
   /// value.
   Status DecodeRow(uchar* buf, const ReadOptions& options);
 

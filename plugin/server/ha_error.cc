@@ -41,6 +41,9 @@ Mapping Map(StatusCode code, Action action) {
     case StatusCode::kNotSupported:
       // Written by a newer Quarry, or a server whose memory layout is not the one that was built for.
       return {HA_ERR_UNSUPPORTED, ER_GET_ERRMSG, true};
+    case StatusCode::kOutOfMemory:
+      // Of this value, or for a moment. InnoDB and the server say the same.
+      return {HA_ERR_OUT_OF_MEM, ER_OUT_OF_RESOURCES, true};
     case StatusCode::kAlreadyExists:
       return {HA_ERR_TABLE_EXIST, ER_GET_ERRMSG, false};
     case StatusCode::kCancelled:

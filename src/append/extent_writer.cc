@@ -42,7 +42,7 @@ ExtentWriter::ExtentWriter(StoreContext* context, Lane* lane, StoreId store, con
 }
 
 ExtentWriter::~ExtentWriter() {
-  if (range_.file != nullptr) (void)lane_->FinishPrivate(range_, 0, Status::Cancelled("a write"));
+  if (range_.file != nullptr) (void)lane_->FinishPrivate(range_, 0, Status::OutOfMemory());
 }
 
 Result<AppendedExtent> ExtentWriter::Append(std::span<const uint8_t> value) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "format/extent.h"
+#include "quarry/memory_guard.h"
 
 namespace quarry {
 
@@ -61,11 +62,11 @@ Status Lane::MakeActive(bool has_room, const Canceller* canceller) {
   const bool is_lost = status.code() == StatusCode::kIoError || status.system_errno() == ENOENT;
   if (has_room && is_lost) status = Roll(canceller);
   rolling_ = false;
-  if (!status.ok() && status.code() != StatusCode::kCancelled) {
-    ++rolls_failed_;
-    roll_failure_ = status;
-  }
   rolled_.NotifyAll();
+  if (!status.ok() && status.code() != StatusCode::kCancelled) {
+    roll_failure_ = status;
+    ++rolls_failed_;
+  }
   return status;
 }
 
@@ -79,7 +80,8 @@ Status Lane::Roll(const Canceller* canceller) {
   assert(factory != nullptr);
   // A transaction fills any number of segments: each is flushed when the next one begins, and its file can go.
   if (!is_first) RequestFlush(0, false);
-  Result<std::shared_ptr<SegmentFile>> created = factory->CreateSegment(path_number_, weak_from_this(), canceller);
+  Result<std::shared_ptr<SegmentFile>> created =
+      OrOutOfMemory([&] { return factory->CreateSegment(path_number_, weak_from_this(), canceller); });
   mutex_.Lock();
   if (created.ok()) active_ = std::move(created).value();
   return created.status();
@@ -90,8 +92,11 @@ Status Lane::Reopen(const Canceller* canceller) {
   mutex_.Unlock();
   const std::shared_ptr<SegmentFactory> factory = factory_.lock();
   assert(factory != nullptr);
-  Result<WritePin> pin = file->slot.PinOrOpen(
-      [&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); }, canceller, weak_from_this());
+  Result<WritePin> pin = OrOutOfMemory([&] {
+    return file->slot.PinOrOpen(
+        [&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); }, canceller,
+        weak_from_this());
+  });
   // Of one that is gone nobody knows whether its path is: who makes the next one will see.
   if (pin.status().system_errno() != ENOENT) context_->NotePathFailure(path_number_, pin.status());
   mutex_.Lock();
@@ -106,7 +111,6 @@ Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes, const Canceller* ca
   const uint64_t size = RoundUpToExtent(size_bytes);
   PooledBuffer spare;
   StagedRange range;
-  bool opened = false;
   {
     MutexLock lock(mutex_);
     while (true) {
@@ -124,9 +128,10 @@ Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes, const Canceller* ca
         continue;
       }
       if (StepOverZeros(RoundUpToBlock(size))) continue;
-      OpenChunk(std::move(spare), size);
-      opened = !known_to_supply_;
+      // While nothing is reserved yet: this may find no memory.
+      if (!known_to_supply_) supply.Opened(weak_from_this());
       known_to_supply_ = true;
+      OpenChunk(std::move(spare), size);
     }
     range = TakeFromChunk(size);
     // The chunk was used before: what stands between this extent and the next must not carry old bytes to the disk.
@@ -134,7 +139,6 @@ Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes, const Canceller* ca
     // Nothing can go wrong any more but the write of the whole run, so it counts now.
     active_->segment->CountAppended(size);
   }
-  if (opened) supply.Opened(weak_from_this());
   return range;
 }
 
@@ -145,10 +149,12 @@ void Lane::OpenChunk(PooledBuffer buffer, uint64_t size_min_bytes) {
   if (active_->zeroing && active_->position_bytes < active_->zeroing_begin_bytes) {
     end = std::min(end, active_->zeroing_begin_bytes);
   }
-  chunk_capacity_bytes_ = std::min<uint64_t>(end - active_->position_bytes, buffer.size());
-  chunk_ = std::make_shared<Chunk>(std::move(buffer), active_->position_bytes);
-  active_->position_bytes += chunk_capacity_bytes_;
-  active_->segment->chunks()->Insert(chunk_);
+  const uint64_t capacity = std::min<uint64_t>(end - active_->position_bytes, buffer.size());
+  auto chunk = std::make_shared<Chunk>(std::move(buffer), active_->position_bytes);
+  active_->segment->chunks()->Insert(chunk);  // first: what is staged in a chunk must be found by its readers
+  chunk_ = std::move(chunk);
+  chunk_capacity_bytes_ = capacity;
+  active_->position_bytes += capacity;
 }
 
 StagedRange Lane::TakeFromChunk(uint64_t size_bytes) {
@@ -167,11 +173,11 @@ StagedRange Lane::TakeFromChunk(uint64_t size_bytes) {
   return {run_, chunk_->buffer.data() + used, chunk_->file_offset_bytes + used, run_->ticket};
 }
 
-void Lane::FinishStaged(const StagedRange& range) {
+void Lane::FinishStaged(const StagedRange& range) noexcept {
   if (range.run->references.fetch_sub(1, std::memory_order_acq_rel) == 1) WriteRun(range.run);
 }
 
-void Lane::CloseRun(Aftermath* aftermath) {
+void Lane::CloseRun(Aftermath* aftermath) noexcept {
   if (run_ == nullptr) return;
   // The next extent starts in the next block, so that a block that was flushed is never written again.
   chunk_->used_bytes.store(RoundUpToBlock(run_->end_bytes), std::memory_order_release);
@@ -181,7 +187,7 @@ void Lane::CloseRun(Aftermath* aftermath) {
   run_.reset();
 }
 
-void Lane::DetachChunk(Aftermath* aftermath) {
+void Lane::DetachChunk(Aftermath* aftermath) noexcept {
   if (chunk_ == nullptr) return;
   CloseRun(aftermath);
   chunk_->detached = true;
@@ -196,18 +202,18 @@ void Lane::DetachChunk(Aftermath* aftermath) {
   chunk_.reset();
 }
 
-void Lane::SealActive(Aftermath* aftermath) {
+void Lane::SealActive(Aftermath* aftermath) noexcept {
   DetachChunk(aftermath);
   active_->sealed = true;
-  // The next flush covers it in any case, and then its tail is cut off.
-  if (!active_->dirty) {
-    active_->dirty = true;
-    dirty_.push_back(active_);
-  }
+  AddToFlush(active_);  // in any case, and then its tail is cut off
   active_.reset();
 }
 
-void Lane::Settle(Aftermath aftermath) {
+void Lane::AddToFlush(const std::shared_ptr<SegmentFile>& file) noexcept {
+  if (!std::exchange(file->dirty, true)) dirty_.push_back(file);
+}
+
+void Lane::Settle(Aftermath aftermath) noexcept {
   for (const std::shared_ptr<Chunk>& chunk : aftermath.to_keep) {
     context_->recent.Keep(aftermath.file->segment->chunks(), chunk);
   }
@@ -217,7 +223,7 @@ void Lane::Settle(Aftermath aftermath) {
   for (const std::shared_ptr<Run>& run : aftermath.to_write) WriteRun(run);
 }
 
-void Lane::WriteRun(const std::shared_ptr<Run>& run) {
+void Lane::WriteRun(const std::shared_ptr<Run>& run) noexcept {
   SegmentFile& file = *run->file;
   Chunk& chunk = *run->chunk;
   const uint64_t size = RoundUpToBlock(run->end_bytes) - run->begin_bytes;
@@ -257,13 +263,11 @@ void Lane::WriteRun(const std::shared_ptr<Run>& run) {
   Settle(std::move(aftermath));
 }
 
-void Lane::MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes) {
+void Lane::MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes) noexcept {
   assert(!file->pin.empty());
   if (begin_bytes < file->zeroed_begin_bytes || end_bytes > file->zeroed_end_bytes) file->grew = true;
   unflushed_bytes_ += end_bytes - begin_bytes;
-  if (file->dirty) return;
-  file->dirty = true;
-  dirty_.push_back(file);
+  AddToFlush(file);
 }
 
 Result<PrivateRange> Lane::ReservePrivate(uint64_t size_max_bytes, const Canceller* canceller) {
@@ -300,7 +304,8 @@ void Lane::ShrinkPrivate(PrivateRange* range, uint64_t used_bytes) {
   active_->position_bytes = range->offset_bytes + range->size_bytes;
 }
 
-Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_bytes, const Status& written) {
+Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_bytes,
+                                     const Status& written) noexcept {
   SegmentFile& file = *range.file;
   const uint64_t used_end = range.offset_bytes + RoundUpToBlock(stored_bytes);
   const uint64_t range_end = range.offset_bytes + range.size_bytes;
@@ -316,7 +321,7 @@ Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_
     if (status.ok()) {
       status = FailureOf(file.segment->number(), ticket);
     } else if (status.code() != StatusCode::kNoSpace && status.code() != StatusCode::kKeyUnavailable &&
-               status.code() != StatusCode::kCancelled) {
+               status.code() != StatusCode::kCancelled && status.code() != StatusCode::kOutOfMemory) {
       Fail(range.file, ticket, status, &aftermath);
     }
     // Even a failed attempt may have written: a sealed file waits for one more flush before its tail is cut off.
@@ -355,10 +360,7 @@ void Lane::LetGoOfFiles() {
   {
     MutexLock lock(mutex_);
     // Pinned and not dirty: an append that was given up.
-    if (active_ != nullptr && !active_->pin.empty() && !active_->dirty) {
-      active_->dirty = true;
-      dirty_.push_back(active_);
-    }
+    if (active_ != nullptr && !active_->pin.empty()) AddToFlush(active_);
     if (!dirty_.empty()) last_ticket_ = std::max(last_ticket_, flush_started_ + 1);
   }
   (void)AskForFlush();  // who needs a descriptor asks again

@@ -10,6 +10,8 @@
 //    asked comes to wait. Whoever has something else to do leads no flush of others behind his own.
 //  - No lock is held while bytes are copied, compressed, written or flushed.
 //  - A segment that failed gets no further write; later appends go to a new one.
+//  - What is reserved is finished, and what is written is flushed or named as lost, also when memory runs out: a
+//    function that is noexcept ends the process rather than leave that half done. It takes a few hundred bytes at most.
 // Thread-safety: internally synchronised.
 #pragma once
 
@@ -47,7 +49,7 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   /// A range of the open chunk. The caller fills range.memory and then calls FinishStaged, whatever happens.
   [[nodiscard]] Result<StagedRange> ReserveStaged(uint64_t size_bytes, const Canceller* canceller)
       QUARRY_EXCLUDES(mutex_);
-  void FinishStaged(const StagedRange& range) QUARRY_EXCLUDES(mutex_);
+  void FinishStaged(const StagedRange& range) noexcept QUARRY_EXCLUDES(mutex_);
 
   /// A range of the file. The caller writes to range.file and then calls FinishPrivate, whatever happens.
   [[nodiscard]] Result<PrivateRange> ReservePrivate(uint64_t size_max_bytes, const Canceller* canceller)
@@ -55,8 +57,8 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   /// Only `used_bytes` of the range are needed: gives the rest back when nobody reserved behind it.
   void ShrinkPrivate(PrivateRange* range, uint64_t used_bytes) QUARRY_EXCLUDES(mutex_);
   /// `written` says how the writing went. Returns the ticket, or why the extent is lost.
-  [[nodiscard]] Result<uint64_t> FinishPrivate(const PrivateRange& range, uint64_t stored_bytes, const Status& written)
-      QUARRY_EXCLUDES(mutex_);
+  [[nodiscard]] Result<uint64_t> FinishPrivate(const PrivateRange& range, uint64_t stored_bytes,
+                                               const Status& written) noexcept QUARRY_EXCLUDES(mutex_);
 
   void GiveUpChunk() override QUARRY_EXCLUDES(mutex_);
   /// Has what keeps files pinned flushed, when a flush thread is free.
@@ -101,8 +103,8 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
     Status status;
   };
 
-  void Settle(Aftermath aftermath) QUARRY_EXCLUDES(mutex_);
-  void WriteRun(const std::shared_ptr<Run>& run) QUARRY_EXCLUDES(mutex_);
+  void Settle(Aftermath aftermath) noexcept QUARRY_EXCLUDES(mutex_);
+  void WriteRun(const std::shared_ptr<Run>& run) noexcept QUARRY_EXCLUDES(mutex_);
 
   [[nodiscard]] bool RoomInChunk(uint64_t size_bytes) const QUARRY_REQUIRES(mutex_);
   [[nodiscard]] bool RoomInFile(uint64_t size_bytes) const QUARRY_REQUIRES(mutex_);
@@ -119,11 +121,13 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   [[nodiscard]] Status Reopen(const Canceller* canceller) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] StagedRange TakeFromChunk(uint64_t size_bytes) QUARRY_REQUIRES(mutex_);
   void OpenChunk(PooledBuffer buffer, uint64_t size_min_bytes) QUARRY_REQUIRES(mutex_);
-  void CloseRun(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
-  void DetachChunk(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
-  void SealActive(Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
-  void MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes)
+  void CloseRun(Aftermath* aftermath) noexcept QUARRY_REQUIRES(mutex_);
+  void DetachChunk(Aftermath* aftermath) noexcept QUARRY_REQUIRES(mutex_);
+  void SealActive(Aftermath* aftermath) noexcept QUARRY_REQUIRES(mutex_);
+  void MarkDirty(const std::shared_ptr<SegmentFile>& file, uint64_t begin_bytes, uint64_t end_bytes) noexcept
       QUARRY_REQUIRES(mutex_);
+  /// The next flush covers it.
+  void AddToFlush(const std::shared_ptr<SegmentFile>& file) noexcept QUARRY_REQUIRES(mutex_);
 
   [[nodiscard]] uint64_t LastTicket() QUARRY_EXCLUDES(mutex_);
   /// Returns when the flush `ticket`, or the next one if there is no such ticket yet, has completed: its number. 0:
@@ -132,7 +136,7 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
       QUARRY_EXCLUDES(mutex_);
   /// One flush. Called with the mutex, returns without it. True: somebody who does not lead wants the next one, so the
   /// caller must see to it (flush_active_ stays).
-  [[nodiscard]] bool LeadFlush() QUARRY_RELEASE(mutex_);
+  [[nodiscard]] bool LeadFlush() noexcept QUARRY_RELEASE(mutex_);
   /// The same, and then the flushes that are wanted: here in a flush thread. Another caller leaves them to one, or,
   /// when none is free, to the committers whom they are for.
   void LeadFlushes(bool is_flush_thread) QUARRY_RELEASE(mutex_);
@@ -150,7 +154,7 @@ class Lane : public ChunkHolder, public FileHolder, public std::enable_shared_fr
   [[nodiscard]] bool IsAtWork(const SegmentFile& file) const QUARRY_REQUIRES(mutex_);
   [[nodiscard]] bool HasUnwritten(uint64_t ticket) const QUARRY_REQUIRES(mutex_);
   void Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
-            Aftermath* aftermath) QUARRY_REQUIRES(mutex_);
+            Aftermath* aftermath) noexcept QUARRY_REQUIRES(mutex_);
   [[nodiscard]] Status FailureOf(SegmentNumber segment, uint64_t ticket) const QUARRY_REQUIRES(mutex_);
 
   /// The range to allocate ahead, claimed for the caller, who does it without the mutex; empty: none.

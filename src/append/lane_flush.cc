@@ -116,7 +116,7 @@ bool Lane::HasUnwritten(uint64_t ticket) const {
                      [ticket](const std::shared_ptr<Run>& run) { return run->ticket <= ticket; });
 }
 
-bool Lane::LeadFlush() {
+bool Lane::LeadFlush() noexcept {
   flush_active_ = true;
   const uint64_t number = ++flush_started_;
   std::optional<PathHealth::Call> call;
@@ -201,7 +201,7 @@ bool Lane::IsAtWork(const SegmentFile& file) const {
 }
 
 void Lane::Fail(const std::shared_ptr<SegmentFile>& file, uint64_t first_lost_ticket, const Status& status,
-                Aftermath* aftermath) {
+                Aftermath* aftermath) noexcept {
   // What no flush has covered yet is lost too, whoever wrote it: nothing is flushed in this file any more, not even by
   // a flush that has begun and not come to it.
   first_lost_ticket = std::min(first_lost_ticket, flush_completed_ + 1);

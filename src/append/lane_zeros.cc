@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "append/lane.h"
+#include "quarry/memory_guard.h"
 
 namespace quarry {
 namespace {
@@ -65,7 +66,7 @@ void Lane::ZeroAhead() {
     if (range.end_bytes == 0) zeros_requested_ = false;
   }
   if (range.end_bytes == 0) return;
-  const Result<ByteRange> zeroed = WriteZeros(file, range);
+  const Result<ByteRange> zeroed = OrOutOfMemory([&] { return WriteZeros(file, range); });
   {
     MutexLock lock(mutex_);
     file->zeroing = false;

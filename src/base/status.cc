@@ -33,6 +33,8 @@ const char* StatusCodeName(StatusCode code) {
       return "not this table's";
     case StatusCode::kCancelled:
       return "cancelled";
+    case StatusCode::kOutOfMemory:
+      return "out of memory";
   }
   return "unknown";
 }

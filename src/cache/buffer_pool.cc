@@ -50,12 +50,16 @@ AlignedBuffer BufferPool::MakeCounted(size_t size_bytes) {
 }
 
 void BufferPool::DropFree(std::vector<AlignedBuffer>* dropped) {
-  for (auto& [size_bytes, buffers] : free_) {
-    while (HeldBytes() > budget_bytes_ && !buffers.empty()) {
-      dropped->push_back(std::move(buffers.back()));
-      buffers.pop_back();
-      free_bytes_ -= size_bytes;
+  try {
+    for (auto& [size_bytes, buffers] : free_) {
+      while (HeldBytes() > budget_bytes_ && !buffers.empty()) {
+        dropped->push_back(std::move(buffers.back()));
+        buffers.pop_back();
+        free_bytes_ -= size_bytes;
+      }
     }
+  } catch (const std::bad_alloc&) {
+    // They stay until the next call: who asks for a buffer is counted already.
   }
 }
 
@@ -155,6 +159,17 @@ uint64_t BufferPool::held_bytes() const {
   return HeldBytes();
 }
 
+// By destructors, of which some run because there is no memory: then it is freed instead.
+void BufferPool::KeepFree(AlignedBuffer buffer) {
+  const size_t size = buffer.size();
+  try {
+    free_[size].push_back(std::move(buffer));
+    free_bytes_ += size;
+  } catch (const std::bad_alloc&) {
+    // The list of the free ones could not grow.
+  }
+}
+
 void BufferPool::GiveBack(AlignedBuffer buffer, PooledBuffer::Counts counts_as) {
   const size_t size = buffer.size();
   const bool on_budget = counts_as == PooledBuffer::Counts::kOnBudget;
@@ -162,10 +177,7 @@ void BufferPool::GiveBack(AlignedBuffer buffer, PooledBuffer::Counts counts_as) 
     MutexLock lock(mutex_);
     if (on_budget) counted_bytes_ -= size;
     if (counts_as == PooledBuffer::Counts::kTaken) taken_bytes_ -= size;
-    if (size != 0 && HeldBytes() + size <= budget_bytes_) {
-      free_[size].push_back(std::move(buffer));
-      free_bytes_ += size;
-    }
+    if (size != 0 && HeldBytes() + size <= budget_bytes_) KeepFree(std::move(buffer));
   }
   if (on_budget) room_.NotifyAll();
 }

@@ -85,6 +85,7 @@ class BufferPool {
  private:
   friend class PooledBuffer;
   void GiveBack(AlignedBuffer buffer, PooledBuffer::Counts counts_as);
+  void KeepFree(AlignedBuffer buffer) QUARRY_REQUIRES(mutex_);
   void Uncount(size_t size_bytes);
   bool HasRoom(size_t size_bytes) const QUARRY_REQUIRES(mutex_) {
     return counted_bytes_ == 0 || counted_bytes_ + size_bytes <= budget_bytes_;

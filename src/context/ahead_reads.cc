@@ -1,9 +1,9 @@
 #include "context/ahead_reads.h"
 
-#include <new>
 #include <utility>
 
 #include "base/mutex.h"
+#include "quarry/memory_guard.h"
 
 namespace quarry {
 namespace {
@@ -52,13 +52,8 @@ class Reading {
  private:
   // Nothing may be thrown out of a thread. What failed is tried again by whoever wants it, and reported by that.
   [[nodiscard]] ValueBuffer Read() const {
-    try {
-      Result<ValueBuffer> value = read_();
-      if (value.ok()) return std::move(value).value();
-    } catch (const std::bad_alloc&) {
-      // So has the one who wants it none, perhaps.
-    }
-    return {};
+    Result<ValueBuffer> value = OrOutOfMemory(read_);
+    return value.ok() ? std::move(value).value() : ValueBuffer();
   }
 
   enum class State : uint8_t { kWaiting, kReading, kRead, kTaken, kGivenUp };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/path.h"
+#include "quarry/memory_guard.h"
 
 namespace quarry {
 namespace {
@@ -65,9 +66,9 @@ Status Catalogue::Sync(const Ticket& ticket) {
         LeadFlush();
       } else {
         lock.Unlock();
-        const Status status = Renew();
+        Status status = Renew();
         lock.Lock();
-        if (!status.ok() && ticket == open_) Finish(std::exchange(open_, nullptr), status);
+        if (!status.ok() && ticket == open_) Finish(std::exchange(open_, nullptr), std::move(status));
       }
     }
     is_too_long = IsTooLong();
@@ -93,8 +94,8 @@ Status Catalogue::BecomeWritable() {
   return Status::Ok();
 }
 
-void Catalogue::Finish(const Ticket& batch, const Status& status) {
-  batch->status = status;
+void Catalogue::Finish(const Ticket& batch, Status status) {
+  batch->status = std::move(status);
   batch->is_done = true;
   changed_.NotifyAll();
 }
@@ -104,19 +105,25 @@ void Catalogue::LeadFlush() {
   CatalogueWriter* const log = log_.get();
   is_flushing_ = true;
   mutex_.Unlock();
-  Status status = log->Add(batch->records, false);
-  if (status.ok()) status = log->Flush();
+  Status status = OrOutOfMemory([&]() -> Status {
+    QUARRY_TRY(log->Add(batch->records, false));
+    return log->Flush();
+  });
   counters_->Add(Counter::kCatalogueFlushes);
   mutex_.Lock();
   is_flushing_ = false;
   log_size_bytes_ = log->size_bytes();
   if (status.ok()) {
-    for (const CatalogueRecord& record : batch->records) state_.Apply(record);
-    if (is_renewing_) meanwhile_.insert(meanwhile_.end(), batch->records.begin(), batch->records.end());
+    NoteDurable(batch->records);
   } else {
     is_broken_ = true;
   }
-  Finish(batch, status);
+  Finish(batch, std::move(status));
+}
+
+void Catalogue::NoteDurable(const std::vector<CatalogueRecord>& records) noexcept {
+  for (const CatalogueRecord& record : records) state_.Apply(record);
+  if (is_renewing_) meanwhile_.insert(meanwhile_.end(), records.begin(), records.end());
 }
 
 bool Catalogue::IsTooLong() const { return !is_broken_ && !is_renewing_ && log_size_bytes_ >= renew_at_bytes_; }
@@ -131,7 +138,7 @@ Status Catalogue::Renew() {
     is_renewing_ = true;
     generation = ++last_generation_;
   }
-  Result<std::unique_ptr<CatalogueWriter>> written = WriteSnapshot(generation);
+  Result<std::unique_ptr<CatalogueWriter>> written = OrOutOfMemory([&] { return WriteSnapshot(generation); });
   Status status = written.status();
   std::vector<uint64_t> to_remove;
   {
@@ -140,17 +147,17 @@ Status Catalogue::Renew() {
       while (is_flushing_) changed_.Wait(mutex_);
       is_flushing_ = true;
       lock.Unlock();
-      status = TakeOver(std::move(written).value());
+      status = OrOutOfMemory([&] { return TakeOver(std::move(written).value()); });
       lock.Lock();
       is_flushing_ = false;
     }
     // Until another one counts, that of before is all that there is.
     if (!is_broken_) to_remove = std::exchange(to_remove_, {});
-    if (!status.ok()) to_remove.push_back(generation);
     is_renewing_ = false;
     meanwhile_.clear();
     changed_.NotifyAll();
   }
+  if (!status.ok()) to_remove.push_back(generation);
   // What stays is in nobody's way, and goes at the next start.
   for (const uint64_t number : to_remove) (void)env_->RemoveFile(JoinPath(home_, CatalogueFileName(number)));
   return status;
@@ -179,19 +186,24 @@ Status Catalogue::TakeOver(std::unique_ptr<CatalogueWriter> writer) {
   std::vector<CatalogueRecord> records;
   {
     MutexLock lock(mutex_);
+    to_remove_.reserve(to_remove_.size() + 1);  // behind the flush nothing may fail
     records = std::exchange(meanwhile_, {});
     records.emplace_back(CatalogueEnd{state_.installation});
   }
-  Status status = writer->Add(records, true);
-  if (status.ok()) status = writer->Flush();
-  if (status.ok()) status = env_->SyncDirectory(home_);
+  Status status = OrOutOfMemory([&]() -> Status {
+    QUARRY_TRY(writer->Add(records, true));
+    QUARRY_TRY(writer->Flush());
+    return env_->SyncDirectory(home_);
+  });
   counters_->Add(Counter::kCatalogueFlushes);
   if (!status.ok()) {
     // It may count all the same. While it is there, nothing that it lacks may become durable in another one.
-    const bool is_gone = env_->RemoveFile(JoinPath(home_, CatalogueFileName(writer->generation()))).ok() &&
-                         env_->SyncDirectory(home_).ok();
+    const Status removed = OrOutOfMemory([&]() -> Status {
+      QUARRY_TRY(env_->RemoveFile(JoinPath(home_, CatalogueFileName(writer->generation()))));
+      return env_->SyncDirectory(home_);
+    });
     MutexLock lock(mutex_);
-    is_broken_ = is_broken_ || !is_gone;
+    is_broken_ = is_broken_ || !removed.ok();
     return status;
   }
   MutexLock lock(mutex_);

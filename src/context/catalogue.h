@@ -68,8 +68,10 @@ class Catalogue {
 
  private:
   void LeadFlush() QUARRY_REQUIRES(mutex_);
+  /// What is durable must be known, or the next generation would leave it out: without memory the process ends.
+  void NoteDurable(const std::vector<CatalogueRecord>& records) noexcept QUARRY_REQUIRES(mutex_);
   /// Everyone who waits for `batch` goes on with `status`.
-  void Finish(const Ticket& batch, const Status& status) QUARRY_REQUIRES(mutex_);
+  void Finish(const Ticket& batch, Status status) QUARRY_REQUIRES(mutex_);
   [[nodiscard]] bool IsTooLong() const QUARRY_REQUIRES(mutex_);
   [[nodiscard]] Result<std::unique_ptr<CatalogueWriter>> WriteSnapshot(uint64_t generation) QUARRY_EXCLUDES(mutex_);
   /// The log that is written changes. Called by who flushes.

@@ -5,7 +5,7 @@
 
 namespace quarry {
 
-bool TaskThreads::Submit(std::function<void()> task) {
+bool TaskThreads::Take(std::function<void()> task) {
   {
     const MutexLock lock(mutex_);
     if (stopped_ || pauses_ > 0) return false;
@@ -17,9 +17,16 @@ bool TaskThreads::Submit(std::function<void()> task) {
   if (threads_max_ > 0) {
     work_.NotifyOne();
   } else {
-    task();
+    RunTask(task);
   }
   return true;
+}
+
+void TaskThreads::RunTask(const std::function<void()>& task) {
+  (void)OrOutOfMemory([&task] {
+    task();
+    return Status::Ok();
+  });
 }
 
 bool TaskThreads::HasRoom() {
@@ -84,7 +91,7 @@ void TaskThreads::RunTasks() {
     tasks_.pop_front();
     ++running_;
     lock.Unlock();
-    task();
+    RunTask(task);
     task = nullptr;  // what it pinned may die now, outside the lock
     lock.Lock();
     --running_;

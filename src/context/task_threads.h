@@ -5,6 +5,7 @@
 //    in the order of Submit, unless a pause is on when the threads are stopped. Threads are started at need, and stay.
 //  - While paused nothing runs and nothing is taken; after Stop neither. So no task may be the only thing that somebody
 //    waits for, or that knows of something to do: who is refused does it itself, or asks again.
+//  - A task that finds no memory ends there, and the next one runs. What must be undone then it guards itself.
 //  - Without threads (deterministic tests) a task runs inside Submit.
 // Thread-safety: internally synchronised. No lock may be held over Submit or Stop.
 #pragma once
@@ -18,6 +19,7 @@
 
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "quarry/memory_guard.h"
 #include "quarry/options.h"
 
 namespace quarry {
@@ -31,8 +33,14 @@ class TaskThreads {
   TaskThreads(const TaskThreads&) = delete;
   TaskThreads& operator=(const TaskThreads&) = delete;
 
-  /// False: paused, stopped, or there is neither a thread nor room. Then `task` was not called and will not be.
-  bool Submit(std::function<void()> task) QUARRY_EXCLUDES(mutex_);
+  /// False: paused, stopped, or there is neither a thread nor room, or no memory. Then `task` was not called and will
+  /// not be. Throws nothing.
+  template <typename Task>
+  bool Submit(Task task) QUARRY_EXCLUDES(mutex_) {
+    const Result<bool> taken =
+        OrOutOfMemory([&]() -> Result<bool> { return Take(std::function<void()>(std::move(task))); });
+    return taken.ok() && *taken;
+  }
   /// Waits until nothing is queued or running; while paused, until nothing is running.
   void Drain() QUARRY_EXCLUDES(mutex_);
   /// Waits for the running tasks; none starts, and none is taken, until as many calls of Resume.
@@ -42,6 +50,8 @@ class TaskThreads {
   void Stop() QUARRY_EXCLUDES(mutex_);
 
  private:
+  [[nodiscard]] bool Take(std::function<void()> task) QUARRY_EXCLUDES(mutex_);
+  static void RunTask(const std::function<void()>& task);
   void Run() QUARRY_EXCLUDES(mutex_);
   void RunTasks() QUARRY_EXCLUDES(mutex_);
   /// Whether there is a thread, or room, for one more task; starts a thread when none is free.

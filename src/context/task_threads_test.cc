@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <future>
+#include <new>
 #include <vector>
 
 namespace quarry {
@@ -39,6 +40,35 @@ TEST(TaskThreadsTest, WithoutThreadsATaskRunsInsideTheCall) {
   EXPECT_TRUE(ran);
   threads.Stop();
   EXPECT_FALSE(threads.Submit([] { FAIL(); }));
+}
+
+TEST(TaskThreadsTest, ATaskThatFindsNoMemoryEndsAndTheNextOneRuns) {
+  for (const size_t threads_max : {size_t{0}, size_t{1}}) {
+    TaskThreads threads("test", threads_max, kQueue);
+    bool ran = false;
+    EXPECT_TRUE(threads.Submit([] { throw std::bad_alloc(); }));
+    EXPECT_TRUE(threads.Submit([&ran] { ran = true; }));
+    threads.Drain();
+    EXPECT_TRUE(ran);
+  }
+}
+
+/// There is no memory to take it along.
+struct StarvingTask {
+  StarvingTask() = default;
+  StarvingTask(const StarvingTask&) { throw std::bad_alloc(); }
+  void operator()() const { FAIL(); }
+};
+
+TEST(TaskThreadsTest, ATaskForWhichThereIsNoMemoryIsRefused) {
+  for (const size_t threads_max : {size_t{0}, size_t{1}}) {
+    TaskThreads threads("test", threads_max, kQueue);
+    EXPECT_FALSE(threads.Submit(StarvingTask()));
+    std::atomic<bool> ran{false};
+    EXPECT_TRUE(threads.Submit([&ran] { ran = true; }));
+    threads.Drain();
+    EXPECT_TRUE(ran);
+  }
 }
 
 TEST(TaskThreadsTest, OneThreadRunsTasksInOrder) {

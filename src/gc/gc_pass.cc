@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <new>
 #include <optional>
 #include <tuple>
 
+#include "quarry/memory_guard.h"
 #include "store/store_directory_impl.h"
 
 namespace quarry {
@@ -79,11 +79,11 @@ void GcPassImpl::MakeRoomForExtents(GcCandidate* candidate) {
   candidate->has_left_out = memory_bytes_ + bytes > options_.memory_max_bytes;
   candidate->waits_its_turn = candidate->has_left_out && bytes <= options_.memory_max_bytes;
   if (candidate->has_left_out) return;
-  try {
+  const Status reserved = OrOutOfMemory([&] {
     candidate->extents.reserve(static_cast<size_t>(extents));
-  } catch (const std::bad_alloc&) {
-    candidate->has_left_out = candidate->waits_its_turn = true;
-  }
+    return Status::Ok();
+  });
+  if (!reserved.ok()) candidate->has_left_out = candidate->waits_its_turn = true;
   memory_bytes_ += candidate->extents.capacity() * sizeof(NeededExtent);
 }
 
@@ -129,8 +129,15 @@ void GcPassImpl::Mark(const Locator& locator) {
     candidate.in_doubt = true;
     return;
   }
-  candidate.marks.Mark(place.place_bytes / kBlockSizeBytes,
-                       RoundUpToBlock(place.place_bytes + place.size_bytes) / kBlockSizeBytes);
+  const Status marked = OrOutOfMemory([&] {
+    candidate.marks.Mark(place.place_bytes / kBlockSizeBytes,
+                         RoundUpToBlock(place.place_bytes + place.size_bytes) / kBlockSizeBytes);
+    return Status::Ok();
+  });
+  if (!marked.ok()) {
+    candidate.in_doubt = true;
+    return;
+  }
   ++candidate.marked_extents;
   candidate.marked_bytes += locator.extent_size_bytes;
   Remember(locator, &candidate);
@@ -140,9 +147,13 @@ void GcPassImpl::Remember(const Locator& locator, GcCandidate* candidate) {
   if (options_.rewrite_above <= 0 || candidate->has_left_out) return;
   const std::optional<NeededExtent> extent = NeededExtentOf(locator);
   const size_t capacity_before = candidate->extents.capacity();
-  if (extent && (candidate->extents.size() < capacity_before ||
-                 memory_bytes_ + capacity_before * sizeof(NeededExtent) < options_.memory_max_bytes)) {
+  const bool has_room = candidate->extents.size() < capacity_before ||
+                        memory_bytes_ + capacity_before * sizeof(NeededExtent) < options_.memory_max_bytes;
+  const auto remember = [&] {
     candidate->extents.push_back(*extent);
+    return Status::Ok();
+  };
+  if (extent && has_room && OrOutOfMemory(remember).ok()) {
     memory_bytes_ += (candidate->extents.capacity() - capacity_before) * sizeof(NeededExtent);
     report_.memory_bytes = std::max(report_.memory_bytes, memory_bytes_);
     return;
@@ -156,13 +167,15 @@ Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span
                                             const GcOptions& options) {
   auto* const implementation = dynamic_cast<StoreDirectoryImpl*>(directory);
   if (implementation == nullptr) return Status::InvalidArgument("GC needs a directory of stores on files");
-  auto pass = std::make_unique<GcPassImpl>(options);
-  for (const StoreId id : stores) {
-    QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, implementation->RequireStore(id));
-    pass->Add(store);
-  }
-  pass->ChooseCandidates();
-  return std::unique_ptr<GcPass>(std::move(pass));
+  return OrOutOfMemory([&]() -> Result<std::unique_ptr<GcPass>> {
+    auto pass = std::make_unique<GcPassImpl>(options);
+    for (const StoreId id : stores) {
+      QUARRY_TRY_ASSIGN(const std::shared_ptr<StoreImpl> store, implementation->RequireStore(id));
+      pass->Add(store);
+    }
+    pass->ChooseCandidates();
+    return std::unique_ptr<GcPass>(std::move(pass));
+  });
 }
 
 }  // namespace quarry

@@ -57,7 +57,7 @@ struct GcCandidate {
   Segment::Released appended;
   uint64_t marked_extents = 0;
   uint64_t marked_bytes = 0;
-  bool in_doubt = false;
+  bool in_doubt = false;            ///< a mark of it is missing: it is kept whole
   bool has_unknown_places = false;  ///< its header or map is damaged
 
   enum class Stage : uint8_t { kNew, kPunch, kRewrite };

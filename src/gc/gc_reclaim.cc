@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "gc/gc_pass.h"
+#include "quarry/memory_guard.h"
 
 namespace quarry {
 namespace {
@@ -27,7 +28,8 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
       goes_on = false;
     }
     if (goes_on) {
-      const Result<bool> advanced = Advance(&candidate, std::max(bytes_max, kBlockSizeBytes), &step);
+      const Result<bool> advanced =
+          OrOutOfMemory([&] { return Advance(&candidate, std::max(bytes_max, kBlockSizeBytes), &step); });
       if (!advanced.ok()) {
         // The next call goes on behind it, unless all of them want what is not to be had now.
         if (advanced.status().code() != StatusCode::kUnavailable) Done(&candidate);
@@ -55,15 +57,21 @@ void GcPassImpl::CountMarked() {
 }
 
 void GcPassImpl::NoteCounted(const GcCandidate& candidate) {
-  if (counted_.empty() || counted_.back().first != candidate.store) counted_.push_back({candidate.store, {}});
-  counted_.back().second.push_back(candidate.segment->number());
+  (void)OrOutOfMemory([&] {  // as SaveCounters
+    if (counted_.empty() || counted_.back().first != candidate.store) counted_.push_back({candidate.store, {}});
+    counted_.back().second.push_back(candidate.segment->number());
+    return Status::Ok();
+  });
 }
 
 void GcPassImpl::SaveCounters() {
   // A failure costs a doubt of the verification after a crash, no more; a clean shutdown tries again.
-  std::vector<std::pair<StoreImpl*, Catalogue::Ticket>> tickets;
-  for (const auto& [store, segments] : counted_) tickets.emplace_back(store.get(), store->RecordSegments(segments));
-  for (const auto& [store, ticket] : tickets) (void)store->SyncRecords(ticket);
+  (void)OrOutOfMemory([&] {
+    std::vector<std::pair<StoreImpl*, Catalogue::Ticket>> tickets;
+    for (const auto& [store, segments] : counted_) tickets.emplace_back(store.get(), store->RecordSegments(segments));
+    for (const auto& [store, ticket] : tickets) (void)store->SyncRecords(ticket);
+    return Status::Ok();
+  });
   counted_.clear();
 }
 
@@ -208,14 +216,15 @@ Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcS
         std::make_unique<SegmentRewrite>(candidate->store, candidate->segment, std::move(candidate->extents),
                                          IsToEncrypt(*candidate) ? EncryptionOf(*candidate) : GcEncryption());
   }
-  const Result<SegmentRewrite::Step> copied = candidate->rewrite->Copy(bytes_max - step->bytes);
+  const Result<SegmentRewrite::Step> copied =
+      OrOutOfMemory([&] { return candidate->rewrite->Copy(bytes_max - step->bytes); });
   if (!copied.ok()) {
     // Should it be tried again, that begins with a look at the segment.
     candidate->stage = GcCandidate::Stage::kNew;
     candidate->extents = candidate->rewrite->TakeExtents();
     candidate->rewrite.reset();
     const StatusCode code = copied.status().code();
-    if (code == StatusCode::kNoSpace || code == StatusCode::kKeyUnavailable) {
+    if (code == StatusCode::kNoSpace || code == StatusCode::kKeyUnavailable || code == StatusCode::kOutOfMemory) {
       ++report_.rewrites_refused;
       return false;
     }

@@ -7,6 +7,7 @@
 
 #include "base/checksum.h"
 #include "format/segment_header.h"
+#include "quarry/memory_guard.h"
 #include "segment/segment_layout.h"
 
 namespace quarry {
@@ -39,7 +40,12 @@ SegmentRewrite::SegmentRewrite(std::shared_ptr<StoreImpl> store, std::shared_ptr
 SegmentRewrite::~SegmentRewrite() {
   target_.Release();
   if (!is_claimed_) return;
-  if (!is_in_place_) store_->RemoveRewritten(*segment_);
+  if (!is_in_place_) {
+    (void)OrOutOfMemory([this] {
+      store_->RemoveRewritten(*segment_);
+      return Status::Ok();
+    });
+  }
   segment_->EndRewriting();
 }
 

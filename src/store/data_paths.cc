@@ -7,6 +7,7 @@
 #include "format/path_marker.h"
 #include "format/small_file.h"
 #include "io/path.h"
+#include "quarry/memory_guard.h"
 #include "store/path_ownership.h"
 
 namespace quarry {
@@ -39,7 +40,8 @@ class Opener {
       : context_(context), env_(context->env), ownership_(context->env, context->options.home_path) {}
   ~Opener() {
     for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
-      (void)(made->is_directory ? env_->RemoveDirectory(made->path) : env_->RemoveFile(made->path));
+      (void)OrOutOfMemory(
+          [&] { return made->is_directory ? env_->RemoveDirectory(made->path) : env_->RemoveFile(made->path); });
     }
   }
   Opener(const Opener&) = delete;

@@ -4,6 +4,7 @@
 // another thread unlinks, moves or seals meanwhile is no finding.
 #include <algorithm>
 
+#include "quarry/memory_guard.h"
 #include "quarry/store.h"
 #include "store/installation_verify.h"
 #include "store/store_directory_impl.h"
@@ -17,19 +18,27 @@ class Scrub {
       : directory_(directory), place_(place), observer_(observer) {}
 
   VerifyTotals Run() {
+    const Status status = OrOutOfMemory([this] {
+      VerifyStores();
+      return Status::Ok();
+    });
+    if (!status.ok()) totals_.stopped = totals_.is_out_of_memory = true;
+    return totals_;
+  }
+
+ private:
+  void VerifyStores() {
     std::vector<std::shared_ptr<StoreImpl>> stores = directory_->AllStores();
     std::sort(stores.begin(), stores.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
     for (std::shared_ptr<StoreImpl>& store : stores) {
       if (store->id() < place_->store) continue;
       if (store->id() != place_->store) *place_ = {store->id(), SegmentNumber{0}};
       if (!store->discarded()) VerifyStore(store.get());
-      if (totals_.stopped) return totals_;
+      if (totals_.stopped) return;
       store.reset();
     }
-    return totals_;
   }
 
- private:
   void VerifyStore(StoreImpl* store) {
     ++totals_.stores;
     for (const std::shared_ptr<Segment>& segment : store->AllSegments()) {

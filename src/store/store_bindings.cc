@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "format/small_file.h"
+#include "quarry/memory_guard.h"
 #include "store/store_directory_impl.h"
 
 namespace quarry {
@@ -23,20 +24,25 @@ Ownership StoreDirectoryImpl::OwnershipOf(StoreId store, TableId table) const {
 Status StoreDirectoryImpl::ChangeBinding(StoreImpl* store, const StoreImpl::Binding& binding) {
   const std::vector<TableId> before = store->GetBinding().tables;
   QUARRY_TRY(store->SetBinding(binding));
+  NoteBinding(store->id(), before, binding.tables);
+  return Status::Ok();
+}
+
+void StoreDirectoryImpl::NoteBinding(StoreId store, const std::vector<TableId>& before,
+                                     const std::vector<TableId>& now) noexcept {
   ExclusiveLock lock(stores_mutex_);
   for (const TableId table : before) {
     const auto found = by_table_.find(table);
     if (found == by_table_.end()) continue;
-    std::erase(found->second, store->id());
+    std::erase(found->second, store);
     if (found->second.empty()) by_table_.erase(found);
   }
-  for (const TableId table : binding.tables) {
+  for (const TableId table : now) {
     std::vector<StoreId>& ids = by_table_[table];
-    ids.insert(std::lower_bound(ids.begin(), ids.end(), store->id()), store->id());
+    ids.insert(std::lower_bound(ids.begin(), ids.end(), store), store);
   }
-  if (!binding.tables.empty()) unbound_.erase(store->id());
+  if (!now.empty()) unbound_.erase(store);
   binding_generation_.fetch_add(1, std::memory_order_release);
-  return Status::Ok();
 }
 
 Status StoreDirectoryImpl::BindUnbound(StoreId store, TableId table, const std::string& table_name) {
@@ -65,7 +71,11 @@ Status StoreDirectoryImpl::BeginRebind(TableId old_table, TableId new_table) {
     binding.rebinding = true;
     binding.tables = {old_table, new_table};
     store->set_rebuilding(true);
-    status = ChangeBinding(store.get(), binding);
+    try {
+      status = ChangeBinding(store.get(), binding);
+    } catch (const std::bad_alloc&) {
+      status = Status::OutOfMemory();  // and undone, as after any error
+    }
     if (!status.ok()) break;
   }
   if (status.ok()) return status;
@@ -194,10 +204,24 @@ Status StoreDirectoryImpl::RestoreStores(TableId table) {
 
 Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
   std::vector<std::shared_ptr<StoreImpl>> going;
+  const Result<uint64_t> given_back = OrOutOfMemory([&] { return UnlinkDiscarded(flushed_lsn, &going); });
+  if (given_back.ok()) return given_back;
+  // Of those that went nobody knows any more; the others are tried again.
+  for (const std::shared_ptr<StoreImpl>& store : going) {
+    if (store != nullptr) store->FailUnlink();
+  }
+  return given_back;
+}
+
+Result<uint64_t> StoreDirectoryImpl::UnlinkDiscarded(uint64_t flushed_lsn,
+                                                     std::vector<std::shared_ptr<StoreImpl>>* marked) {
+  std::vector<std::shared_ptr<StoreImpl>>& going = *marked;
   std::vector<std::shared_ptr<StoreImpl>> waiting;  // for a data path
   {
     MutexLock lock(admin_mutex_);
-    for (const std::shared_ptr<StoreImpl>& store : AllStores()) {
+    const std::vector<std::shared_ptr<StoreImpl>> stores = AllStores();
+    going.reserve(stores.size());
+    for (const std::shared_ptr<StoreImpl>& store : stores) {
       const StoreImpl::Binding binding = store->GetBinding();
       if (!binding.discarded || binding.discarded_at_lsn > flushed_lsn) continue;
       if (!store->MayGiveBack()) continue;
@@ -231,10 +255,7 @@ Result<uint64_t> StoreDirectoryImpl::EmptyTrash(uint64_t flushed_lsn) {
     return true;
   });
   // Behind the files: a store without a record, but with files, would be taken for one whose record is lost.
-  if (Status status = context_->catalogue->Commit(std::move(gone)); !status.ok()) {
-    for (const std::shared_ptr<StoreImpl>& store : going) store->FailUnlink();
-    return status;
-  }
+  QUARRY_TRY(context_->catalogue->Commit(std::move(gone)));
   for (const std::shared_ptr<StoreImpl>& store : going) {
     {
       ExclusiveLock stores_lock(stores_mutex_);

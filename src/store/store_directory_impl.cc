@@ -6,6 +6,7 @@
 #include "context/layout.h"
 #include "format/small_file.h"
 #include "io/path.h"
+#include "quarry/memory_guard.h"
 #include "store/data_paths.h"
 #include "store/store_recovery.h"
 
@@ -43,6 +44,11 @@ Result<std::unique_ptr<StoreDirectory>> StoreDirectory::Open(const DirectoryOpti
 
 Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::Open(const DirectoryOptions& options,
                                                                      const DirectorySeams& seams) {
+  return OrOutOfMemory([&] { return OpenStores(options, seams); });
+}
+
+Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::OpenStores(const DirectoryOptions& options,
+                                                                           const DirectorySeams& seams) {
   auto context = std::make_shared<StoreContext>(seams.env, options, seams.background_thread);
   QUARRY_TRY(OpenDataPaths(context.get()));
   std::unique_ptr<StoreDirectoryImpl> directory(new StoreDirectoryImpl(std::move(context)));
@@ -54,9 +60,12 @@ Result<std::unique_ptr<StoreDirectoryImpl>> StoreDirectoryImpl::Open(const Direc
 StoreDirectoryImpl::~StoreDirectoryImpl() {
   context_->ahead_reads.Stop();
   DrainMaintenance();
-  for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)store->Seal();
+  (void)OrOutOfMemory([this] {
+    for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)OrOutOfMemory([&] { return store->Seal(); });
+    return Status::Ok();
+  });
   DrainMaintenance();
-  (void)SaveCounters();
+  (void)OrOutOfMemory([this] { return SaveCounters(); });
   context_->flush_threads.Stop();
   context_->ForEachTasks([](TaskThreads* tasks) { tasks->Stop(); });
 }

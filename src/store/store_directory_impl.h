@@ -125,6 +125,8 @@ class StoreDirectoryImpl final : public StoreDirectory, public SegmentPins {
 
  private:
   explicit StoreDirectoryImpl(std::shared_ptr<StoreContext> context) : context_(std::move(context)) {}
+  [[nodiscard]] static Result<std::unique_ptr<StoreDirectoryImpl>> OpenStores(const DirectoryOptions& options,
+                                                                              const DirectorySeams& seams);
 
   [[nodiscard]] std::vector<StoreStats> ListWith(StoreStats (StoreImpl::*get_stats)() const) const;
   [[nodiscard]] Status RecoverStores() QUARRY_EXCLUDES(stores_mutex_);
@@ -146,7 +148,14 @@ class StoreDirectoryImpl final : public StoreDirectory, public SegmentPins {
   [[nodiscard]] bool MayLackPrefixLimits() const QUARRY_EXCLUDES(stores_mutex_);
   /// The rebuild of `old_table` ended: its stores are bound to `kept` alone.
   [[nodiscard]] Status EndRebind(TableId old_table, TableId kept) QUARRY_EXCLUDES(admin_mutex_);
+  /// The rest of ChangeBinding. A map that contradicts what is durable would serve wrong tables: without memory the
+  /// process ends.
+  void NoteBinding(StoreId store, const std::vector<TableId>& before, const std::vector<TableId>& now) noexcept
+      QUARRY_EXCLUDES(stores_mutex_);
   [[nodiscard]] Status DiscardStore(StoreImpl* store, uint64_t lsn) QUARRY_REQUIRES(admin_mutex_);
+  /// EmptyTrash. On an error `marked` holds what was marked as going and may not have gone.
+  [[nodiscard]] Result<uint64_t> UnlinkDiscarded(uint64_t flushed_lsn, std::vector<std::shared_ptr<StoreImpl>>* marked)
+      QUARRY_EXCLUDES(admin_mutex_, stores_mutex_);
   /// The store, if a rebuild left it undecided and its binding is as seen; otherwise null.
   [[nodiscard]] std::shared_ptr<StoreImpl> FindUndecided(StoreId store, const RebindPair& seen) const
       QUARRY_REQUIRES(admin_mutex_);

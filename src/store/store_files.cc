@@ -5,6 +5,7 @@
 #include "format/extent.h"
 #include "format/segment_header.h"
 #include "io/path.h"
+#include "quarry/memory_guard.h"
 #include "store/store_impl.h"
 
 namespace quarry {
@@ -218,7 +219,7 @@ bool StoreImpl::BeginUnlink() {
 Status StoreImpl::Unlink() {
   { const MutexLock lock(record_mutex_); }  // whoever was recording something has ended; nobody begins
   bool is_gone = false;
-  const Status status = UnlinkFiles(&is_gone);
+  const Status status = OrOutOfMemory([&] { return UnlinkFiles(&is_gone); });
   if (!status.ok()) presence_.store(is_gone ? Presence::kGone : Presence::kThere, std::memory_order_release);
   return status;
 }

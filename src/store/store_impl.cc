@@ -6,6 +6,7 @@
 #include "context/layout.h"
 #include "format/extent.h"
 #include "io/path.h"
+#include "quarry/memory_guard.h"
 
 namespace quarry {
 namespace {
@@ -91,7 +92,7 @@ Result<AppendedExtent> StoreImpl::AppendTo(Lane* lane, std::span<const uint8_t> 
     ExtentWriter writer(context_.get(), lane, id_, options, canceller);
     return writer.Append(value);
   } catch (const std::bad_alloc&) {
-    return Status::NotSupported("no memory to write a value of " + std::to_string(value.size()) + " bytes");
+    return OutOfMemoryFor(value.size());
   }
 }
 

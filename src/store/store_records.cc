@@ -3,6 +3,7 @@
 
 #include "context/layout.h"
 #include "io/path.h"
+#include "quarry/memory_guard.h"
 #include "store/store_impl.h"
 
 namespace quarry {
@@ -50,6 +51,7 @@ CatalogueSegment StoreImpl::Describe(const Segment& segment) const {
 bool StoreImpl::MayBeCollected() const { return !GetBinding().tables.empty() && context_->CheckGiveBack(id_).ok(); }
 
 Status StoreImpl::SetBinding(const Binding& binding) {
+  Binding changed = binding;  // before it is durable: behind that nothing may fail
   Catalogue::Ticket ticket;
   {
     MutexLock lock(record_mutex_);
@@ -66,7 +68,7 @@ Status StoreImpl::SetBinding(const Binding& binding) {
   is_in_doubt_ = false;
   is_recorded_ = true;
   MutexLock binding_lock(binding_mutex_);
-  binding_ = binding;
+  binding_ = std::move(changed);
   discarded_.store(binding.discarded, std::memory_order_release);
   return Status::Ok();
 }
@@ -126,16 +128,13 @@ Status StoreImpl::UnlinkSegment(const std::shared_ptr<Segment>& segment) {
   Catalogue::Ticket ticket;
   {
     MutexLock lock(record_mutex_);
-    if (is_going()) return Status::Ok();  // with all the others
-    {
-      ExclusiveLock segments_lock(segments_mutex_);
-      const auto found = segments_.find(segment->number().value);
-      if (found == segments_.end() || found->second != segment) return Status::Ok();  // another pass was here
-      segments_.erase(found);
-    }
+    if (is_going()) return Status::Ok();           // with all the others
+    if (!IsCurrent(segment)) return Status::Ok();  // another pass was here
     // Before the file goes: a record of a file that is not there would be taken for a loss, and the number of a segment
     // that no record ever named would be given out again.
     ticket = context_->catalogue->Append({CatalogueSegmentGone{id_, segment->number()}});
+    ExclusiveLock segments_lock(segments_mutex_);
+    segments_.erase(segment->number().value);
   }
   if (Status status = context_->catalogue->Sync(ticket); !status.ok()) {
     RegisterSegment(segment);
@@ -145,7 +144,9 @@ Status StoreImpl::UnlinkSegment(const std::shared_ptr<Segment>& segment) {
   Result<std::string> directory = SegmentDirectoryLocked(segment->path_number());
   Status status = directory.status();
   if (status.ok()) {
-    status = IgnoreNotFound(context_->env->RemoveFile(JoinPath(*directory, SegmentFileName(segment->number()))));
+    status = OrOutOfMemory([&] {
+      return IgnoreNotFound(context_->env->RemoveFile(JoinPath(*directory, SegmentFileName(segment->number()))));
+    });
   }
   if (!status.ok()) {
     RegisterSegment(segment);  // still there: for the next pass

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "quarry/memory_guard.h"
+
 namespace quarry {
 namespace {
 
@@ -25,7 +27,7 @@ auto ValueReader::Guarded(const Action& action) const -> decltype(action()) {
   try {
     return action();
   } catch (const std::bad_alloc&) {
-    return Status::NotSupported("no memory for a value of " + std::to_string(locator_.value_size_bytes) + " bytes");
+    return OutOfMemoryFor(locator_.value_size_bytes);
   }
 }
 

@@ -56,7 +56,7 @@ class ValueReader {
   [[nodiscard]] Result<StoredShape> ReadShape();
 
  private:
-  /// What `action` says; kNotSupported when it finds no memory.
+  /// What `action` says; kOutOfMemory, with the value's size, when it finds no memory.
   template <typename Action>
   [[nodiscard]] auto Guarded(const Action& action) const -> decltype(action());
   [[nodiscard]] ValueBuffer FindCached();
