@@ -95,7 +95,8 @@ class GcPass {
   /// Gives back, or copies, about `bytes_max` more, at least one block or part. Between two steps the caller may wait
   /// for as long as it likes. To be called only when the marks are complete; a caller whose scan failed drops the pass.
   /// Errors: kIoError, kNoSpace, kNotFound, kOutOfMemory: a segment cannot be changed. Nothing is lost, and the next
-  /// call goes on with the next segment. kUnavailable: no descriptor is free; the next call tries the same segment again.
+  /// call goes on with the next segment. kUnavailable: no descriptor is free; the next call tries the same segment
+  /// again.
   [[nodiscard]] virtual Result<GcStep> ReclaimSome(uint64_t bytes_max) = 0;
 
   [[nodiscard]] virtual GcReport report() const = 0;

@@ -2,6 +2,7 @@
 #include "background/gc_table_pass.h"
 
 #include "columns/encryption.h"
+#include "quarry/memory_guard.h"
 #include "rows/gc_scan.h"
 #include "server/child_table_id.h"
 #include "transaction/append_gate.h"
@@ -38,13 +39,13 @@ std::string GcTablePass::Names() const {
 
 void GcTablePass::ForEach(const std::function<Status(GcTableWork*)>& work) {
   for (GcTableWork& table : *tables_) {
-    if (table.status.ok()) table.status = work(&table);
+    if (table.status.ok()) table.status = OrOutOfMemory([&] { return work(&table); });
   }
 }
 
 void GcTablePass::Run() {
   ForEach([this](GcTableWork* table) { return Seal(table); });
-  const Status status = MarkAll();
+  const Status status = OrOutOfMemory([this] { return MarkAll(); });
   ForEach([this, &status](GcTableWork* table) { return status.ok() ? Reclaim(table) : status; });
   for (GcTableWork& table : *tables_) {
     if (table.pass != nullptr) table.outcome.report = table.pass->report();
@@ -86,10 +87,7 @@ Status GcTablePass::WaitForWriters() {
 Status GcTablePass::MarkInView() {
   host_->SetState("scanning " + Names());
   QUARRY_TRY(PaceLook());
-  QUARRY_TRY(look_->BeginView());
-  const Status status = ScanInView();
-  look_->EndView();
-  return status;
+  return look_->InView([this] { return ScanInView(); });
 }
 
 Status GcTablePass::ScanInView() {
@@ -179,7 +177,7 @@ Status GcTablePass::Reclaim(GcTableWork* table) {
   while (true) {
     if (!host_->BeginFiles()) return Stopped();
     const uint64_t step_bytes = bytes_per_second == 0 ? kStepMaxBytes : std::min(kStepMaxBytes, bytes_per_second / 4);
-    const Result<GcStep> step = table->pass->ReclaimSome(step_bytes);
+    const Result<GcStep> step = OrOutOfMemory([&] { return table->pass->ReclaimSome(step_bytes); });
     host_->EndFiles();
     if (!step.ok()) {
       if (first.ok()) first = step.status();
@@ -238,10 +236,7 @@ Status GcTablePass::PaceLook() {
 Result<GcTablePass::LookOutside> GcTablePass::LookNow() {
   QUARRY_TRY(PaceLook());
   if (!look_->is_open()) QUARRY_TRY(look_->Open());
-  QUARRY_TRY(look_->BeginView());
-  Result<LookOutside> look = LookInView();
-  look_->EndView();
-  return look;
+  return look_->InView([this] { return LookInView(); });
 }
 
 Result<GcTablePass::LookOutside> GcTablePass::LookInView() {

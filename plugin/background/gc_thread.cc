@@ -103,6 +103,8 @@ class Gc final : private GcHost {
   void NoteLook() override { board_.NoteLook(); }
 
   void Run();
+  /// Looks whether a round is due, and has it.
+  void Tick();
   /// It can't wait for the interval: some table may be beyond its bound, or will be before a pass has ended.
   [[nodiscard]] bool IsHurried(uint64_t released_bytes) const;
   /// One look at every table.
@@ -140,6 +142,7 @@ class Gc final : private GcHost {
   ReleaseRate rate_;
   double rows_per_second_ = 0;  ///< of the last scan that tells
   // As of the last round.
+  std::optional<uint64_t> last_round_s_;  ///< that was due
   uint64_t released_seen_ = 0;
   uint64_t released_between_ = 0;  ///< the two last rounds
   std::vector<Hurry> hurries_;
@@ -169,20 +172,26 @@ bool Gc::BeginFiles() {
 void Gc::EndFiles() { EndFileStep(); }
 
 void Gc::Run() {
-  std::optional<uint64_t> last_round_s;
   while (thread_.Wait(kTick)) {
-    const GcStatus before = board_.status();
-    forced_ = before.requests != before.requests_done;
-    const uint64_t released = ReleasedBytes();
-    rate_.Note(released, PreciseSeconds());
-    // Asked at each tick: another quarry_gc_interval counts at once.
-    const bool is_due = !last_round_s.has_value() || NowSeconds() >= *last_round_s + GcIntervalSeconds();
-    if (!forced_ && (!GcIsOn() || (!is_due && !IsHurried(released)))) continue;
-    if (is_due) last_round_s = NowSeconds();
-    Round(forced_, !is_due);
-    board_.EndRound(thread_.stopping() ? std::nullopt : std::optional(before.requests));
+    if (thread_.TryPass([this] { Tick(); })) continue;
+    hurries_.clear();
+    board_.EndRound(std::nullopt);
+    (void)thread_.Wait(BackgroundThread::kRest);
   }
   look_.Close();
+}
+
+void Gc::Tick() {
+  const GcStatus before = board_.status();
+  forced_ = before.requests != before.requests_done;
+  const uint64_t released = ReleasedBytes();
+  rate_.Note(released, PreciseSeconds());
+  // Asked at each tick: another quarry_gc_interval counts at once.
+  const bool is_due = !last_round_s_.has_value() || NowSeconds() >= *last_round_s_ + GcIntervalSeconds();
+  if (!forced_ && (!GcIsOn() || (!is_due && !IsHurried(released)))) return;
+  if (is_due) last_round_s_ = NowSeconds();
+  Round(forced_, !is_due);
+  board_.EndRound(thread_.stopping() ? std::nullopt : std::optional(before.requests));
 }
 
 bool Gc::IsHurried(uint64_t released_bytes) const {
@@ -262,10 +271,7 @@ void Gc::Round(bool forced, bool hurried) {
 
 // Passes that could tell nothing of transactions would all be dropped, each behind a segment more for its table.
 Status Gc::CheckLook() {
-  QUARRY_TRY(look_.BeginView());
-  const Status status = look_.Transactions().status();
-  look_.EndView();
-  return status;
+  return look_.InView([this] { return look_.Transactions().status(); });
 }
 
 Gc::Tables::iterator Gc::NextToCount(Tables* tables, const GcSettings& settings) {

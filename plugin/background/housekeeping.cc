@@ -21,11 +21,13 @@ std::optional<TrashSweep> sweep;  // while the thread runs, and its alone
 void Run() {
   while (thread.Wait(kSweepInterval)) {
     if (!TryBeginFileStep()) {
-      WarnOfLongPause();
+      (void)thread.TryPass([] { WarnOfLongPause(); });
       continue;
     }
-    sweep->Step();
-    LogNotices();
+    (void)thread.TryPass([] {
+      sweep->Step();
+      LogNotices();
+    });
     EndFileStep();
   }
   sweep.reset();

@@ -3,6 +3,7 @@
 
 #include "background/file_steps.h"
 #include "background/rebind_judge.h"
+#include "quarry/memory_guard.h"
 #include "server/error_log.h"
 #include "server/running_engine.h"
 #include "server/server_look.h"
@@ -31,7 +32,7 @@ Result<Unsettled> Settle() {
 
 void SettleHere() {
   if (!TryBeginFileStep()) return;  // INSTALL, while a backup is taken
-  const Result<Unsettled> unsettled = Settle();
+  const Result<Unsettled> unsettled = OrOutOfMemory([] { return Settle(); });
   EndFileStep();
   if (!unsettled.ok()) {
     LogWarning("rebuilds that were cut off are not decided yet: %s", unsettled.status().ToString().c_str());
@@ -71,9 +72,11 @@ Result<Unsettled> SettleRebinds(const std::vector<UndecidedRebind>& undecided,
 }
 
 void SettleRebindsAtStart() {
-  if (Directory()->UndecidedRebinds().empty()) return;
   // In a thread without a session: the service would run its statements inside INSTALL's. Failing that, the sweep does.
-  (void)RunAside(SettleHere);
+  (void)OrOutOfMemory([] {
+    if (!Directory()->UndecidedRebinds().empty()) (void)RunAside(SettleHere);
+    return Status::Ok();
+  });
 }
 
 }  // namespace quarry

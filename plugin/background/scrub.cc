@@ -10,6 +10,7 @@
 
 #include "background/file_steps.h"
 #include "quarry/gc.h"
+#include "quarry/memory_guard.h"
 #include "server/background_thread.h"
 #include "server/error_log.h"
 #include "server/mariadb_compat.h"
@@ -64,9 +65,9 @@ void Report(const Finding& finding) {
 
 /// A restart goes on there.
 void NotePlace(const ScrubPlace& place) {
-  if (const Status status = NoteScrubPlace(Directory(), place); !status.ok()) {
-    LogWarning("where the scrub is could not be noted: %s", status.ToString().c_str());
-  }
+  const Status status = OrOutOfMemory([&] { return NoteScrubPlace(Directory(), place); });
+  if (status.ok()) return;
+  LogWarning("where the scrub is could not be noted: %s: %s", StatusCodeName(status.code()), status.message().c_str());
 }
 
 class Observer final : public VerifyObserver {
@@ -177,7 +178,7 @@ void Run() {
       is_first = false;
       is_under_way = true;
       began = NowSeconds();
-      NoteLength();
+      (void)thread.TryPass([] { NoteLength(); });
     }
     Observer observer(&place, &noted);
     SetRunning(true);
@@ -185,9 +186,13 @@ void Run() {
     SetRunning(false);
     {
       const std::lock_guard<std::mutex> guard(scrub.mutex);
-      scrub.state.segments += totals.segments - (totals.stopped ? 1 : 0);
+      scrub.state.segments += totals.segments - (totals.stopped && !totals.is_out_of_memory ? 1 : 0);
     }
-    if (totals.stopped) continue;  // the end of the thread, or a rate of 0: it goes on from `place`
+    if (totals.is_out_of_memory) {
+      thread.NoteOutOfMemory();
+      (void)thread.Wait(BackgroundThread::kRest);
+    }
+    if (totals.stopped) continue;  // no memory, the end of the thread, or a rate of 0: it goes on from `place`
     is_under_way = false;
     place = {};
     EndRound();

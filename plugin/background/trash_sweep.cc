@@ -1,6 +1,7 @@
 #include "background/trash_sweep.h"
 
 #include "background/rebind_settling.h"
+#include "quarry/memory_guard.h"
 #include "server/error_log.h"
 #include "server/running_engine.h"
 
@@ -25,10 +26,7 @@ void TrashSweep::Wake() { look_wanted.store(true, std::memory_order_release); }
 Result<TrashSweep::Look> TrashSweep::TakeLook() {
   if (!server_.is_open()) QUARRY_TRY(server_.Open());
   QUARRY_TRY(server_.CheckServerIsWhole());
-  QUARRY_TRY(server_.BeginView());
-  Result<Look> look = LookInView();
-  server_.EndView();
-  return look;
+  return server_.InView([this] { return LookInView(); });
 }
 
 Result<TrashSweep::Look> TrashSweep::LookInView() {
@@ -107,9 +105,10 @@ Status TrashSweep::LookOnce() {
 
 bool TrashSweep::Step() {
   if (!look_wanted.exchange(false, std::memory_order_acq_rel) && !waiting_) return false;
-  const Status status = LookOnce();
+  const Status status = OrOutOfMemory([this] { return LookOnce(); });
   if (!status.ok() && !failed_before_) {
-    LogWarning("stores of dropped tables are kept for now: %s", status.ToString().c_str());
+    LogWarning("stores of dropped tables are kept for now: %s: %s", StatusCodeName(status.code()),
+               status.message().c_str());
   }
   failed_before_ = !status.ok();
   if (!status.ok()) Wake();

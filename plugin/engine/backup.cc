@@ -11,8 +11,10 @@
 #include "engine/home_directory.h"
 #include "engine/schema_table.h"
 #include "quarry/backup.h"
+#include "quarry/memory_guard.h"
 #include "server/backup_lock.h"
 #include "server/error_log.h"
+#include "server/ha_error.h"
 #include "server/running_engine.h"
 #include "transaction/transaction.h"
 
@@ -61,9 +63,9 @@ std::unique_ptr<BackupLock> BackupLock::Take(THD* thd) {
   {
     const std::lock_guard<std::mutex> guard(kept.mutex);
     if (kept.owner != 0) return nullptr;
-    kept.owner = thd->thread_id;
-    kept.snapshots = 0;
     kept.snapshot = Status::NotFound("no backup has reached BACKUP STAGE END yet");
+    kept.snapshots = 0;
+    kept.owner = thd->thread_id;
   }
   PauseHousekeeping(Pause::kBackupLock);
   LogInformation("session %llu holds the backup lock: no space is given back until it ends",
@@ -77,7 +79,11 @@ BackupLock::~BackupLock() {
     // Before the next owner can pause.
     ResumeHousekeeping(Pause::kBackupLock);
     kept.owner = 0;
-    kept.snapshot = Status::NotFound("nobody holds the backup lock");
+    // Without memory for the text the snapshot stays: nobody is shown it.
+    (void)OrOutOfMemory([] {
+      kept.snapshot = Status::NotFound("nobody holds the backup lock");
+      return Status::Ok();
+    });
   }
   LogInformation("the backup lock was given back");
 }
@@ -115,8 +121,8 @@ void UpdateBackupLock(THD* thd, st_mysql_sys_var*, void* target, const void* sav
   } else if (!wanted) {
     session->GiveBackBackupLock();
   } else if (Owner() != thd->thread_id) {
-    // Two sessions may have passed the check: the later one sees 0 in its variable.
-    wanted = session->TakeBackupLock(thd);
+    // Two sessions may have passed the check: the later one sees 0 in its variable, as one that finds no memory.
+    wanted = Guarded(false, [&] { return session->TakeBackupLock(thd); });
   }
   *static_cast<my_bool*>(target) = wanted;
 }
@@ -127,7 +133,9 @@ void OnBackupStart() {
   // At shutdown and start there are no stages; still, whoever calls cannot be told of an error.
   if (Directory() == nullptr) return;
   PauseHousekeeping(Pause::kBackupStage);
-  if (Owner() != 0 || Directory()->ListBindings().empty()) return;
+  if (Owner() != 0) return;
+  const Result<bool> has_stores = OrOutOfMemory([]() -> Result<bool> { return !Directory()->ListBindings().empty(); });
+  if (!has_stores.ok() || !*has_stores) return;
   LogWarning(
       "a backup starts without quarry-backup. mariadb-backup alone leaves out the values that QUARRY tables "
       "keep in %s: what it makes cannot be used as a backup of them. Use quarry-backup; for the state transfer of a "
@@ -138,7 +146,7 @@ void OnBackupStart() {
 void OnBackupEnd() {
   if (Directory() == nullptr) return;
   if (Owner() != 0 && BlocksCommits(current_thd)) {
-    Result<BackupSnapshot> snapshot = Directory()->TakeBackupSnapshot();
+    Result<BackupSnapshot> snapshot = OrOutOfMemory([] { return Directory()->TakeBackupSnapshot(); });
     const std::lock_guard<std::mutex> guard(kept.mutex);
     if (kept.owner != 0) {
       ++kept.snapshots;
@@ -253,6 +261,6 @@ int FillBackup(THD* thd, TABLE_LIST* list, COND*) {
 
 }  // namespace
 
-int InitQuarryBackup(void* raw_schema_table) { return InitSchemaTable(raw_schema_table, columns::fields, FillBackup); }
+int InitQuarryBackup(void* raw_schema_table) { return InitSchemaTable<FillBackup>(raw_schema_table, columns::fields); }
 
 }  // namespace quarry

@@ -79,6 +79,6 @@ int Fill(THD* thd, TABLE_LIST* list, COND*) {
 
 }  // namespace
 
-int InitQuarryDamage(void* raw_schema_table) { return InitSchemaTable(raw_schema_table, fields, Fill); }
+int InitQuarryDamage(void* raw_schema_table) { return InitSchemaTable<Fill>(raw_schema_table, fields); }
 
 }  // namespace quarry

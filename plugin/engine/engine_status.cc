@@ -6,6 +6,7 @@
 #include "background/file_steps.h"
 #include "background/gc_thread.h"
 #include "background/scrub.h"
+#include "server/ha_error.h"
 #include "server/running_engine.h"
 #include "server/session_time.h"
 #include "server/variables.h"
@@ -112,10 +113,7 @@ void AddHealth(Text* text, THD* thd, const Counters& counters) {
   text->Line("background work ", HousekeepingIsPaused() ? "paused, for a backup or a state transfer" : "not paused");
 }
 
-}  // namespace
-
-bool ShowEngineStatus(handlerton*, THD* thd, stat_print_fn* print, enum ha_stat_type type) {
-  if (type != HA_ENGINE_STATUS || Directory() == nullptr) return false;
+bool PrintStatus(THD* thd, stat_print_fn* print) {
   const Counters counters = Directory()->GetCounters();
   Text text;
   text.Line("QUARRY, counted since the server started");
@@ -125,6 +123,13 @@ bool ShowEngineStatus(handlerton*, THD* thd, stat_print_fn* print, enum ha_stat_
   AddHealth(&text, thd, counters);
   constexpr std::string_view kName = "QUARRY";
   return print(thd, kName.data(), kName.size(), "", 0, text.text().data(), text.text().size());
+}
+
+}  // namespace
+
+bool ShowEngineStatus(handlerton*, THD* thd, stat_print_fn* print, enum ha_stat_type type) {
+  if (type != HA_ENGINE_STATUS || Directory() == nullptr) return false;
+  return Guarded(true, [&] { return PrintStatus(thd, print); });
 }
 
 }  // namespace quarry

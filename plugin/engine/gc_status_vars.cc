@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "background/gc_thread.h"
+#include "server/ha_error.h"
 #include "server/privileges.h"
 
 namespace quarry {
@@ -28,9 +29,7 @@ void HideNames(GcStatus* status) {
   }
 }
 
-}  // namespace
-
-int ShowGc(THD* thd, st_mysql_show_var* variable, void* raw_buffer, struct system_status_var*, enum_var_type) {
+void FillIn(THD* thd, st_mysql_show_var* variable, void* raw_buffer) {
   auto* const buffer = new (raw_buffer) Buffer{};
   GcStatus status = GetGcStatus();
   if (!MayProcess(thd)) HideNames(&status);
@@ -63,6 +62,12 @@ int ShowGc(THD* thd, st_mysql_show_var* variable, void* raw_buffer, struct syste
   buffer->variables[used] = {nullptr, nullptr, SHOW_UNDEF};
   variable->type = SHOW_ARRAY;
   variable->value = buffer->variables;
+}
+
+}  // namespace
+
+int ShowGc(THD* thd, st_mysql_show_var* variable, void* raw_buffer, struct system_status_var*, enum_var_type) {
+  FillInGuarded(variable, [&] { FillIn(thd, variable, raw_buffer); });
   return 0;
 }
 

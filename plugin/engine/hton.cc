@@ -22,8 +22,10 @@
 #include "engine/value_table.h"
 #include "handler/absent_innodb.h"
 #include "handler/ha_quarry.h"
+#include "quarry/memory_guard.h"
 #include "server/child_handler.h"
 #include "server/error_log.h"
+#include "server/ha_error.h"
 #include "server/running_engine.h"
 #include "transaction/prepared_commit.h"
 #include "transaction/transaction.h"
@@ -61,16 +63,20 @@ bool AdoptInnodb() {
   return true;
 }
 
-handler* CreateHandler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* mem_root) {
+handler* NewHandler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* mem_root) {
   if (!AdoptInnodb()) return new (mem_root) AbsentInnodbHandler(hton, share);
   // Without a share it is made for a definition that is not there yet: a partition's, or a plain table's.
   THD* const thd = current_thd;
   if (share == nullptr && thd != nullptr && RefuseColumnOptionsUnderPartitions(thd)) return nullptr;
-  auto* file = new (mem_root) QuarryHandler(hton, share);
+  QuarryHandler* const file = QuarryHandler::Make(share, mem_root);
   if (file == nullptr) return nullptr;
   if (file->Initialise(mem_root)) return file;
   delete file;
   return nullptr;
+}
+
+handler* CreateHandler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* mem_root) {
+  return Guarded<handler*>(nullptr, [&] { return NewHandler(hton, share, mem_root); });
 }
 
 int CheckVersion(handlerton*, const char* path, const LEX_CUSTRING* version, ulonglong create_id) {
@@ -195,26 +201,27 @@ void SayWhosePathsAre(bool adopts) {
   }
 }
 
-int Init(void* argument) {
+Status OpenStores() {
   const std::string home = std::string(mysql_real_data_home) + kHomeName;
   HideHome();
-  Result<DirectoryOptions> options = DirectoryOptionsFromVariables(home);
-  Status status = options.status();
-  if (status.ok()) options->cipher_provider = MakeCipherProvider();
-  if (status.ok()) status = CheckStateTransfer(*options);
-  if (status.ok()) status = RefuseWithoutHome(mysql_real_data_home, home);
-  if (status.ok()) {
-    Result<std::unique_ptr<StoreDirectory>> opened = StoreDirectory::Open(*options);
-    status = opened.status();
-    if (status.ok()) store_directory = std::move(*opened);
-  }
-  if (!status.ok()) {
-    LogError("the stores under %s cannot be opened: %s", home.c_str(), status.ToString().c_str());
+  QUARRY_TRY_ASSIGN(DirectoryOptions options, DirectoryOptionsFromVariables(home));
+  options.cipher_provider = MakeCipherProvider();
+  QUARRY_TRY(CheckStateTransfer(options));
+  QUARRY_TRY(RefuseWithoutHome(mysql_real_data_home, home));
+  QUARRY_TRY_ASSIGN(store_directory, StoreDirectory::Open(options));
+  ForgetWishToGoOnWithoutValues(home);
+  SayWhosePathsAre(options.adopt_data_paths);
+  LogNotices();
+  return Status::Ok();
+}
+
+int Init(void* argument) {
+  if (const Status status = OrOutOfMemory([] { return OpenStores(); }); !status.ok()) {
+    store_directory.reset();
+    LogError("the stores under %s%s cannot be opened: %s: %s", mysql_real_data_home, kHomeName,
+             StatusCodeName(status.code()), status.message().c_str());
     return 1;
   }
-  ForgetWishToGoOnWithoutValues(home);
-  SayWhosePathsAre(options->adopt_data_paths);
-  LogNotices();
   quarry_handlerton = static_cast<handlerton*>(argument);
   innodb_adopted = false;  // UNINSTALL and INSTALL may come without the library being unloaded
   FillHandlerton(quarry_handlerton);

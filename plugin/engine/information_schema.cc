@@ -272,9 +272,9 @@ st_mysql_information_schema information_schema_descriptor = {MYSQL_INFORMATION_S
 
 int InitQuarryColumns(void* raw_schema_table) {
   static_assert(columns::kSchema == 0 && columns::kTable == 1);
-  return InitVisitingTable(raw_schema_table, columns::fields, ProcessTable);
+  return InitVisitingTable<ProcessTable>(raw_schema_table, columns::fields);
 }
 
-int InitQuarryTables(void* raw_schema_table) { return InitSchemaTable(raw_schema_table, tables::fields, FillTables); }
+int InitQuarryTables(void* raw_schema_table) { return InitSchemaTable<FillTables>(raw_schema_table, tables::fields); }
 
 }  // namespace quarry

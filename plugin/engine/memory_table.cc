@@ -77,6 +77,6 @@ int Fill(THD* thd, TABLE_LIST* list, COND*) {
 
 }  // namespace
 
-int InitQuarryMemory(void* raw_schema_table) { return InitSchemaTable(raw_schema_table, fields, Fill); }
+int InitQuarryMemory(void* raw_schema_table) { return InitSchemaTable<Fill>(raw_schema_table, fields); }
 
 }  // namespace quarry

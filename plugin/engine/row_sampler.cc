@@ -41,7 +41,7 @@ void RowSampler::Run(THD* thd) {
   const std::function<bool()> goes_on = [thd, deadline] {
     return thd->killed == NOT_KILLED && std::chrono::steady_clock::now() < deadline;
   };
-  status_ = Status::Unavailable("no thread for a session of Quarry's own");
+  status_ = Status::Unavailable("no thread, or no memory, for a session of Quarry's own");
   (void)RunAside([this, &goes_on] {  // else the status says so already
     ServerSession session;
     status_ = session.Open();

@@ -3,16 +3,20 @@
 
 #include <string_view>
 
+#include "server/ha_error.h"
 #include "server/mariadb_compat.h"
 #include "server/session_time.h"
 
 namespace quarry {
 
-/// For the init of a table that `fill` fills whole.
-inline int InitSchemaTable(void* raw_schema_table, ST_FIELD_INFO* fields, int (*fill)(THD*, TABLE_LIST*, COND*)) {
+/// For the init of a table that `kFill` fills whole.
+template <int (*kFill)(THD*, TABLE_LIST*, COND*)>
+int InitSchemaTable(void* raw_schema_table, ST_FIELD_INFO* fields) {
   auto* const schema_table = static_cast<ST_SCHEMA_TABLE*>(raw_schema_table);
   schema_table->fields_info = fields;
-  schema_table->fill_table = fill;
+  schema_table->fill_table = [](THD* thd, TABLE_LIST* list, COND* condition) {
+    return Guarded(1, [&] { return kFill(thd, list, condition); });
+  };
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "engine/scrub_status_vars.h"
 
 #include "background/scrub.h"
+#include "server/ha_error.h"
 #include "server/session_time.h"
 
 namespace quarry {
@@ -16,9 +17,7 @@ struct Buffer {
 static_assert(sizeof(Buffer) <= SHOW_VAR_FUNC_BUFF_SIZE);
 static_assert(std::is_trivially_destructible_v<Buffer>);
 
-}  // namespace
-
-int ShowScrub(THD* thd, st_mysql_show_var* variable, void* raw_buffer, struct system_status_var*, enum_var_type) {
+void FillIn(THD* thd, st_mysql_show_var* variable, void* raw_buffer) {
   auto* const buffer = new (raw_buffer) Buffer{};
   ScrubState& state = buffer->state = GetScrubState();
   snprintf(buffer->last, sizeof(buffer->last), "%s",
@@ -37,6 +36,12 @@ int ShowScrub(THD* thd, st_mysql_show_var* variable, void* raw_buffer, struct sy
   buffer->variables[used] = {nullptr, nullptr, SHOW_UNDEF};
   variable->type = SHOW_ARRAY;
   variable->value = buffer->variables;
+}
+
+}  // namespace
+
+int ShowScrub(THD* thd, st_mysql_show_var* variable, void* raw_buffer, struct system_status_var*, enum_var_type) {
+  FillInGuarded(variable, [&] { FillIn(thd, variable, raw_buffer); });
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/gc_status_vars.h"
 #include "engine/scrub_status_vars.h"
+#include "quarry/memory_guard.h"
 #include "server/child_table_id.h"
 #include "server/plugin_counters.h"
 #include "server/running_engine.h"
@@ -185,9 +186,11 @@ int ShowQuarry(THD*, st_mysql_show_var* variable, void* raw_buffer, system_statu
 }
 
 /// Shown where they are: the buffer of ShowQuarry has no room for more. The server reads eight aligned bytes.
-st_mysql_show_var head_variables[] = {{"foreign_heads_refused", &plugin_counters.foreign_heads_refused, SHOW_LONGLONG},
-                                      {"heads_caught", &plugin_counters.heads_caught, SHOW_LONGLONG},
-                                      {nullptr, nullptr, SHOW_UNDEF}};
+st_mysql_show_var variables_in_place[] = {
+    {"foreign_heads_refused", &plugin_counters.foreign_heads_refused, SHOW_LONGLONG},
+    {"heads_caught", &plugin_counters.heads_caught, SHOW_LONGLONG},
+    {"out_of_memory", &times_out_of_memory, SHOW_LONGLONG},
+    {nullptr, nullptr, SHOW_UNDEF}};
 static_assert(sizeof(plugin_counters.heads_caught) == sizeof(longlong) && std::atomic<uint64_t>::is_always_lock_free);
 
 int ShowParallelFlush(THD*, st_mysql_show_var* variable, void*, system_status_var*, enum_var_type) {
@@ -201,6 +204,6 @@ int ShowParallelFlush(THD*, st_mysql_show_var* variable, void*, system_status_va
 st_mysql_show_var status_variables[] = {
     SHOW_FUNC_ENTRY("Quarry", ShowQuarry),      SHOW_FUNC_ENTRY("Quarry_gc", ShowGc),
     SHOW_FUNC_ENTRY("Quarry_scrub", ShowScrub), SHOW_FUNC_ENTRY("Quarry_parallel_flush_active", ShowParallelFlush),
-    {"Quarry", head_variables, SHOW_ARRAY},     {nullptr, nullptr, SHOW_UNDEF}};
+    {"Quarry", variables_in_place, SHOW_ARRAY}, {nullptr, nullptr, SHOW_UNDEF}};
 
 }  // namespace quarry

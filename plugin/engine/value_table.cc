@@ -89,7 +89,7 @@ int ProcessTable(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
 
 int InitQuarryValues(void* raw_schema_table) {
   static_assert(kSchema == 0 && kTable == 1);
-  return InitVisitingTable(raw_schema_table, fields, ProcessTable);
+  return InitVisitingTable<ProcessTable>(raw_schema_table, fields);
 }
 
 }  // namespace quarry

@@ -4,6 +4,7 @@
 // Thread-safety: for the session's own thread.
 #pragma once
 
+#include "server/ha_error.h"
 #include "server/mariadb_compat.h"
 
 namespace quarry {
@@ -12,8 +13,19 @@ namespace quarry {
 using ProcessVisited = int (*)(THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
                                const LEX_CSTRING* database, const LEX_CSTRING* name);
 
-/// For the init of a table whose first two fields are the schema and the name of the visited table.
+/// For the init of a table whose first two fields are the schema and the name of the visited table. `process` throws
+/// nothing.
 int InitVisitingTable(void* raw_schema_table, ST_FIELD_INFO* fields, ProcessVisited process);
+/// The same with a guard around `kProcess`.
+template <ProcessVisited kProcess>
+int InitVisitingTable(void* raw_schema_table, ST_FIELD_INFO* fields) {
+  return InitVisitingTable(raw_schema_table, fields,
+                           [](THD* thd, TABLE_LIST* visited, TABLE* target, bool open_failed,
+                              const LEX_CSTRING* database, const LEX_CSTRING* name) {
+                             return Guarded(
+                                 1, [&] { return kProcess(thd, visited, target, open_failed, database, name); });
+                           });
+}
 
 /// For the beginning of a ProcessVisited. True: it is a QUARRY table, and its grants are in `visited`. An error of
 /// opening it becomes a warning.

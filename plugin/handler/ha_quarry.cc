@@ -5,6 +5,7 @@
 
 #include "background/trash_sweep.h"
 #include "columns/encryption.h"
+#include "quarry/memory_guard.h"
 #include "rows/gc_scan.h"
 #include "rows/value_sample.h"
 #include "server/child_handler.h"
@@ -30,7 +31,7 @@ handler::Table_flags QuarryHandler::table_flags() const {
 }
 
 handler* QuarryHandler::clone(const char* name, MEM_ROOT* mem_root) {
-  auto* copy = new (mem_root) QuarryHandler(QuarryHandlerton(), table_share);
+  QuarryHandler* const copy = Make(table_share, mem_root);
   if (copy == nullptr) return nullptr;
   if (CloneInto(copy, name, mem_root)) return copy;
   delete copy;
@@ -41,8 +42,11 @@ QuarryShare* QuarryHandler::OpenShare() {
   lock_shared_ha_data();
   auto* share = static_cast<QuarryShare*>(get_ha_share_ptr());
   if (share == nullptr) {
-    share = new (std::nothrow) QuarryShare(ResolveColumns(table, user_temporary_));
-    if (share != nullptr) set_ha_share_ptr(share);
+    const Status made = OrOutOfMemory([&] {  // the server's lock must be given back
+      share = new QuarryShare(ResolveColumns(table, user_temporary_));
+      return Status::Ok();
+    });
+    if (made.ok()) set_ha_share_ptr(share);
   }
   unlock_shared_ha_data();
   return share;
@@ -56,19 +60,22 @@ int QuarryHandler::open(const char* name, int mode, uint test_if_locked) {
     ha_thd()->clear_error();
     return Fail(key, Action::kOpen);
   }
+  if (OrOutOfMemory([this] { return AttachToTable(); }).ok()) return 0;
+  close();
+  return HA_ERR_OUT_OF_MEM;
+}
+
+Status QuarryHandler::AttachToTable() {
   user_temporary_ = ChildTableIsTemporary(child());
   share_ = OpenShare();
-  if (share_ == nullptr) {
-    ForwardingHandler::close();
-    return HA_ERR_OUT_OF_MEM;
-  }
+  if (share_ == nullptr) return Status::OutOfMemory();
   rewriter_.Attach(table, &share_->layout(), child());
   appender_.Attach(table, child());
   read_ahead_.Attach(this, table, child(), &rewriter_);
   read_options_.report = read_ahead_.report();
   virtual_on_managed_ = rewriter_.active() && table->vfield != nullptr;
   if (const Result<ChildTable> child_table = ReadChildTable(child()); child_table.ok()) OfferForSelfCheck(*child_table);
-  return 0;
+  return Status::Ok();
 }
 
 int QuarryHandler::close() {
@@ -376,8 +383,10 @@ int QuarryHandler::ChangeRow(const uchar* old_data, const uchar* new_data, const
   ClearReadWrite(thd, QuarryHandlerton());
   const AppendGate::Stay until_innodb_knows(transaction->gate());
   const Transaction::Mark mark = transaction->SetMark();
-  Status status = rewriter_.ShowToLog(old_data, new_data, read_options_);
-  if (status.ok()) status = encode();
+  const Status status = OrOutOfMemory([&]() -> Status {
+    QUARRY_TRY(rewriter_.ShowToLog(old_data, new_data, read_options_));
+    return encode();
+  });
   const int error = status.ok() ? write() : Fail(status, Action::kAppend);
   if (error == 0 && old_data != nullptr) rewriter_.NoteReplaced(old_data, new_data, transaction);
   rewriter_.Restore();

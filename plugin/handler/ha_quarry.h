@@ -7,6 +7,7 @@
 //  - No row reaches InnoDB with a head whose extent is not noted in the session's Transaction.
 //  - No row leaves this handler with a head in a column of the read set.
 //  - A table that InnoDB makes durable by itself (the copy of an ALTER) has its extents synced before.
+//  - Nothing is thrown into the server: every handler is made by Make (guarded_handler.cc).
 // Thread-safety: as every handler: one thread at a time.
 #pragma once
 
@@ -20,9 +21,11 @@
 
 namespace quarry {
 
-class QuarryHandler final : public ForwardingHandler {
+class QuarryHandler : public ForwardingHandler {
  public:
   QuarryHandler(handlerton* hton, TABLE_SHARE* share) : ForwardingHandler(hton, share) {}
+  /// In `mem_root`. Null: there is no memory.
+  [[nodiscard]] static QuarryHandler* Make(TABLE_SHARE* share, MEM_ROOT* mem_root);
 
   /// Makes the child. False: InnoDB is not there.
   bool Initialise(MEM_ROOT* mem_root);
@@ -91,6 +94,9 @@ class QuarryHandler final : public ForwardingHandler {
   void print_error(int error, myf flags) override;
 
  private:
+  /// Once the child is open. Error: kOutOfMemory.
+  Status AttachToTable();
+  /// Null: there is no memory.
   QuarryShare* OpenShare();
   int Fail(const Status& status, Action action);
 

@@ -82,7 +82,8 @@ int QuarryHandler::CheckValues(THD* thd) {
     while (true) {
       error = ForwardingHandler::rnd_next(table->record[0]);
       if (error == HA_ERR_RECORD_DELETED) continue;
-      if (error != 0 || !values.CheckRow()) break;
+      if (error == 0) error = Guarded([&] { return values.CheckRow() ? 0 : HA_ERR_ABORTED_BY_USER; });
+      if (error != 0) break;
       thd_progress_report(thd, values.rows(), std::max<uint64_t>(values.rows(), stats.records));
     }
     ForwardingHandler::rnd_end();

@@ -7,6 +7,7 @@
 
 #include "background/trash_sweep.h"
 #include "columns/encryption.h"
+#include "quarry/memory_guard.h"
 #include "server/error_log.h"
 #include "server/ha_error.h"
 #include "server/running_engine.h"
@@ -152,9 +153,11 @@ Status QuarryHandler::BeginRebuild(const inplace_alter_handler_ctx* context, Reb
 // On an error no store stays marked.
 Status QuarryHandler::BeginRebuilds(const Alter_inplace_info* info, std::vector<Rebuild>* rebuilds) {
   const std::vector<QuarryHandler*> files = CommittedTogether(info);
+  rebuilds->reserve(files.size());  // one that began must be in it
   for (size_t i = 0; i < files.size(); i++) {
     Rebuild rebuild{files[i], {}, {}};
-    if (Status status = files[i]->BeginRebuild(ContextOf(info, i), &rebuild); !status.ok()) {
+    Status status = OrOutOfMemory([&] { return files[i]->BeginRebuild(ContextOf(info, i), &rebuild); });
+    if (!status.ok()) {
       for (const Rebuild& begun : *rebuilds) FinishRebuild(begun, true);
       return status;
     }
@@ -192,7 +195,13 @@ bool QuarryHandler::CommitRebuild(TABLE* altered_table, Alter_inplace_info* info
     return true;
   }
   const bool failed = ForwardingHandler::commit_inplace_alter_table(altered_table, info, true);
-  for (const Rebuild& rebuild : rebuilds) FinishRebuild(rebuild, failed);
+  for (const Rebuild& rebuild : rebuilds) {
+    // What InnoDB decided stands. A store for which there is no memory stays marked until the next start.
+    (void)OrOutOfMemory([&] {
+      FinishRebuild(rebuild, failed);
+      return Status::Ok();
+    });
+  }
   return failed;
 }
 

@@ -1,5 +1,6 @@
 // QuarryHandler's part in a mark pass and in a sample: rows are read for their heads alone (gc_scan.h, value_sample.h).
 #include "handler/ha_quarry.h"
+#include "quarry/memory_guard.h"
 #include "rows/gc_scan.h"
 #include "rows/value_sample.h"
 #include "server/child_table_id.h"
@@ -30,7 +31,7 @@ int QuarryHandler::MarkNextRow(uchar* buf) {
     return error;
   }
   gc_scan_->NoteRow();
-  const Status status = rewriter_.MarkRow(buf, gc_scan_);
+  const Status status = OrOutOfMemory([&] { return rewriter_.MarkRow(buf, gc_scan_); });
   if (status.ok()) return 0;
   gc_scan_->Fail(status);
   return HA_ERR_ABORTED_BY_USER;

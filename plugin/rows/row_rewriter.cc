@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "quarry/memory_guard.h"
 #include "rows/gc_scan.h"
 #include "rows/value_sample.h"
 #include "rows/wanted_ranges.h"
@@ -160,7 +161,7 @@ void RowRewriter::ReleaseValues() {
 
 Status RowRewriter::DecodeRow(uchar* buf, const ReadOptions& options) {
   patches_.clear();
-  Status status = DecodeColumns(buf, options);
+  Status status = OrOutOfMemory([&] { return DecodeColumns(buf, options); });
   if (!status.ok()) DropRow(buf);
   return status;
 }

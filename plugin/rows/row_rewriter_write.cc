@@ -1,4 +1,5 @@
 // How RowRewriter puts heads into rows that are written, and what it notes of those that go.
+#include "quarry/memory_guard.h"
 #include "rows/row_appender.h"
 #include "rows/row_rewriter.h"
 #include "server/plugin_counters.h"
@@ -16,10 +17,6 @@ bool Reserve(std::unique_ptr<uint8_t[]>* buffer, size_t* capacity, size_t wanted
   buffer->reset(new (std::nothrow) uint8_t[rounded]);
   *capacity = *buffer == nullptr ? 0 : rounded;
   return *buffer != nullptr;
-}
-
-Status OutOfMemory(uint64_t size_bytes) {
-  return Status::NotSupported("no memory for a value of " + std::to_string(size_bytes) + " bytes");
 }
 
 }  // namespace
@@ -42,7 +39,7 @@ Result<RowRewriter::Bytes> RowRewriter::EncodeValue(Column* column, const Bytes&
                                 std::to_string(raw_min) + " bytes such a value must be at least so long");
   }
   QUARRY_TRY_ASSIGN(const Locator locator, appender->Append(value.span(), *column->plan, prefix));
-  if (!Reserve(&column->head, &column->head_capacity, prefix + kTrailerSizeBytes)) return OutOfMemory(prefix);
+  if (!Reserve(&column->head, &column->head_capacity, prefix + kTrailerSizeBytes)) return OutOfMemoryFor(prefix);
   memcpy(column->head.get(), value.data, prefix);
   EncodeTrailer(locator, std::span<uint8_t, kTrailerSizeBytes>(column->head.get() + prefix, kTrailerSizeBytes));
   plugin_counters.values_out_of_line.fetch_add(1, std::memory_order_relaxed);

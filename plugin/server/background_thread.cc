@@ -2,12 +2,17 @@
 
 #include <pthread.h>
 
+#include <new>
 #include <system_error>
 
 #include "server/error_log.h"
 #include "server/mariadb_compat.h"
 
 namespace quarry {
+
+namespace {
+constexpr std::chrono::hours kSayAgain{1};
+}  // namespace
 
 void BackgroundThread::Start(std::function<void()> open, std::function<void()> body) {
   std::unique_lock lock(mutex_);
@@ -18,6 +23,9 @@ void BackgroundThread::Start(std::function<void()> open, std::function<void()> b
   } catch (const std::system_error& error) {
     LogError("the thread %s can't be started: %s", name_, error.what());
     return;
+  } catch (const std::bad_alloc&) {
+    LogError("the thread %s can't be started: out of memory", name_);
+    return;
   }
   changed_.wait(lock, [this] { return opened_; });
 }
@@ -26,7 +34,7 @@ void BackgroundThread::Run(const std::function<void()>& open, const std::functio
   pthread_setname_np(pthread_self(), name_);
   const bool usable = my_thread_init() == 0;
   if (usable) {
-    open();
+    (void)TryPass(open);
   } else {
     LogError("the thread %s can't be made known to the server, its work is not done", name_);
   }
@@ -38,6 +46,13 @@ void BackgroundThread::Run(const std::function<void()>& open, const std::functio
   if (!usable) return;
   body();
   my_thread_end();
+}
+
+void BackgroundThread::NoteOutOfMemory() {
+  const auto now = std::chrono::steady_clock::now();
+  if (said_at_ && now < *said_at_ + kSayAgain) return;
+  said_at_ = now;
+  LogWarning("the thread %s ran out of memory: what it was doing ends there, and is tried again later", name_);
 }
 
 void BackgroundThread::Stop() {

@@ -3,6 +3,9 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
+#include <new>
+#include <span>
 #include <string>
 
 #include "quarry/printable.h"
@@ -24,26 +27,43 @@ std::string Format(const char* format, va_list arguments) {
   return Printable(text);
 }
 
+void Print(sql_print_message_func print, const char* format, va_list arguments) {
+  va_list again;
+  va_copy(again, arguments);
+  try {
+    print("QUARRY: %s", Format(format, arguments).c_str());
+  } catch (const std::bad_alloc&) {
+    // As much as needs no memory.
+    char text[512];
+    vsnprintf(text, sizeof(text), format, again);
+    for (char& c : std::span(text, strlen(text))) {
+      if (c < ' ' || c > '~') c = '?';
+    }
+    print("QUARRY: %s", text);
+  }
+  va_end(again);
+}
+
 }  // namespace
 
 void LogError(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  sql_print_error("QUARRY: %s", Format(format, arguments).c_str());
+  Print(sql_print_error, format, arguments);
   va_end(arguments);
 }
 
 void LogWarning(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  sql_print_warning("QUARRY: %s", Format(format, arguments).c_str());
+  Print(sql_print_warning, format, arguments);
   va_end(arguments);
 }
 
 void LogInformation(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  sql_print_information("QUARRY: %s", Format(format, arguments).c_str());
+  Print(sql_print_information, format, arguments);
   va_end(arguments);
 }
 

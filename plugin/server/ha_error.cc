@@ -1,6 +1,7 @@
 // See ha_error.h.
 #include "server/ha_error.h"
 
+#include "quarry/memory_guard.h"
 #include "server/error_log.h"
 
 #include <sql_show.h>
@@ -121,14 +122,23 @@ std::string SubjectOfPath(const char* path) {
 }  // namespace
 
 int ReportStatus(const Status& status, Action action, const TABLE_SHARE* share) {
-  if (share == nullptr) return Report(status, action, "a table");
-  const std::string database(share->db.str, share->db.length);
-  const std::string table(share->table_name.str, share->table_name.length);
-  return Report(status, action, "table `" + database + "`.`" + table + "`");
+  return Guarded([&] {
+    if (share == nullptr) return Report(status, action, "a table");
+    const std::string database(share->db.str, share->db.length);
+    const std::string table(share->table_name.str, share->table_name.length);
+    return Report(status, action, "table `" + database + "`.`" + table + "`");
+  });
 }
 
 int ReportStatus(const Status& status, Action action, const char* table_name) {
-  return Report(status, action, SubjectOfPath(table_name));
+  return Guarded([&] { return Report(status, action, SubjectOfPath(table_name)); });
+}
+
+int ReportOutOfMemory() {
+  times_out_of_memory.fetch_add(1, std::memory_order_relaxed);
+  my_error(ER_OUT_OF_RESOURCES, MYF(0));
+  MarkReported(current_thd);
+  return HA_ERR_OUT_OF_MEM;
 }
 
 void MarkReported(THD* thd) {

@@ -1,6 +1,9 @@
-// One place where a Status of the core becomes a handler error and a message for the client.
+// One place where a Status of the core becomes a handler error and a message for the client, and where std::bad_alloc
+// does: nothing may be thrown into the server, which knows no exceptions.
 // Thread-safety: reports to the THD that is the caller's own.
 #pragma once
+
+#include <new>
 
 #include "quarry/status.h"
 #include "server/mariadb_compat.h"
@@ -17,6 +20,37 @@ enum class Action : uint8_t { kRead, kAppend, kSync, kOpen, kCreate, kRename, kD
 int ReportStatus(const Status& status, Action action, const TABLE_SHARE* share);
 /// The same where there is no open table: `table_name` is "db/t" or a path as the server hands it.
 int ReportStatus(const Status& status, Action action, const char* table_name);
+
+/// Reports that there was no memory, for which it needs none. Returns HA_ERR_OUT_OF_MEM.
+int ReportOutOfMemory();
+
+/// What the server calls is `entry`, guarded: its answer, or, when it finds no memory, `failed`, which is reported.
+template <typename Answer, typename Entry>
+Answer Guarded(Answer failed, const Entry& entry) {
+  try {
+    return entry();
+  } catch (const std::bad_alloc&) {
+    (void)ReportOutOfMemory();
+    return failed;
+  }
+}
+/// The same for what answers with a handler error.
+template <typename Entry>
+int Guarded(const Entry& entry) {
+  return Guarded<int>(HA_ERR_OUT_OF_MEM, entry);
+}
+
+/// The same for the function of a status variable: `fill_in` gives `variable` its values, or it says that there was no
+/// memory.
+template <typename FillIn>
+void FillInGuarded(st_mysql_show_var* variable, const FillIn& fill_in) {
+  try {
+    fill_in();
+  } catch (const std::bad_alloc&) {
+    variable->type = SHOW_CHAR;
+    variable->value = const_cast<char*>("out of memory");
+  }
+}
 
 /// An error of Quarry's own, sent otherwise than by ReportStatus, is what the statement fails with.
 void MarkReported(THD* thd);

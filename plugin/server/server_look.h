@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 
+#include "quarry/memory_guard.h"
 #include "server/open_transactions.h"
 #include "server/server_session.h"
 
@@ -36,9 +37,15 @@ class ServerLook {
   [[nodiscard]] bool is_open() const { return session_.is_open(); }
   [[nodiscard]] ServerSession* session() { return &session_; }
 
-  /// A REPEATABLE READ view of this moment, in which Transactions() may be called and tables be read.
-  Status BeginView();
-  void EndView();
+  /// `action`, which returns a Status or a Result, inside a REPEATABLE READ view of this moment, in which
+  /// Transactions() may be called and tables be read. The view ends also when memory runs out.
+  template <typename Action>
+  auto InView(const Action& action) -> decltype(action()) {
+    QUARRY_TRY(OrOutOfMemory([this] { return BeginView(); }));
+    decltype(action()) done = OrOutOfMemory(action);
+    EndView();
+    return done;
+  }
 
   /// Inside a view. Every transaction that is open now, but for this one; each that was open when the call began and
   /// still is when it returns is among them. Error: kUnavailable: not known now; another call a second later may know.
@@ -55,6 +62,8 @@ class ServerLook {
   Status CheckServerIsWhole();
 
  private:
+  Status BeginView();
+  void EndView();
   Result<std::vector<OpenTransaction>> LookAtTransactions();
   /// `condition`: of the names of the tables wanted.
   Result<std::map<uint64_t, std::string>> TablesWhere(const std::string& condition);

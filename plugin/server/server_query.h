@@ -16,8 +16,8 @@ using QueryRows = std::vector<std::vector<std::optional<std::string>>>;
 /// session (my_thread_init done).
 [[nodiscard]] bool ConnectInside(struct st_mysql* connection);
 
-/// What a result holds. `result` stays the caller's.
-QueryRows ReadRows(struct st_mysql_res* result);
+/// What the statement that `connection` ran last brought; nothing: no result.
+[[nodiscard]] std::optional<QueryRows> ReadRows(struct st_mysql* connection);
 
 /// Runs `query` in a thread of Quarry's own that has no session yet (my_thread_init done). Errors: kUnavailable with
 /// the server's message.
@@ -28,7 +28,7 @@ Result<QueryRows> QueryHere(const std::string& query);
 Result<QueryRows> QueryAside(const std::string& query);
 
 /// Runs `work` in a helper thread that has no session yet, and waits for it. False: the server has no room for the
-/// thread, and `work` was not run.
+/// thread, and `work` was not run; or it did not come to its end, because memory ran out.
 [[nodiscard]] bool RunAside(const std::function<void()>& work);
 
 }  // namespace quarry

@@ -4,6 +4,8 @@
 #include <mysql.h>
 #include <mysql/service_sql.h>
 
+#include "quarry/memory_guard.h"
+
 namespace quarry {
 
 namespace {
@@ -17,17 +19,15 @@ constexpr const char* kSettings[] = {
 }  // namespace
 
 Status ServerSession::Open() {
+  Status status = OrOutOfMemory([this] { return Connect(); });
+  if (!status.ok()) Close();
+  return status;
+}
+
+Status ServerSession::Connect() {
   connection_ = mysql_init(nullptr);
-  if (connection_ == nullptr || !ConnectInside(connection_)) {
-    Close();
-    return Status::Unavailable("no session of Quarry's own");
-  }
-  for (const char* const setting : kSettings) {
-    if (Status status = Run(setting); !status.ok()) {
-      Close();
-      return status;
-    }
-  }
+  if (connection_ == nullptr || !ConnectInside(connection_)) return Status::Unavailable("no session of Quarry's own");
+  for (const char* const setting : kSettings) QUARRY_TRY(Run(setting));
   return Status::Ok();
 }
 
@@ -43,11 +43,9 @@ Status ServerSession::Run(const std::string& statement) {
 
 Result<QueryRows> ServerSession::Query(const std::string& query) {
   QUARRY_TRY(Run(query));
-  MYSQL_RES* const result = mysql_store_result(connection_);
-  if (result == nullptr) return Status::Unavailable("'" + query + "': no result: " + mysql_error(connection_));
-  QueryRows rows = ReadRows(result);
-  mysql_free_result(result);
-  return rows;
+  std::optional<QueryRows> rows = ReadRows(connection_);
+  if (rows) return *std::move(rows);
+  return Status::Unavailable("'" + query + "': no result: " + mysql_error(connection_));
 }
 
 unsigned ServerSession::error_number() const { return mysql_errno(connection_); }

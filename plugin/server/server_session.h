@@ -21,7 +21,7 @@ class ServerSession {
   ServerSession(const ServerSession&) = delete;
   ServerSession& operator=(const ServerSession&) = delete;
 
-  /// Errors of all: kUnavailable with the server's message.
+  /// Errors of all: kUnavailable with the server's message. After an error it is closed; nor does it throw.
   Status Open();
   void Close();
   [[nodiscard]] bool is_open() const { return connection_ != nullptr; }
@@ -32,6 +32,8 @@ class ServerSession {
   [[nodiscard]] unsigned error_number() const;
 
  private:
+  Status Connect();
+
   MYSQL* connection_ = nullptr;
 };
 

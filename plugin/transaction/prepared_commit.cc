@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "quarry/memory_guard.h"
 #include "server/child_handler.h"
 #include "server/error_log.h"
 #include "server/innodb_variables.h"
@@ -158,7 +159,7 @@ bool CommitsPrepared(THD* thd, std::span<const Locator> extents) {
 }
 
 bool PrepareInInnodb(THD* thd, std::span<const Locator> extents) {
-  const Result<CommitRecord> named = Directory()->DescribeCommit(extents);
+  const Result<CommitRecord> named = OrOutOfMemory([&] { return Directory()->DescribeCommit(extents); });
   if (!named.ok()) return false;  // the flush, which comes next, says what is wrong
   std::array<uint8_t, kCommitRecordSizeBytes> record{};
   EncodeCommitRecord(*named, record);
@@ -189,9 +190,14 @@ void RollbackInInnodb(THD* thd) {
 
 bool DecidePreparedCommits() {
   bool all_decided = false;
-  // The service would run its statements inside those of a session that this thread may have (INSTALL).
-  if (RunAside([&all_decided] { all_decided = DecideHere(); })) return all_decided;
-  return ReportUnasked(Status::Unavailable("no thread for a session of Quarry's own"));
+  const Status status = OrOutOfMemory([&all_decided] {
+    // The service would run its statements inside those of a session that this thread may have (INSTALL).
+    if (!RunAside([&all_decided] { all_decided = DecideHere(); })) {
+      (void)ReportUnasked(Status::Unavailable("no thread, or no memory, for a session of Quarry's own"));
+    }
+    return Status::Ok();
+  });
+  return status.ok() && all_decided;
 }
 
 }  // namespace quarry

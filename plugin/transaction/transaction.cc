@@ -87,7 +87,13 @@ int CloseConnection(handlerton*, THD* thd) {
 
 // Called by the session that kills, with the killed one's locks.
 void WakeKilled(handlerton*, THD*, enum thd_kill_levels) {
-  if (StoreDirectory* const directory = Directory(); directory != nullptr) directory->WakeWaiters();
+  StoreDirectory* const directory = Directory();
+  if (directory == nullptr) return;
+  // Without memory it sees when its own wait ends.
+  (void)OrOutOfMemory([directory] {
+    directory->WakeWaiters();
+    return Status::Ok();
+  });
 }
 
 }  // namespace
@@ -100,8 +106,12 @@ Transaction* Transaction::Find(THD* thd) { return static_cast<Transaction*>(thd_
 Transaction* Transaction::Of(THD* thd) {
   Transaction* transaction = Find(thd);
   if (transaction != nullptr) return transaction;
-  transaction = new (std::nothrow) Transaction(thd);
-  if (transaction != nullptr) thd_set_ha_data(thd, QuarryHandlerton(), transaction);
+  try {
+    transaction = new Transaction(thd);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  thd_set_ha_data(thd, QuarryHandlerton(), transaction);
   return transaction;
 }
 
@@ -129,7 +139,10 @@ void Transaction::JoinWhereSavepointsAre(THD* thd) {
   if (Transaction* transaction = Of(thd); transaction != nullptr) transaction->Join(thd);
 }
 
-Status Transaction::Sync() { return unsynced_.empty() ? Status::Ok() : Directory()->Sync(unsynced_); }
+Status Transaction::Sync() {
+  if (unsynced_.empty()) return Status::Ok();
+  return OrOutOfMemory([this] { return Directory()->Sync(unsynced_); });
+}
 
 Status Transaction::SyncAndPrepare(THD* thd) {
   Directory()->StartSync(&unsynced_);

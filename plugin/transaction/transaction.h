@@ -11,6 +11,7 @@
 // Thread-safety: a Transaction belongs to its THD and is externally synchronised by it.
 #pragma once
 
+#include "quarry/memory_guard.h"
 #include "quarry/store.h"
 #include "server/backup_lock.h"
 #include "server/mariadb_compat.h"
@@ -49,12 +50,18 @@ class Transaction {
 
   [[nodiscard]] UnsyncedExtents* unsynced() { return &unsynced_; }
   void NoteAppended(const Locator& locator) { Note(&appended_, locator); }
-  void NoteReplaced(const Locator& locator) { Note(&replaced_, locator); }
+  /// A hint, for which there need be no memory.
+  void NoteReplaced(const Locator& locator) {
+    (void)OrOutOfMemory([&] {
+      Note(&replaced_, locator);
+      return Status::Ok();
+    });
+  }
 
   /// What its rows may point at, but for what was replaced by a later append of its own.
   [[nodiscard]] std::span<const Locator> appended() const { return appended_; }
 
-  /// Makes what was appended durable. Does nothing when nothing was.
+  /// Makes what was appended durable. Does nothing when nothing was. Throws nothing.
   Status Sync();
   /// The same while InnoDB prepares (prepared_commit.h). On error nothing is left of the transaction in InnoDB, or it
   /// was not prepared.

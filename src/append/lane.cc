@@ -93,9 +93,8 @@ Status Lane::Reopen(const Canceller* canceller) {
   const std::shared_ptr<SegmentFactory> factory = factory_.lock();
   assert(factory != nullptr);
   Result<WritePin> pin = OrOutOfMemory([&] {
-    return file->slot.PinOrOpen(
-        [&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); }, canceller,
-        weak_from_this());
+    return file->slot.PinOrOpen([&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); },
+                                canceller, weak_from_this());
   });
   // Of one that is gone nobody knows whether its path is: who makes the next one will see.
   if (pin.status().system_errno() != ENOENT) context_->NotePathFailure(path_number_, pin.status());
@@ -304,8 +303,7 @@ void Lane::ShrinkPrivate(PrivateRange* range, uint64_t used_bytes) {
   active_->position_bytes = range->offset_bytes + range->size_bytes;
 }
 
-Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_bytes,
-                                     const Status& written) noexcept {
+Result<uint64_t> Lane::FinishPrivate(const PrivateRange& range, uint64_t stored_bytes, const Status& written) noexcept {
   SegmentFile& file = *range.file;
   const uint64_t used_end = range.offset_bytes + RoundUpToBlock(stored_bytes);
   const uint64_t range_end = range.offset_bytes + range.size_bytes;

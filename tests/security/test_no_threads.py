@@ -3,16 +3,14 @@
 The limit is made by a library that is loaded before the server's (no_threads.c), so it needs no other account of the system.
 """
 
-import shutil
 from pathlib import Path
 
-import pymysql
 import pytest
 
+from harness.scarce import STATEMENTS, ask, make_library
 from harness.server import Server
 from harness.values import payload
 from harness.waiting import wait_for
-from quarry_server.run import run_or_raise
 
 pytestmark = pytest.mark.quarry_only
 
@@ -20,18 +18,8 @@ LONG = 90000
 
 
 @pytest.fixture
-def library(tmp_path):
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler here, to make the library that refuses threads")
-    made = tmp_path / "no_threads.so"
-    source = Path(__file__).with_name("no_threads.c")
-    run_or_raise([compiler, "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"])
-    return made
-
-
-@pytest.fixture
-def server(library, tmp_path):
+def server(tmp_path):
+    library = make_library(Path(__file__).with_name("no_threads.c"), tmp_path)
     no_threads = tmp_path / "no-threads"
     environment = {"LD_PRELOAD": str(library), "NO_THREADS": str(no_threads)}
     made = Server("security-no-threads", ["--thread-cache-size=8"], environment=environment)
@@ -43,41 +31,6 @@ def server(library, tmp_path):
     made.query("INSERT INTO d.t VALUES (1, %s)", (payload(1, LONG),))
     yield made
     made.remove()
-
-
-STATEMENTS = (
-    "SELECT COUNT(*) FROM information_schema.quarry_tables",
-    "SELECT COUNT(*) FROM information_schema.quarry_columns",
-    "SELECT COUNT(*) FROM information_schema.quarry_damage",
-    "SHOW GLOBAL STATUS LIKE 'quarry%'",
-    "SHOW ENGINE QUARRY STATUS",
-    "SET GLOBAL quarry_gc_now = ON",
-    "INSERT INTO d.t SELECT id + 1, b FROM d.t WHERE id = 1",
-    "UPDATE d.t SET b = CONCAT(b, 'more') WHERE id = 1",
-    "SELECT MD5(b) FROM d.t",
-    "CHECK TABLE d.t",
-    "CREATE TABLE d.made (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY",
-    "INSERT INTO d.made SELECT * FROM d.t",
-    "ALTER TABLE d.made ADD COLUMN n INT, ALGORITHM=INPLACE",
-    "ALTER TABLE d.made FORCE",
-    "RENAME TABLE d.made TO d.other",
-    "TRUNCATE TABLE d.other",
-    "DROP TABLE d.other",
-    "SET SESSION quarry_backup_lock = 1",
-    "SET SESSION quarry_backup_lock = 0",
-    "DELETE FROM d.t WHERE id = 2",
-    "XA RECOVER",
-)
-
-
-def ask(cursor, statement):
-    try:
-        cursor.execute(statement)
-        cursor.fetchall()
-    except pymysql.err.Error as failure:
-        assert failure.args[0] not in (2006, 2013), f"the server was lost: {statement}"
-        return False
-    return True
 
 
 def test_each_statement_is_answered(server, session_of):
