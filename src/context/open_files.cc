@@ -93,10 +93,10 @@ std::vector<std::shared_ptr<FileHolder>> OpenFiles::NextHolders() {
 
 void OpenFiles::Slot::Enter(Lease lease, const std::function<void()>& put, std::weak_ptr<FileHolder> holder) {
   const MutexLock lock(files_->mutex_);
+  place_ = files_->ring_.insert(files_->ring_.end(), this);  // first: without memory the slot is as before
   put();
   lease_ = std::move(lease);
   holder_ = std::move(holder);
-  place_ = files_->ring_.insert(files_->ring_.end(), this);
   pins_.store(1, std::memory_order_release);
 }
 

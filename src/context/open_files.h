@@ -78,6 +78,9 @@ class OpenFiles {
   /// Files that were closed to make room.
   [[nodiscard]] uint64_t closed_for_room() const QUARRY_EXCLUDES(mutex_);
 
+  /// A file of either kind, and what closes it.
+  using AnyFile = std::unique_ptr<void, void (*)(void*)>;
+
   /// What FileSlot has that is the same for all files.
   class Slot {
    public:
@@ -98,8 +101,8 @@ class OpenFiles {
 
    protected:
     ~Slot() = default;
-    /// The file, to be closed by the caller.
-    [[nodiscard]] virtual std::shared_ptr<void> Detach() = 0;
+    /// The file, to be closed by the caller. Takes no memory: it is called by destructors.
+    [[nodiscard]] virtual AnyFile Detach() = 0;
     /// `put` stores the file; it is pinned once when this returns.
     void Enter(Lease lease, const std::function<void()>& put, std::weak_ptr<FileHolder> holder);
     /// Nobody uses it any more.
@@ -124,7 +127,7 @@ class OpenFiles {
   /// Closed outside of the mutex: the file first, then its lease.
   struct Victim {
     Lease lease;
-    std::shared_ptr<void> file;
+    AnyFile file{nullptr, nullptr};
   };
   [[nodiscard]] Result<Lease> TakeWithin(std::chrono::milliseconds wait_max, uint32_t descriptors,
                                          const Canceller* canceller) QUARRY_EXCLUDES(mutex_);
@@ -226,7 +229,9 @@ class FileSlot final : public OpenFiles::Slot {
   }
 
  private:
-  [[nodiscard]] std::shared_ptr<void> Detach() override { return std::shared_ptr<File>(std::move(file_)); }
+  [[nodiscard]] OpenFiles::AnyFile Detach() override {
+    return {file_.release(), [](void* file) { delete static_cast<File*>(file); }};
+  }
 
   const uint32_t descriptors_;
   std::unique_ptr<File> file_;  ///< changes under the mutex of files_, while nobody has it pinned
