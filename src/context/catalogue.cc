@@ -1,6 +1,7 @@
 #include "context/catalogue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "io/path.h"
@@ -50,7 +51,8 @@ Catalogue::Ticket Catalogue::Append(std::vector<CatalogueRecord> records) {
   if (records.empty()) return nullptr;
   MutexLock lock(mutex_);
   if (open_ == nullptr) open_ = std::make_shared<Batch>();
-  std::move(records.begin(), records.end(), std::back_inserter(open_->records));
+  open_->records.insert(open_->records.end(), std::make_move_iterator(records.begin()),
+                        std::make_move_iterator(records.end()));  // all of them, or, without memory, none
   return open_;
 }
 

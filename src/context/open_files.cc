@@ -84,6 +84,7 @@ bool OpenFiles::Evict(Victim* victim) {
 
 std::vector<std::shared_ptr<FileHolder>> OpenFiles::NextHolders() {
   std::vector<std::shared_ptr<FileHolder>> holders;
+  holders.reserve(kHoldersAskedAtOnce);  // first: none of them may go under the lock
   for (size_t left = ring_.size(); left > 0 && holders.size() < kHoldersAskedAtOnce; --left) {
     if (auto holder = ring_.front()->holder_.lock(); holder != nullptr) holders.push_back(std::move(holder));
     ring_.splice(ring_.end(), ring_, ring_.begin());

@@ -233,8 +233,8 @@ TEST_F(MemoryShortageTest, ABindingIsAsBeforeAndCanBeChangedTheNextTime) {
 
 TEST_F(MemoryShortageTest, ZerosAheadAreLeftOutAndNoCommitFails) {
   DirectoryOptions options = Options();
-  options.segment_size_bytes = 1 << 20;
-  options.zeroed_pool_bytes = 512 << 10;
+  options.segment_size_bytes = 4 << 20;
+  options.zeroed_pool_bytes = 1 << 20;
   store_.reset();
   directory_.reset();
   directory_ = ValueOf(OpenDirectory(&env_, options));
@@ -246,7 +246,7 @@ TEST_F(MemoryShortageTest, ZerosAheadAreLeftOutAndNoCommitFails) {
   EXPECT_TRUE(Feed());
   EXPECT_EQ(directory_->GetCounters().zero_bytes_written, 0U);
   // The next segment gets some.
-  for (uint64_t i = 0; i < 40; ++i) all.push_back(Append(RandomValue(50'000, i)));
+  for (uint64_t i = 0; i < 120; ++i) all.push_back(Append(RandomValue(50'000, i)));
   EXPECT_GT(directory_->GetCounters().zero_bytes_written, 0U);
   ExpectAllRead(all);
 }
