@@ -171,9 +171,9 @@ void ReadAhead::Expect(const DecodedField& field) {
     return;
   }
   in_memory_ = 0;
+  bytes_ahead_of_tables[table_] += size_bytes;  // first: without memory nothing is counted
   expected.size_bytes = size_bytes;
   bytes_ahead_ += size_bytes;
-  bytes_ahead_of_tables[table_] += size_bytes;
 }
 
 bool ReadAhead::HasRoomFor(uint64_t size_bytes) const {
