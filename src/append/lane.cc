@@ -287,9 +287,10 @@ Result<PrivateRange> Lane::ReservePrivate(uint64_t size_max_bytes, const Cancell
   }
   if (allocation.end_bytes > allocation.begin_bytes) {
     // Only a hint: without it parallel writes queue on the inode, and a full disk shows at the write itself.
-    if (Status status =
-            range.file->file()->Allocate(allocation.begin_bytes, allocation.end_bytes - allocation.begin_bytes);
-        !status.ok() && status.code() != StatusCode::kNoSpace) {
+    const Status status = OrOutOfMemory([&] {
+      return range.file->file()->Allocate(allocation.begin_bytes, allocation.end_bytes - allocation.begin_bytes);
+    });
+    if (!status.ok() && status.code() != StatusCode::kNoSpace && status.code() != StatusCode::kOutOfMemory) {
       return FinishPrivate(range, 0, status).status();
     }
   }
