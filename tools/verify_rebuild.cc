@@ -61,7 +61,7 @@ int Rebuild(const RebuildOptions& options, std::ostream* out, std::ostream* erro
   out->flush();
   const Result<RebuildReport> done = RebuildCatalogue(options);
   if (!done.ok()) {
-    *error << "quarry-verify: " << Printable(done.status().ToString()) << "; the old catalogue still counts\n";
+    *error << "quarry-verify: " << Printable(done.status().ToString()) << '\n';
     return kFailed;
   }
   *out << "done\n";

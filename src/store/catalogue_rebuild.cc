@@ -250,11 +250,18 @@ class Rebuilder {
     if (options_.dry_run) return Status::Ok();
     std::vector<CatalogueRecord> records = new_.Records();
     records.emplace_back(CatalogueEnd{new_.installation});
-    Status status = WriteNew(records);
-    if (!status.ok()) {
-      (void)env_->RemoveFile(JoinPath(home_, report_.written));
-      return status;
+    if (const Status status = WriteNew(records); !status.ok()) {
+      const bool is_gone = IgnoreNotFound(env_->RemoveFile(JoinPath(home_, report_.written))).ok();
+      return status.WithContext(is_gone ? "the old catalogue still counts" : report_.written + " may count already");
     }
+    if (const Status status = SetOldAside(); !status.ok()) {
+      return status.WithContext(report_.written + " is written and counts, but an old catalogue is not kept for sure");
+    }
+    return Status::Ok();
+  }
+
+  // The next start removes what keeps its name.
+  Status SetOldAside() {
     for (const uint64_t old : old_.generations) {
       const std::string path = JoinPath(home_, CatalogueFileName(old));
       QUARRY_TRY(env_->Rename(path, path + kRebuiltFromSuffix));

@@ -202,6 +202,28 @@ TEST_F(CatalogueRebuildTest, ADryRunChangesNothing) {
   EXPECT_EQ(ValueOf(Rebuild()).written, report.written);
 }
 
+// Else somebody would look for what went wrong with a catalogue that is there.
+TEST_F(CatalogueRebuildTest, AFailureSaysWhichCatalogueCounts) {
+  Damage("db/damaged");
+  const std::vector<std::string> before = Catalogues();
+  env_.FailCall(CallKind::kSync, 1, EIO);
+  const Status unwritten = Rebuild().status();
+  EXPECT_EQ(unwritten.code(), StatusCode::kIoError);
+  EXPECT_NE(unwritten.message().find("the old catalogue still counts"), std::string::npos) << unwritten.ToString();
+  EXPECT_EQ(Catalogues(), before);
+  env_.FailCall(CallKind::kRename, 1, EIO);
+  const Status not_kept = Rebuild().status();
+  env_.ClearFailures();
+  EXPECT_EQ(not_kept.code(), StatusCode::kIoError);
+  EXPECT_NE(not_kept.message().find(Catalogues().back() + " is written and counts"), std::string::npos)
+      << not_kept.ToString();
+  EXPECT_EQ(Catalogues().size(), 2U);
+  EXPECT_FALSE(ValueOf(Rebuild()).is_needed);
+  Open();
+  ExpectReadable();
+  EXPECT_EQ(directory_->OwnershipOf(damaged_.store, kTable), Ownership::kUnbound);
+}
+
 TEST_F(CatalogueRebuildTest, SurvivesAFailureOrAPowerCutAtAnyCall) {
   Damage("db/damaged");
   for (const CallKind kind :
