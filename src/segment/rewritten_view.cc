@@ -38,14 +38,27 @@ Result<std::unique_ptr<RewrittenView>> RewrittenView::Open(ReadableFile* file, u
   return std::unique_ptr<RewrittenView>(new RewrittenView(file, file_size_bytes, std::move(bytes), std::move(map)));
 }
 
+size_t RewrittenView::RunFrom(uint64_t offset_bytes) const {
+  const std::span<const SegmentRun> runs = map_.runs();
+  const auto behind =
+      std::upper_bound(runs.begin(), runs.end(), offset_bytes,
+                       [](uint64_t offset, const SegmentRun& run) { return offset < run.original_bytes; });
+  return static_cast<size_t>(behind - runs.begin()) - (behind == runs.begin() ? 0 : 1);
+}
+
+uint64_t RewrittenView::NextKept(uint64_t offset_bytes) const {
+  const std::span<const SegmentRun> runs = map_.runs();
+  for (size_t run = RunFrom(offset_bytes); run < runs.size(); ++run) {
+    const bool is_before = runs[run].original_bytes + runs[run].size_bytes <= offset_bytes;
+    if (!is_before && !runs[run].is_reencoded) return std::max(offset_bytes, runs[run].original_bytes);
+  }
+  return size_bytes_;
+}
+
 std::vector<RewrittenView::Piece> RewrittenView::PiecesOf(uint64_t begin_bytes, uint64_t end_bytes) const {
   std::vector<Piece> pieces;
   const std::span<const SegmentRun> runs = map_.runs();
-  const auto behind =
-      std::upper_bound(runs.begin(), runs.end(), begin_bytes,
-                       [](uint64_t offset, const SegmentRun& run) { return offset < run.original_bytes; });
-  for (auto run = static_cast<size_t>(behind - runs.begin()) - (behind == runs.begin() ? 0 : 1);
-       run < runs.size() && runs[run].original_bytes < end_bytes; ++run) {
+  for (size_t run = RunFrom(begin_bytes); run < runs.size() && runs[run].original_bytes < end_bytes; ++run) {
     if (runs[run].is_reencoded) continue;
     const uint64_t from = std::max(begin_bytes, runs[run].original_bytes);
     const uint64_t to = std::min(end_bytes, runs[run].original_bytes + runs[run].size_bytes);

@@ -35,6 +35,8 @@ class RewrittenView final : public ReadableFile {
     const std::optional<SegmentMap::Found> found = map_.Find(offset_bytes, size_bytes);
     return found && !found->is_reencoded ? std::optional(found->place_bytes) : std::nullopt;
   }
+  /// Where bytes that the view has begin, at or behind `offset_bytes`; behind the last of them size_bytes().
+  [[nodiscard]] uint64_t NextKept(uint64_t offset_bytes) const;
   /// The file itself. Valid until the next read.
   [[nodiscard]] Result<std::span<const uint8_t>> ReadFile(uint64_t place_bytes, uint64_t size_bytes) {
     return window_.At(place_bytes, size_bytes);
@@ -49,6 +51,8 @@ class RewrittenView final : public ReadableFile {
     uint64_t size_bytes = 0;
   };
   RewrittenView(ReadableFile* file, uint64_t file_size_bytes, std::vector<uint8_t> header, SegmentMap map);
+  /// The first run that may hold `offset_bytes`, or lies behind it.
+  [[nodiscard]] size_t RunFrom(uint64_t offset_bytes) const;
   /// What of [begin, end) was kept.
   [[nodiscard]] std::vector<Piece> PiecesOf(uint64_t begin_bytes, uint64_t end_bytes) const;
 

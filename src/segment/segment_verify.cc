@@ -46,6 +46,7 @@ class SegmentVerifier {
     uint64_t at = has_header ? kSegmentHeaderSizeBytes : end_bytes_;
     while (at < end_bytes_ && !verified_.stopped) {
       QUARRY_TRY_ASSIGN(at, Step(at));
+      at = BehindUnkept(at);
     }
     CloseStray();
     if (has_header) Judge();
@@ -137,6 +138,13 @@ class SegmentVerifier {
   }
 
   Status VerifyRun(SegmentWindow* window, const SegmentRun& run) {
+    QUARRY_TRY_ASSIGN(const std::span<const uint8_t> start, window->At(run.place_bytes, kExtentHeaderSizeBytes));
+    QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(start, origin_, run.original_bytes));
+    if (ExtentSpaceBytes(header) != run.size_bytes) {
+      return Status::Corruption(expected_.store.value, expected_.segment.value, run.original_bytes,
+                                "the extent takes " + std::to_string(ExtentSpaceBytes(header)) +
+                                    " bytes, the map says " + std::to_string(run.size_bytes));
+    }
     QUARRY_TRY_ASSIGN(const ExtentIndex index, ReadExtentIndex(window, origin_, run.place_bytes, run.original_bytes));
     ++verified_.extents;
     for (uint32_t part = 0; part < index.header.part_count; ++part) {
@@ -147,6 +155,14 @@ class SegmentVerifier {
       ++verified_.parts;
     }
     return Status::Ok();
+  }
+
+  // Over whole blocks that the file of a rewritten segment does not keep, which read as zeros: any number of them.
+  uint64_t BehindUnkept(uint64_t at) {
+    if (view_ == nullptr || at % kBlockSizeBytes != 0) return at;
+    const uint64_t next = view_->NextKept(at) / kBlockSizeBytes * kBlockSizeBytes;
+    if (next > at) CloseStray();
+    return std::max(at, next);
   }
 
   // Looks at what stands at `at`; where to go on.
@@ -189,6 +205,7 @@ class SegmentVerifier {
   Result<uint64_t> Extent(const ExtentHeader& header, bool is_marked, bool is_inside) {
     const uint64_t at = header.offset_bytes;
     const uint64_t size = ExtentSizeBytes(header);
+    QUARRY_TRY(Claim(at, size));
     next_extent_bytes_ = NextExtentOffsetBytes(header);
     const uint64_t front_bytes = HeaderAndIndexSizeBytes(header);
     if (!is_marked) {
@@ -212,6 +229,16 @@ class SegmentVerifier {
     if (has_mismatch) return LookInside(at + front_bytes, at + size);
     QUARRY_TRY(Unused(at + size, std::min(next_extent_bytes_, end_bytes_)));
     return next_extent_bytes_;
+  }
+
+  // Extents lie side by side. Where their salted headers say otherwise, each could have the whole file read once more.
+  Status Claim(uint64_t at, uint64_t size) {
+    claimed_bytes_ += std::min(size, end_bytes_ - at);
+    const uint64_t file_bytes = view_ == nullptr ? end_bytes_ : view_->file_size_bytes();
+    if (claimed_bytes_ / 2 <= file_bytes) return Status::Ok();
+    return Status::Corruption(expected_.store.value, expected_.segment.value, at,
+                              "the extents up to here take " + std::to_string(claimed_bytes_) +
+                                  " bytes of a segment of " + std::to_string(file_bytes) + ": it was forged");
   }
 
   // Of an extent that does not verify: it may hide others, if it is not one, but its bytes are explained.
@@ -461,6 +488,7 @@ class SegmentVerifier {
   uint64_t explained_until_ = 0;                          ///< a piece covers what lies before
   uint64_t inside_until_ = 0;                             ///< so does that of an extent that does not verify
   size_t stray_piece_ = SIZE_MAX;                         ///< the last one of bytes that belong to no extent
+  uint64_t claimed_bytes_ = 0;                            ///< by headers that verify
   uint64_t sound_bytes_ = 0;
   uint64_t damaged_bytes_ = 0;
   uint64_t unreadable_ = 0;

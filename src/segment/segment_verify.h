@@ -13,8 +13,10 @@
 //  - Nothing is leftover where fewer bytes verify than were counted, or where a scan did the counting.
 // A damaged segment header hides nothing while the catalogue has the salt: extents are looked for at their own offsets.
 // What stands inside bytes that belong to no extent, or inside an extent that does not verify, may be a value that
-// looks like extents: that is never called damaged, and hides nothing behind it. Thread-safety: a pure function of the
-// file, which may be appended to and punched meanwhile.
+// looks like extents: that is never called damaged, and hides nothing behind it.
+// Nobody who forges a file, with its salt, makes the pass longer than the file: what a map leaves out is passed over,
+// and extents that take more bytes than there are end it.
+// Thread-safety: a pure function of the file, which may be appended to and punched meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +69,7 @@ inline constexpr size_t kPiecesMax = 1000;
 /// Called with the bytes of each read. False: stop.
 using VerifyPace = std::function<bool(uint64_t bytes)>;
 
-/// Errors: kIoError, when the file cannot be asked at all; what cannot be read of it is a piece.
+/// Errors: kIoError, when the file cannot be asked at all; what cannot be read of it is a piece. kCorruption: forged.
 [[nodiscard]] Result<VerifiedSegment> VerifySegment(ReadableFile* file, const ExpectedSegment& expected,
                                                     const VerifyPace& pace);
 

@@ -1,7 +1,9 @@
 // Verification of whole installations: what it finds, what it calls harmless, and the scrub of a running directory.
 #include "quarry/verify.h"
 
+#include "base/checksum.h"
 #include "format/extent.h"
+#include "format/segment_map.h"
 #include "quarry/gc.h"
 #include "store/verify_test_util.h"
 
@@ -137,6 +139,82 @@ TEST(VerifyTest, BlocksThatTheDeviceRefusesAreNamedAndTheRestIsRead) {
   EXPECT_GT(verified.seen.CountOf(FindingKind::kUnreadable), 0U) << verified.seen.Text();
   EXPECT_EQ(verified.seen.CountOf(FindingKind::kDamaged), 0U) << verified.seen.Text();
   EXPECT_GT(verified.totals->extents, 3U);
+}
+
+// Who may write files and reads the salt of a segment can forge its extents. That keeps no verification busy.
+class ForgedSegmentTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    MakeInstallation(&env_, TestOptions(), Codec::kNone, 1);
+    header_ = HeaderOf(&env_, kSegmentPath);
+  }
+  void Write(std::vector<uint8_t> file) {
+    EncodeSegmentHeader(header_, std::span<uint8_t, kSegmentHeaderSizeBytes>(file.data(), kSegmentHeaderSizeBytes));
+    ASSERT_OK(env_.ReplaceFile(kSegmentPath, file));
+  }
+  /// As if it had been rewritten: the runs begin with `data`, zeros follow.
+  void WriteRuns(std::vector<SegmentRun> runs, std::span<const uint8_t> data) {
+    const SegmentMap map = SegmentMap::Place(std::move(runs));
+    const std::vector<uint8_t> entries = map.Encode();
+    header_.generation = 1;
+    header_.run_count = static_cast<uint32_t>(map.runs().size());
+    header_.data_end_bytes = map.data_end_bytes();
+    header_.map_checksum = Checksum64(entries);
+    std::vector<uint8_t> file(map.data_end_bytes());
+    std::copy(entries.begin(), entries.end(), std::span(file).subspan(kSegmentHeaderSizeBytes).begin());
+    std::copy(data.begin(), data.end(), std::span(file).subspan(DataBeginBytes(header_.run_count)).begin());
+    Write(std::move(file));
+  }
+  /// Header and index of an extent of one raw part.
+  [[nodiscard]] std::vector<uint8_t> FrontOf(uint64_t offset_bytes, uint64_t content_bytes, uint64_t checksum) const {
+    ExtentHeader header;
+    header.store = header_.store;
+    header.segment = header_.segment;
+    header.offset_bytes = offset_bytes;
+    header.identity = 1;
+    header.content_size_bytes = content_bytes;
+    header.part_size_bytes = kPartSizeMaxBytes;
+    PartEntry part;
+    part.checksum = checksum;
+    part.stored_size_bytes = static_cast<uint32_t>(content_bytes);
+    std::vector<uint8_t> front(HeaderAndIndexSizeBytes(1, false));
+    EncodeExtentIndex(header, {&part, 1}, {}, header_.salt, front);
+    return front;
+  }
+  Remember VerifyInAThousandReads() {
+    Remember seen;
+    seen.reads_left = 1000;
+    EXPECT_FALSE(ValueOf(VerifyInstallationFiles(&env_, {"/home", {}}, &seen)).stopped);
+    return seen;
+  }
+
+  MemoryEnv env_;
+  SegmentHeader header_;
+};
+
+TEST_F(ForgedSegmentTest, WhatAMapLeavesOutIsPassedOver) {
+  WriteRuns({{4096, 0, 8, false}, {1ULL << 50, 0, 8, false}, {1ULL << 62, 0, 4096, false}}, {});
+  EXPECT_EQ(VerifyInAThousandReads().Text(), "");
+}
+
+TEST_F(ForgedSegmentTest, AnExtentThatIsLongerThanItsRunIsDamaged) {
+  const std::vector<uint8_t> content(5000);
+  const std::vector<uint8_t> front = FrontOf(4096, content.size(), Checksum64(content));
+  WriteRuns({{4096, 0, RoundUpToExtent(front.size()), true}, {1 << 20, 0, 8192, false}}, front);
+  const Remember seen = VerifyInAThousandReads();
+  EXPECT_EQ(seen.CountOf(FindingKind::kDamaged), 1U) << seen.Text();
+  EXPECT_NE(seen.Text().find("the extent takes 5096 bytes, the map says 96"), std::string::npos) << seen.Text();
+}
+
+TEST_F(ForgedSegmentTest, ExtentsInsideOfEachOtherEndTheLook) {
+  std::vector<uint8_t> file(4 << 20);
+  for (uint64_t at = kSegmentHeaderSizeBytes; at + kBlockSizeBytes <= file.size(); at += 128) {
+    const std::vector<uint8_t> front = FrontOf(at, file.size() - at - HeaderAndIndexSizeBytes(1, false), 0);
+    std::copy(front.begin(), front.end(), std::span(file).subspan(at).begin());
+  }
+  Write(std::move(file));
+  const Remember seen = VerifyInAThousandReads();
+  EXPECT_NE(seen.Text().find("it was forged"), std::string::npos) << seen.Text();
 }
 
 class ScrubTest : public testing::Test {
