@@ -49,7 +49,7 @@ struct GcReport {
   uint64_t rewrites_postponed = 0;  ///< segments worth rewriting, whose extents have room in memory in a later pass
   uint64_t rewrites_refused = 0;    ///< segments worth rewriting, but no room on disk or in memory, or no key
   uint64_t encrypted_extents = 0;   ///< of those copied: encrypted, or encrypted anew
-  uint64_t memory_bytes = 0;        ///< of marks, maps and extents: the most that it took so far
+  uint64_t memory_bytes = 0;        ///< of marks, maps (new ones, too) and extents: the most that it took so far
   uint64_t segments_damaged = 0;    ///< kept as they are: a marked extent does not verify, or can't be read
   std::string damage;               ///< the first of those: what, and where
 };
@@ -62,7 +62,8 @@ struct GcOptions {
   double rewrite_above = 1.25;
   /// Memory of a pass: a bit for each block, 32 bytes for each run of extents in a rewritten segment, and, for
   /// rewriting, 12 for each extent. It goes to those segments first of which most can be given back. What does not fit
-  /// is not rewritten, or not looked at, by this pass, and counted.
+  /// is not rewritten, or not looked at, by this pass, and counted. The new map of the one segment that is being
+  /// rewritten comes on top: 56 bytes for each run, of which there is one for each extent at most.
   uint64_t memory_max_bytes = 256ULL << 20;
 };
 

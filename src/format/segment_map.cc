@@ -70,14 +70,18 @@ Result<SegmentMap> SegmentMap::Decode(std::span<const uint8_t> map, const Segmen
 }
 
 std::vector<uint8_t> SegmentMap::Encode() const {
-  ByteWriter writer;
+  // It may have millions of entries: in one piece of memory from the beginning.
+  std::vector<uint8_t> map(static_cast<size_t>(MapSizeBytes(static_cast<uint32_t>(runs_.size()))));
+  const std::span<uint8_t> out(map);
+  size_t at = 0;
   for (const SegmentRun& run : runs_) {
-    writer.U64(run.original_bytes);
-    writer.U64(run.place_bytes);
-    writer.U32(static_cast<uint32_t>(run.size_bytes / kExtentAlignmentBytes));
-    writer.U32(run.is_reencoded ? kReencodedFlag : 0);
+    StoreLittleEndian(out, at, run.original_bytes);
+    StoreLittleEndian(out, at + 8, run.place_bytes);
+    StoreLittleEndian(out, at + 16, static_cast<uint32_t>(run.size_bytes / kExtentAlignmentBytes));
+    StoreLittleEndian(out, at + 20, run.is_reencoded ? kReencodedFlag : 0);
+    at += kEntrySizeBytes;
   }
-  return std::move(writer).Take();
+  return map;
 }
 
 std::optional<SegmentMap::Found> SegmentMap::Find(uint64_t original_bytes, uint64_t size_bytes) const {

@@ -1,12 +1,15 @@
 // TestCipherProvider: keys that tests make, lose and change, and a cipher to match. It hides nothing from anybody; it
 // makes bytes that depend on key, salt and part in every place, as a real cipher's do.
-// Thread-safety: internally synchronised.
+// Thread-safety: internally synchronised, but for StarvingProvider::is_starving.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <new>
 #include <string>
+#include <utility>
 
 #include "base/checksum.h"
 #include "base/coding.h"
@@ -101,6 +104,22 @@ class TestCipherProvider final : public CipherProvider {
   Mutex mutex_;
   uint64_t salt_state_ QUARRY_GUARDED_BY(mutex_);
   std::map<uint32_t, std::map<uint32_t, uint64_t>> keys_ QUARRY_GUARDED_BY(mutex_);
+};
+
+/// Has the keys of another one, and no memory when it is told so.
+class StarvingProvider final : public CipherProvider {
+ public:
+  explicit StarvingProvider(std::shared_ptr<CipherProvider> keys) : keys_(std::move(keys)) {}
+  Result<CipherParameters> NewExtent(uint32_t key_id) override { return keys_->NewExtent(key_id); }
+  Result<std::unique_ptr<Cipher>> Open(const CipherParameters& parameters) override {
+    if (is_starving) throw std::bad_alloc();
+    return keys_->Open(parameters);
+  }
+
+  bool is_starving = false;
+
+ private:
+  const std::shared_ptr<CipherProvider> keys_;
 };
 
 }  // namespace quarry

@@ -212,6 +212,25 @@ TEST_F(GcEncryptionTest, AMissingKeyLeavesTheSegmentAsItIs) {
   ExpectAll(both);
 }
 
+TEST_F(GcEncryptionTest, ARewritingThatFindsNoMemoryIsLeftOut) {
+  const auto starving = std::make_shared<StarvingProvider>(provider_);
+  DirectoryOptions options = Options();
+  options.cipher_provider = starving;
+  store_.reset();
+  directory_.reset();
+  directory_ = ValueOf(OpenDirectory(&env_, options));
+  store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  const std::vector<Value> all = AppendAllForms(0);
+  starving->is_starving = true;
+  const GcReport report = Collect(all, {kKey, 0});
+  EXPECT_EQ(report.segments_rewritten, 0U);
+  EXPECT_GT(report.rewrites_refused, 0U);
+  ExpectAll(all);
+  starving->is_starving = false;
+  EXPECT_EQ(Collect(all, {kKey, 0}).encrypted_extents, all.size());
+  ExpectAll(all);
+}
+
 TEST_F(GcEncryptionTest, WhatACrashLeftUncountedCountsAsPlainUntilItWasLookedAt) {
   const std::vector<Value> all = AppendAllForms(kKey);
   Crash(3);

@@ -153,10 +153,13 @@ void GcPassImpl::Remember(const Locator& locator, GcCandidate* candidate) {
     candidate->extents.push_back(*extent);
     return Status::Ok();
   };
-  if (extent && has_room && OrOutOfMemory(remember).ok()) {
-    memory_bytes_ += (candidate->extents.capacity() - capacity_before) * sizeof(NeededExtent);
-    report_.memory_bytes = std::max(report_.memory_bytes, memory_bytes_);
-    return;
+  if (extent && has_room) {
+    if (OrOutOfMemory(remember).ok()) {
+      memory_bytes_ += (candidate->extents.capacity() - capacity_before) * sizeof(NeededExtent);
+      report_.memory_bytes = std::max(report_.memory_bytes, memory_bytes_);
+      return;
+    }
+    candidate->waits_its_turn = true;
   }
   candidate->has_left_out = true;
   std::vector<NeededExtent>().swap(candidate->extents);

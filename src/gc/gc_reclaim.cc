@@ -232,6 +232,7 @@ Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcS
     ++report_.segments_skipped;  // another pass, or a dropped table
     return false;
   }
+  report_.memory_bytes = std::max(report_.memory_bytes, memory_bytes_ + candidate->rewrite->memory_bytes());
   step->bytes += copied->bytes;
   report_.rewritten_bytes += copied->bytes;
   if (!copied->damage.empty()) {

@@ -6,6 +6,7 @@
 #include "context/layout.h"
 #include "format/extent.h"
 #include "gc/gc_test_util.h"
+#include "gc/segment_rewrite.h"
 #include "io/path.h"
 #include "segment/segment_layout.h"
 
@@ -265,6 +266,12 @@ TEST_F(GcRewriteTest, MemoryIsBounded) {
   // Now it has a map, for which there is no memory either: it stays as it is.
   EXPECT_EQ(Collect(all, 10, {.rewrite_above = 1.25, .memory_max_bytes = 100}).segments_skipped, 1U);
   ExpectEveryNth(all, 5);
+}
+
+TEST_F(GcRewriteTest, TheNewMapCountsAmongTheMemoryOfThePass) {
+  const std::vector<Known> all = AppendSmall(400);
+  // Neither do the 80 lie next to each other, nor has the counter of extents less than 400.
+  EXPECT_GE(Collect(all, 5).memory_bytes, 400 * sizeof(NeededExtent) + 80 * (sizeof(SegmentRun) + MapSizeBytes(1)));
 }
 
 TEST_F(GcRewriteTest, ManySegmentsArePackedWithinTheMemoryOfOne) {

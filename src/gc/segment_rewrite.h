@@ -7,6 +7,7 @@
 //    it is.
 //  - The header comes last, in front of what it speaks of, and is flushed with it before the new file gets the name.
 //  - A rewriting that is dropped leaves the segment as it was, and removes what it wrote.
+//  - Beside its extents it holds one batch, one part and, of the new map, the runs and one copy as bytes.
 // Thread-safety: externally synchronised.
 #pragma once
 
@@ -52,6 +53,8 @@ class SegmentRewrite {
   /// Of the new file, when it is done.
   [[nodiscard]] uint64_t size_bytes() const { return size_bytes_; }
   [[nodiscard]] uint64_t encrypted_extents() const { return encrypted_extents_; }
+  /// Of the new map, from the first Copy on.
+  [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }
   /// Gives the extents back. The rewriting is over.
   [[nodiscard]] std::vector<NeededExtent> TakeExtents() { return std::move(extents_); }
 
@@ -61,7 +64,7 @@ class SegmentRewrite {
     std::string damage;    ///< not empty: an extent could not be copied, for this reason; the rewriting is over
   };
   /// Copies about `bytes_max` more, at least one part. Errors: kIoError, kNoSpace, kNotFound (another file is in the
-  /// segment's place), kKeyUnavailable; then the rewriting is over.
+  /// segment's place), kKeyUnavailable; then the rewriting is over. May throw std::bad_alloc; then it is over, too.
   [[nodiscard]] Result<Step> Copy(uint64_t bytes_max);
 
  private:
@@ -82,10 +85,12 @@ class SegmentRewrite {
   [[nodiscard]] Status PutZerosTo(uint64_t multiple);
   [[nodiscard]] Status WriteBuffer();
   [[nodiscard]] Status Finish();
+  /// Map and header. Gives up the runs.
+  [[nodiscard]] Status WriteLayout();
   [[nodiscard]] Status WriteMap(const std::vector<uint8_t>& map);
-  [[nodiscard]] Status WriteHeader(const SegmentMap& new_map, const std::vector<uint8_t>& map);
+  [[nodiscard]] Status WriteHeader();
   /// Reads the layout as every reader will.
-  [[nodiscard]] Status Verify(const SegmentMap& new_map);
+  [[nodiscard]] Status Verify();
 
   const std::shared_ptr<StoreImpl> store_;
   const std::shared_ptr<Segment> segment_;
@@ -100,6 +105,7 @@ class SegmentRewrite {
   /// Each extent is a run of its own, for its size may become, or is, another than it was: neighbours are not joined.
   bool is_run_each_ = false;
   std::vector<SegmentRun> runs_;  ///< of the new file: all of them, or those that were copied
+  uint64_t memory_bytes_ = 0;
   LeasedFile<WritableFile> target_;
   bool is_claimed_ = false;
   bool is_in_place_ = false;

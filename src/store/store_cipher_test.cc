@@ -1,6 +1,5 @@
 // Encrypted extents: nothing plain in the files, whatever way a value takes; keys that are rotated, missing or wrong.
 #include <algorithm>
-#include <new>
 #include <string>
 
 #include "format/extent.h"
@@ -23,22 +22,6 @@ std::vector<uint8_t> MarkedValue(size_t size_bytes, uint64_t seed) {
   }
   return value;
 }
-
-/// Has the keys of another one, and no memory when it is told so.
-class StarvingProvider final : public CipherProvider {
- public:
-  explicit StarvingProvider(std::shared_ptr<CipherProvider> keys) : keys_(std::move(keys)) {}
-  Result<CipherParameters> NewExtent(uint32_t key_id) override { return keys_->NewExtent(key_id); }
-  Result<std::unique_ptr<Cipher>> Open(const CipherParameters& parameters) override {
-    if (is_starving) throw std::bad_alloc();
-    return keys_->Open(parameters);
-  }
-
-  bool is_starving = false;
-
- private:
-  const std::shared_ptr<CipherProvider> keys_;
-};
 
 class StoreCipherTest : public testing::Test {
  protected:
