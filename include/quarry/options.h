@@ -103,8 +103,8 @@ struct ThreadHooks {
 /// How a StoreDirectory is opened. Constant after Open.
 struct DirectoryOptions {
   std::string home_path;  ///< holds the catalogue and the trash; <datadir>/kHomeName. Created when missing
-  std::vector<std::string> data_paths;         ///< quarry_data_paths; empty: segments live under home_path
-  bool adopt_data_paths = false;               ///< quarry_adopt_data_paths: those that another home opened last, too
+  std::vector<std::string> data_paths;  ///< quarry_data_paths; empty: segments live under home_path
+  bool adopt_data_paths = false;  ///< quarry_adopt_data_paths: those of another home, too, or whose marker is damaged
   uint64_t segment_size_bytes = 256ULL << 20;  ///< a segment is sealed when it would grow beyond (one larger value may)
   uint64_t zeroed_pool_bytes = 4ULL << 20;     ///< zeroed space ahead of small flushes, where a journal is; 0: never
   uint64_t recent_cache_bytes = 16ULL << 20;   ///< just-written bytes kept for reads, over all stores

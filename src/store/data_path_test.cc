@@ -102,6 +102,26 @@ TEST_F(DataPathTest, AnEmptyMountPointIsNotTakenForThePath) {
   AppendTo(kTable, 2);
 }
 
+// Else a flipped bit would take the values of a path away for good.
+TEST_F(DataPathTest, ADamagedMarkerIsNamedAndMadeAnewForWhoAdoptsThePath) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 4; ++i) locators.push_back(AppendTo(kTable, i));
+  directory_.reset();
+  ASSERT_TRUE(memory_.FlipBit("/disk2/quarry/PATH", 20, 1));
+  Open();
+  ASSERT_EQ(directory_->PathTroubles().size(), 1U);
+  const std::string trouble = directory_->PathTroubles()[0];
+  EXPECT_NE(trouble.find("'/disk2' is not used, because of its marker 'quarry/PATH'"), std::string::npos) << trouble;
+  EXPECT_NE(trouble.find("PATH checksum mismatch"), std::string::npos) << trouble;
+  options_.adopt_data_paths = true;
+  Reopen();
+  EXPECT_TRUE(directory_->PathTroubles().empty());
+  options_.adopt_data_paths = false;
+  Reopen();
+  EXPECT_TRUE(directory_->PathTroubles().empty());
+  for (uint64_t i = 0; i < 4; ++i) ExpectReadable(locators[i], i);
+}
+
 TEST_F(DataPathTest, APathThatIsAwayTakesOnlyItsValuesAway) {
   std::vector<Locator> locators;
   for (uint64_t i = 0; i < 4; ++i) locators.push_back(AppendTo(kTable, i));

@@ -182,6 +182,10 @@ class Opener {
     }
     const Result<uint32_t> number = ReadMarker(path);
     if (!number.ok() && (!is_recorded || number.status().code() == StatusCode::kUnavailable)) return number.status();
+    if (number.status().code() == StatusCode::kCorruption && context_->options.adopt_data_paths) {
+      QUARRY_TRY(RemakeMarker(path));
+      return false;
+    }
     return is_recorded && (!number.ok() || *number == 0);
   }
 
@@ -233,7 +237,7 @@ class Opener {
       }
       const Result<uint32_t> number = ReadMarker(place);
       const bool there = number.ok() && *number == known;
-      AddPath({known, JoinPath(place, kDataPathDirectoryName), there ? "" : WhyAway(place)});
+      AddPath({known, JoinPath(place, kDataPathDirectoryName), there ? "" : WhyAway(place, number)});
       if (!there) continue;
       if (const Status status = TakePath(known, place, false); !status.ok()) {
         context_->paths[known].unavailable = status.message();
@@ -248,12 +252,18 @@ class Opener {
     return context_->catalogue->Begin(std::move(changes));
   }
 
-  std::string WhyAway(const std::string& place) {
-    const bool is_there = env_->ListDirectory(place).ok();
-    return "data path '" + place + "' is missing" +
-           (is_there ? std::string(": it has lost its marker '") + kDataPathDirectoryName + "/" + kPathMarkerFileName +
-                           "': is it mounted?"
-                     : "");
+  /// `marker`: what ReadMarker said of it.
+  std::string WhyAway(const std::string& place, const Result<uint32_t>& marker) {
+    const std::string path = "data path '" + place + "'";
+    if (!env_->ListDirectory(place).ok()) return path + " is missing";
+    const std::string name = std::string("'") + kDataPathDirectoryName + "/" + kPathMarkerFileName + "'";
+    if (marker.ok() && *marker == 0) return path + " is missing: it has lost its marker " + name + ": is it mounted?";
+    const std::string unused = path + " is not used, because of its marker " + name + ": ";
+    if (marker.ok()) return unused + "it is that of data path " + std::to_string(*marker);
+    if (marker.status().code() != StatusCode::kCorruption) return unused + marker.status().message();
+    return unused + marker.status().message() +
+           ". Where the path is this server's, name it in quarry_data_paths and start once with "
+           "quarry_adopt_data_paths=ON";
   }
 
   /// Locks the path, which is in context_->paths, and claims it: else it is only read, and not locked, so that whose it
@@ -321,12 +331,28 @@ class Opener {
     QUARRY_TRY(MakeDirectory(directory));
     QUARRY_TRY(env_->SyncDirectory(path));  // a start that was killed may have made it
     const uint32_t number = state_.installation.next_path_number;
+    QUARRY_TRY(WriteMarker(number, directory));
+    return number;
+  }
+
+  Status WriteMarker(uint32_t number, const std::string& directory) {
     PathMarker marker;
     marker.installation = state_.installation.id;
     marker.path_number = number;
     marker.created_micros = env_->NowMicros();
-    QUARRY_TRY(Write(JoinPath(directory, kPathMarkerFileName), EncodePathMarker(marker)));
-    return number;
+    return Write(JoinPath(directory, kPathMarkerFileName), EncodePathMarker(marker));
+  }
+
+  /// That of a recorded path is damaged, and somebody says that the path is ours. Else a bit would take all of its
+  /// values away for good.
+  Status RemakeMarker(const std::string& path) {
+    const std::string directory = JoinPath(path, kDataPathDirectoryName);
+    const auto lock = env_->LockDirectory(directory, true);  // a server that has it open holds it
+    QUARRY_TRY(lock.status());
+    for (const auto& [number, place] : state_.paths) {
+      if (place == path) return WriteMarker(number, directory);
+    }
+    return Missing(path);
   }
 
   /// A marker of ours is believed, wherever the path is mounted now.
