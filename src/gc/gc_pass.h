@@ -55,7 +55,7 @@ struct GcCandidate {
   // When the view was opened.
   Segment::Released released;
   Segment::Released appended;
-  uint64_t marked_extents = 0;
+  uint64_t marked_extents = 0;  ///< of extents that are left out one counts for each mark
   uint64_t marked_bytes = 0;
   bool in_doubt = false;            ///< a mark of it is missing: it is kept whole
   bool has_unknown_places = false;  ///< its header or map is damaged
@@ -112,13 +112,15 @@ class GcPassImpl final : public GcPass {
   [[nodiscard]] GcEncryption EncryptionOf(const GcCandidate& candidate) const;
   /// Something in it is plain, or encrypted with too old a key, as far as its counters tell.
   [[nodiscard]] bool IsToEncrypt(const GcCandidate& candidate) const;
-  /// Sorts what is to be copied. False: rewriting does not pay, or can't be done.
+  /// False: rewriting does not pay, or can't be done.
   [[nodiscard]] bool Pays(GcCandidate* candidate, uint64_t allocated_bytes);
   [[nodiscard]] Result<bool> Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcStep* step);
   void CountDamage(const std::string& damage);
   void Done(GcCandidate* candidate);
   /// What the marks say is needed, in memory and on disk.
   void CountMarked();
+  /// Sorts its extents, of which each counts once from now on.
+  static void DropDoubles(GcCandidate* candidate);
   static void CountMarkedIn(const GcCandidate& candidate);
   /// Its counters changed: for SaveCounters.
   void NoteCounted(const GcCandidate& candidate);

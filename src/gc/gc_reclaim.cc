@@ -47,13 +47,24 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
 // In all segments, before the first of them changes: a crash in the middle would bring back the counters of before the
 // marks, which say that bytes are missing that were given back.
 void GcPassImpl::CountMarked() {
-  for (const GcCandidate& candidate : candidates_) {
+  for (GcCandidate& candidate : candidates_) {
+    if (options_.rewrite_above > 0 && !candidate.has_left_out) DropDoubles(&candidate);
     const bool is_current = !candidate.store->discarded() && candidate.store->IsCurrent(candidate.segment);
     if (candidate.in_doubt || !is_current) continue;
     CountMarkedIn(candidate);
     NoteCounted(candidate);
   }
   SaveCounters();
+}
+
+// Row versions of a table with system versioning share extents. Counted for each of them, bytes would seem to be lost.
+void GcPassImpl::DropDoubles(GcCandidate* candidate) {
+  std::vector<NeededExtent>& extents = candidate->extents;
+  std::sort(extents.begin(), extents.end());
+  extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
+  candidate->marked_extents = extents.size();
+  candidate->marked_bytes = 0;
+  for (const NeededExtent& extent : extents) candidate->marked_bytes += extent.size_units * kExtentAlignmentBytes;
 }
 
 void GcPassImpl::NoteCounted(const GcCandidate& candidate) {
@@ -190,9 +201,7 @@ bool GcPassImpl::Pays(GcCandidate* candidate, uint64_t allocated_bytes) {
     }
     return false;
   }
-  std::vector<NeededExtent>& extents = candidate->extents;
-  std::sort(extents.begin(), extents.end());
-  extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
+  const std::vector<NeededExtent>& extents = candidate->extents;
   uint64_t bytes = 0;
   uint64_t end_units = 0;
   for (const NeededExtent& extent : extents) {
@@ -255,7 +264,8 @@ Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcS
 // marked.
 void GcPassImpl::CountMarkedIn(const GcCandidate& candidate) {
   const uint64_t extents = candidate.marked_extents;
-  const uint64_t bytes = candidate.marked_bytes;
+  // Where doubles are among them these are too many, but never more than their blocks hold.
+  const uint64_t bytes = std::min(candidate.marked_bytes, candidate.marks.CountMarked() * kBlockSizeBytes);
   Segment::Released before = candidate.released;
   before.extents += Beyond(candidate.appended.extents, before.extents + extents);
   before.bytes += Beyond(candidate.appended.bytes, before.bytes + bytes);
