@@ -469,6 +469,7 @@ class SegmentVerifier {
     const bool is_named = std::any_of(verified_.pieces.begin(), verified_.pieces.end(),
                                       [](const auto& piece) { return piece.kind != FindingKind::kForeign; });
     if (is_enough || is_estimated || is_named) return;
+    verified_.is_short = true;
     Add(FindingKind::kDoubtful, kSegmentHeaderSizeBytes, SizeBehindHeader(),
         "the store counted " + std::to_string(*expected_.counted_bytes) + " bytes of extents here, " +
             std::to_string(known_bytes) + " are found and the rest of the segment is empty");

@@ -60,6 +60,7 @@ struct VerifiedSegment {
   uint64_t read_bytes = 0;
   bool stopped = false;
   bool is_rewritten = false;  ///< offsets are those of the extents, not of the file
+  bool is_short = false;      ///< the last piece says that fewer bytes are here than were counted
   std::vector<Piece> pieces;  ///< by offset, at most kPiecesMax
 };
 

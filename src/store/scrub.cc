@@ -61,18 +61,21 @@ class Scrub {
     const StoreImpl::Binding binding = store->GetBinding();
     place.table_name = binding.table_name;
     if (!binding.tables.empty()) place.table = binding.tables.back();
+    const uint32_t passes = segment.passes();
     const auto expected = store->ExpectOnDisk(segment);
     if (!expected.has_value()) return;
     const auto file = store->OpenSegmentForVerify(segment, &place.path);
-    const auto verified = file.ok() ? VerifySegment(file->get(), *expected,
-                                                    [this](uint64_t bytes) {
-                                                      progress_.bytes_done += bytes;
-                                                      return observer_->Progress(progress_);
-                                                    })
-                                    : file.status();
+    auto verified = file.ok() ? VerifySegment(file->get(), *expected,
+                                              [this](uint64_t bytes) {
+                                                progress_.bytes_done += bytes;
+                                                return observer_->Progress(progress_);
+                                              })
+                              : file.status();
     if (IsGone(*store, segment)) return;
     ++totals_.segments;
     if (verified.ok()) {
+      // A pass has counted anew, and punched what had been counted.
+      if (verified->is_short && segment.passes() != passes) verified->pieces.pop_back();
       AddSegmentFindings(place, *verified, &totals_, observer_);
       return;
     }

@@ -1,6 +1,8 @@
 // Verification of whole installations: what it finds, what it calls harmless, and the scrub of a running directory.
 #include "quarry/verify.h"
 
+#include <functional>
+
 #include "base/checksum.h"
 #include "format/extent.h"
 #include "format/segment_map.h"
@@ -298,6 +300,41 @@ TEST_F(ScrubTest, HolesOfDeadExtentsAreNoDamage) {
   // One that is live is still found.
   ASSERT_TRUE(env_.FlipBit(kSegmentPath, locators[9].offset_bytes + 2000, 1));
   EXPECT_EQ(VerifyAll(&env_).seen.CountOf(FindingKind::kDamaged), 1U);
+}
+
+/// Does something once, when the first bytes were read.
+class DoMeanwhile final : public Remember {
+ public:
+  explicit DoMeanwhile(std::function<void()> action) : action_(std::move(action)) {}
+  [[nodiscard]] bool Progress(const VerifyProgress& progress) override {
+    if (const auto action = std::exchange(action_, nullptr)) action();
+    return Remember::Progress(progress);
+  }
+
+ private:
+  std::function<void()> action_;
+};
+
+// A scrub takes minutes for a segment. What was counted before a pass need not be there behind it.
+TEST_F(ScrubTest, APassMeanwhileLeavesNoDoubt) {
+  store_.reset();
+  directory_.reset();
+  options_.segment_size_bytes = 64 << 20;
+  directory_ = ValueOf(OpenDirectory(&env_, options_));
+  store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 30; ++i) locators.push_back(Append(100000, i));
+  DoMeanwhile seen([&] {
+    const std::vector<StoreId> stores = {store_->id()};
+    const auto pass = ValueOf(BeginGcPass(directory_.get(), stores, {.rewrite_above = 0}));
+    for (size_t i = 0; i < 12; ++i) pass->Mark(locators[i]);  // more than the scrub has read
+    while (!ValueOf(pass->ReclaimSome(1 << 20)).done) {
+    }
+    EXPECT_GT(pass->report().punched_bytes, 0U);
+  });
+  ScrubPlace place;
+  EXPECT_EQ(ScrubStores(directory_.get(), &place, &seen).extents, 12U);
+  EXPECT_EQ(seen.Text(), "");
 }
 
 // As versions of a row do where the table has system versioning.
