@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -135,6 +136,23 @@ TEST_F(PosixEnvTest, AFullDeviceIsNoSpace) {
   PosixWritableFile file("/dev/full", OpenFd("/dev/full", O_WRONLY));
   EXPECT_FALSE(file.direct()) << "a device without O_DIRECT is written all the same";
   EXPECT_EQ(file.WriteAt(0, AlignedBuffer(4096).span()).code(), StatusCode::kNoSpace);
+}
+
+// As on a full disk whose file system has smaller blocks than ours.
+TEST_F(PosixEnvTest, AWriteThatEndsInsideABlockSaysWhy) {
+  AlignedBuffer buffer(2 * kBlockSizeBytes);
+  buffer.FillZero();
+  const auto file = Env::Posix()->CreateFile(Path("f")).value();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = kBlockSizeBytes + 1024;
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const Status status = file->WriteAt(0, buffer.span());
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(status.system_errno(), EFBIG) << status.ToString();
 }
 
 TEST_F(PosixEnvTest, AWantOfDescriptorsDoesNotEndDirectReads) {

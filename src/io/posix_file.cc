@@ -41,6 +41,15 @@ int ReadUntilEnd(int fd, uint64_t offset_bytes, std::span<uint8_t> out, Reading 
   return 0;
 }
 
+// Why a write stopped before `rest`: only the next try says so.
+int ErrnoOfRest(int fd, uint64_t offset_bytes, std::span<const uint8_t> rest) {
+  while (true) {
+    const ssize_t result = ::pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(offset_bytes));
+    if (result >= 0) return EIO;
+    if (errno != EINTR) return errno;
+  }
+}
+
 // True when each request continues the one before it in the file, as the parts of an extent do.
 bool IsContiguous(std::span<const ReadRequest> requests) {
   for (size_t i = 1; i < requests.size(); ++i) {
@@ -73,8 +82,12 @@ Status PosixWritableFile::WriteAt(uint64_t offset_bytes, std::span<const uint8_t
     if (result < 0) return Status::FromErrno(errno, "write", path_);
     // A short direct write may end inside a block; what is written twice is the same bytes.
     const uint64_t written = static_cast<uint64_t>(result) / kBlockSizeBytes * kBlockSizeBytes;
-    // No progress and no reason: the next try would say ENOSPC if that were it, so this is a device that refuses.
-    if (written == 0) return Status::FromErrno(EIO, "write (nothing written)", path_);
+    // A file system with smaller blocks may be full inside of one of ours.
+    if (written == 0) {
+      const auto done = static_cast<size_t>(result);
+      const std::span<const uint8_t> rest = data.subspan(done, kBlockSizeBytes - done);
+      return Status::FromErrno(ErrnoOfRest(fd_.get(), offset_bytes + done, rest), "write (nothing written)", path_);
+    }
     data = data.subspan(written);
     offset_bytes += written;
   }
