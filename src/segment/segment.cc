@@ -43,11 +43,12 @@ Result<SegmentMap::Found> Segment::PlaceOf(SegmentLocator* locator, uint64_t off
 }
 
 Result<SegmentSalt> Segment::Salt(SegmentLocator* locator) {
-  if (KnowsLayout()) return salt_;
+  const bool is_known = salt_ != SegmentSalt{};
+  if (is_known && KnowsLayout()) return salt_;
   QUARRY_TRY_ASSIGN(const ReadPin file, FileForRead(locator));
   MutexLock lock(open_mutex_);
   QUARRY_TRY(LearnLayout(file.get()));
-  return salt_;
+  return is_known ? salt_ : header_.salt;
 }
 
 Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) {
@@ -75,7 +76,8 @@ Status Segment::LearnLayout(ReadableFile* file) {
     return Status::Ok();
   }
   if (!header.ok()) return header.status();
-  if (header->salt != salt_) {
+  // Where the catalogue has none, a start could not read the header: that does not make it another's.
+  if (salt_ != SegmentSalt{} && header->salt != salt_) {
     return Status::Corruption(store_.value, number_.value, 0, "the file is not the segment that the catalogue means");
   }
   header_ = *header;

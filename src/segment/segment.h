@@ -86,8 +86,8 @@ class Segment {
 
   [[nodiscard]] SegmentState state() const { return state_.load(std::memory_order_acquire); }
   void set_state(SegmentState state) { state_.store(state, std::memory_order_release); }
-  /// As the catalogue has it and, unless that is damaged, the header; zeros: nobody knows it. To be set before anybody
-  /// else knows the segment.
+  /// As the catalogue has it and, unless that is damaged, the header; zeros: only the header may tell (Salt). To be set
+  /// before anybody else knows the segment.
   [[nodiscard]] const SegmentSalt& salt() const { return salt_; }
   void set_salt(const SegmentSalt& salt) { salt_ = salt; }
 
@@ -167,7 +167,7 @@ class Segment {
   PublishedAtomic<Layout> layout_{Layout::kUnknown};
 
   Mutex open_mutex_;
-  SegmentHeader header_ QUARRY_GUARDED_BY(open_mutex_);  ///< once the layout is kMapped
+  SegmentHeader header_ QUARRY_GUARDED_BY(open_mutex_);  ///< once the layout is known, unless it is damaged
   FileSlot<ReadableFile> file_;
   ReadPin kept_open_ QUARRY_GUARDED_BY(open_mutex_);
 };

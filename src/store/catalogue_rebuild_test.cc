@@ -120,6 +120,28 @@ TEST_F(CatalogueRebuildTest, ACatalogueThatIsGoneIsMadeFromFilesAndMarkers) {
   EXPECT_EQ(directory_->OwnershipOf(damaged_.store, kTable), Ownership::kBound);
 }
 
+// A device that gives errors for a while does not make it another's file, for then or for good.
+TEST_F(CatalogueRebuildTest, ASegmentWhoseHeaderCouldNotBeReadIsReadLater) {
+  LoseCatalogue();
+  env_.SetHook([](const Call& call) {
+    const bool is_refused = call.kind == CallKind::kRead && call.path.ends_with(".qseg");
+    return is_refused ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
+  });
+  EXPECT_EQ(ValueOf(Rebuild({"/home", {"/disk1"}})).segments, 0U);
+  Open();
+  env_.SetHook(nullptr);
+  ExpectReadable();
+  ASSERT_OK(directory_->BindUnbound(damaged_.store, kTable, "db/damaged"));
+  {
+    const auto pass = ValueOf(BeginGcPass(directory_.get(), {&damaged_.store, 1}, {}));
+    pass->Mark(damaged_);
+    ASSERT_TRUE(ValueOf(pass->ReclaimSome(UINT64_MAX)).done);
+  }
+  directory_.reset();
+  Open();
+  ExpectReadable();
+}
+
 // What lies on it is not looked at. When it is back it is known by its names.
 TEST_F(CatalogueRebuildTest, ADataPathThatIsAwayLosesNothing) {
   Damage("db/damaged");
