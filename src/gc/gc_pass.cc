@@ -146,24 +146,34 @@ void GcPassImpl::Mark(const Locator& locator) {
 void GcPassImpl::Remember(const Locator& locator, GcCandidate* candidate) {
   if (options_.rewrite_above <= 0 || candidate->has_left_out) return;
   const std::optional<NeededExtent> extent = NeededExtentOf(locator);
-  const size_t capacity_before = candidate->extents.capacity();
-  const bool has_room = candidate->extents.size() < capacity_before ||
-                        memory_bytes_ + capacity_before * sizeof(NeededExtent) < options_.memory_max_bytes;
-  const auto remember = [&] {
+  if (extent && MakeRoom(candidate)) {
     candidate->extents.push_back(*extent);
-    return Status::Ok();
-  };
-  if (extent && has_room) {
-    if (OrOutOfMemory(remember).ok()) {
-      memory_bytes_ += (candidate->extents.capacity() - capacity_before) * sizeof(NeededExtent);
-      report_.memory_bytes = std::max(report_.memory_bytes, memory_bytes_);
-      return;
-    }
-    candidate->waits_its_turn = true;
+    return;
   }
   candidate->has_left_out = true;
+  memory_bytes_ -= candidate->extents.capacity() * sizeof(NeededExtent);
   std::vector<NeededExtent>().swap(candidate->extents);
-  memory_bytes_ -= capacity_before * sizeof(NeededExtent);
+}
+
+bool GcPassImpl::MakeRoom(GcCandidate* candidate) {
+  std::vector<NeededExtent>& extents = candidate->extents;
+  if (extents.size() < extents.capacity()) return true;
+  candidate->DropDoubles();
+  const size_t more = std::max<size_t>(extents.capacity(), 1);
+  // Less room would be full soon, and all of it sorted again.
+  if (extents.size() <= extents.capacity() / 2 && !extents.empty()) return true;
+  if (memory_bytes_ + more * sizeof(NeededExtent) > options_.memory_max_bytes) return false;
+  const Status reserved = OrOutOfMemory([&] {
+    extents.reserve(extents.capacity() + more);
+    return Status::Ok();
+  });
+  if (!reserved.ok()) {
+    candidate->waits_its_turn = true;
+    return false;
+  }
+  memory_bytes_ += more * sizeof(NeededExtent);
+  report_.memory_bytes = std::max(report_.memory_bytes, memory_bytes_);
+  return true;
 }
 
 Result<std::unique_ptr<GcPass>> BeginGcPass(StoreDirectory* directory, std::span<const StoreId> stores,

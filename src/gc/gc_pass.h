@@ -43,6 +43,12 @@ struct GcCandidate {
     }
   }
 
+  /// Of extents that several rows share one is left. Sorts them.
+  void DropDoubles() {
+    std::sort(extents.begin(), extents.end());
+    extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
+  }
+
   std::shared_ptr<StoreImpl> store;
   std::shared_ptr<Segment> segment;
   uint64_t size_bytes;
@@ -101,6 +107,8 @@ class GcPassImpl final : public GcPass {
   [[nodiscard]] GcCandidate* Find(const Locator& locator);
   [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment);
   void Remember(const Locator& locator, GcCandidate* candidate);
+  /// For one more extent. False: there is no memory.
+  [[nodiscard]] bool MakeRoom(GcCandidate* candidate);
   /// One more piece of the candidate's work. False: it is done with.
   [[nodiscard]] Result<bool> Advance(GcCandidate* candidate, uint64_t bytes_max, GcStep* step);
   /// Looks at the next candidate. False: nothing is to be done in it.
@@ -119,8 +127,8 @@ class GcPassImpl final : public GcPass {
   void Done(GcCandidate* candidate);
   /// What the marks say is needed, in memory and on disk.
   void CountMarked();
-  /// Sorts its extents, of which each counts once from now on.
-  static void DropDoubles(GcCandidate* candidate);
+  /// However many rows share an extent. Sorts what is to be copied.
+  static void CountOnce(GcCandidate* candidate);
   static void CountMarkedIn(const GcCandidate& candidate);
   /// Its counters changed: for SaveCounters.
   void NoteCounted(const GcCandidate& candidate);

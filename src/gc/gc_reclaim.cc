@@ -48,7 +48,7 @@ Result<GcStep> GcPassImpl::ReclaimSome(uint64_t bytes_max) {
 // marks, which say that bytes are missing that were given back.
 void GcPassImpl::CountMarked() {
   for (GcCandidate& candidate : candidates_) {
-    if (options_.rewrite_above > 0 && !candidate.has_left_out) DropDoubles(&candidate);
+    if (options_.rewrite_above > 0 && !candidate.has_left_out) CountOnce(&candidate);
     const bool is_current = !candidate.store->discarded() && candidate.store->IsCurrent(candidate.segment);
     if (candidate.in_doubt || !is_current) continue;
     CountMarkedIn(candidate);
@@ -58,13 +58,13 @@ void GcPassImpl::CountMarked() {
 }
 
 // Row versions of a table with system versioning share extents. Counted for each of them, bytes would seem to be lost.
-void GcPassImpl::DropDoubles(GcCandidate* candidate) {
-  std::vector<NeededExtent>& extents = candidate->extents;
-  std::sort(extents.begin(), extents.end());
-  extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
-  candidate->marked_extents = extents.size();
+void GcPassImpl::CountOnce(GcCandidate* candidate) {
+  candidate->DropDoubles();
+  candidate->marked_extents = candidate->extents.size();
   candidate->marked_bytes = 0;
-  for (const NeededExtent& extent : extents) candidate->marked_bytes += extent.size_units * kExtentAlignmentBytes;
+  for (const NeededExtent& extent : candidate->extents) {
+    candidate->marked_bytes += extent.size_units * kExtentAlignmentBytes;
+  }
 }
 
 void GcPassImpl::NoteCounted(const GcCandidate& candidate) {

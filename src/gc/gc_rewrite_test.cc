@@ -268,6 +268,18 @@ TEST_F(GcRewriteTest, MemoryIsBounded) {
   ExpectEveryNth(all, 5);
 }
 
+// As versions of a row do where the table has system versioning.
+TEST_F(GcRewriteTest, ExtentsThatManyRowsShareTakeMemoryOnce) {
+  const std::vector<Known> all = AppendSmall(400);
+  const std::unique_ptr<GcPass> pass = Begin({.rewrite_above = 1.25, .memory_max_bytes = 10000});
+  for (int version = 0; version < 20; ++version) {
+    for (size_t i = 0; i < all.size(); i += 5) pass->Mark(all[i].locator);
+  }
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(pass->report().segments_rewritten, 1U);
+  ExpectEveryNth(all, 5);
+}
+
 TEST_F(GcRewriteTest, TheNewMapCountsAmongTheMemoryOfThePass) {
   const std::vector<Known> all = AppendSmall(400);
   // Neither do the 80 lie next to each other, nor has the counter of extents less than 400.
