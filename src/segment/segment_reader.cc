@@ -53,9 +53,24 @@ Status SegmentReader::Prepare() {
       locator_.prefix_size_bytes > locator_.value_size_bytes || !IsExtentSizePossible(locator_)) {
     return Corruption("the locator points at no possible extent");
   }
-  QUARRY_TRY_ASSIGN(salt_, segment_->Salt(files_));
+  const Result<SegmentSalt> salt = segment_->Salt(files_);
+  if (salt.status().code() == StatusCode::kIoError && segment_->salt() != SegmentSalt{}) {
+    // One bad sector must not cost the segment. Nearly all extents stand at their own offsets, and say so.
+    header_failure_ = salt.status();
+    salt_ = segment_->salt();
+    place_ = SegmentMap::Found{locator_.offset_bytes, locator_.extent_size_bytes, false};
+    return Status::Ok();
+  }
+  QUARRY_TRY(salt.status());
+  salt_ = *salt;
   QUARRY_TRY_ASSIGN(place_, segment_->PlaceOf(files_, locator_.offset_bytes, locator_.extent_size_bytes));
   return Status::Ok();
+}
+
+Result<ExtentHeader> SegmentReader::DecodeHeader(std::span<const uint8_t> front) const {
+  Result<ExtentHeader> header = DecodeExtentHeader(front, locator_, salt_);
+  if (header.status().code() == StatusCode::kCorruption && !header_failure_.ok()) return header_failure_;
+  return header;
 }
 
 Status SegmentReader::BeginWhole() {
@@ -113,6 +128,7 @@ Result<ReadableFile*> SegmentReader::OpenFile() {
 Status SegmentReader::Explain(ReadableFile* file, uint64_t end_bytes, Status failure) const {
   const Result<uint64_t> file_size = file->SizeBytes();
   if (!file_size.ok() || *file_size >= end_bytes) return failure;
+  if (!header_failure_.ok()) return header_failure_;
   return Corruption("the extent ends at " + std::to_string(end_bytes) + ", the segment at " +
                     std::to_string(*file_size));
 }
@@ -278,12 +294,12 @@ Result<StoredShape> SegmentReader::ReadShape() {
   alignas(8) std::array<uint8_t, kExtentHeaderSizeBytes> front;
   const ReadRequest request{locator_.offset_bytes, front};
   QUARRY_TRY(Submit({&request, 1}));
-  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_, salt_));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeHeader(front));
   return StoredShape{header.part_count, ExtentSpaceBytes(header)};
 }
 
 Result<bool> SegmentReader::DecodeRawFront(std::span<const uint8_t> front) {
-  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(front, locator_, salt_));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeHeader(front));
   if (header.encrypted) segment_->NoteEncrypted();
   if (header.encrypted || HeaderAndIndexSizeBytes(header) != front.size()) return false;
   QUARRY_TRY_ASSIGN(index_, DecodeExtentIndex(front, locator_, salt_));
@@ -329,7 +345,7 @@ Status SegmentReader::ReadIndex(uint64_t first_read_bytes) {
   buffer_end_bytes_ = first_read_bytes;
   const ReadRequest first{locator_.offset_bytes, {buffer_.data(), static_cast<size_t>(first_read_bytes)}};
   QUARRY_TRY(Submit({&first, 1}));
-  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeExtentHeader(first.out, locator_, salt_));
+  QUARRY_TRY_ASSIGN(const ExtentHeader header, DecodeHeader(first.out));
   if (header.encrypted) segment_->NoteEncrypted();
   const uint64_t front_bytes = HeaderAndIndexSizeBytes(header);
   if (front_bytes > first_read_bytes) {

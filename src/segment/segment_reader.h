@@ -50,6 +50,8 @@ class SegmentReader {
  private:
   /// Checks the locator; finds out where the extent stands, and by what its header is told.
   [[nodiscard]] Status Prepare();
+  /// The extent's header, at the front of `front`.
+  [[nodiscard]] Result<ExtentHeader> DecodeHeader(std::span<const uint8_t> front) const;
   /// Checks the prefix; the checksums of the parts that follow, in order, make that of the value.
   [[nodiscard]] Status BeginWhole();
   /// All parts were read.
@@ -106,6 +108,7 @@ class SegmentReader {
   bool missed_recent_ = false;
   std::optional<SegmentMap::Found> place_;  ///< of the extent in the file, once prepared
   SegmentSalt salt_{};
+  Status header_failure_;  ///< the segment's header could not be read: whether it was rewritten is not known
   ReadPin file_;
   std::optional<ValueChecksum> checksum_;  ///< of a whole value, so far
 

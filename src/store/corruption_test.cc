@@ -1,6 +1,7 @@
 // Every bit of every file of a small installation, flipped in turn: the store gives an error or the right bytes, and
 // verification finds every flip that has a meaning. The counts are printed.
 #include <array>
+#include <cerrno>
 #include <cstdio>
 
 #include "format/extent.h"
@@ -151,6 +152,42 @@ TEST_F(CorruptionTest, ADamagedHeaderCostsNoValue) {
     EXPECT_EQ(scrub.findings[0].kind, FindingKind::kDamaged);
     EXPECT_EQ(scrub.findings[0].size_bytes, kBlockSizeBytes);
     ASSERT_TRUE(env.FlipBit(kSegmentPath, bit / 8, static_cast<int>(bit % 8)));
+  }
+}
+
+// Nor does one that the device refuses. Where only it would tell the extents' places, that is the error.
+TEST_F(CorruptionTest, AHeaderThatCannotBeReadCostsNoValue) {
+  for (const bool is_rewritten : {false, true}) {
+    MemoryEnv memory;
+    FaultEnv env(&memory);
+    const DirectoryOptions options = OptionsForFlips();
+    const Values values = MakeInstallation(&env, options, Codec::kNone, 30, 40);
+    const std::vector<StoreId> stores = {values.front().first.store};
+    std::unique_ptr<StoreDirectoryImpl> directory = ValueOf(OpenDirectory(&env, options));
+    if (is_rewritten) {
+      const auto pass = ValueOf(BeginGcPass(directory.get(), stores));
+      for (size_t i = 0; i < values.size(); i += 5) pass->Mark(values[i].first);
+      ASSERT_TRUE(ValueOf(pass->ReclaimSome(UINT64_MAX)).done);
+      ASSERT_EQ(pass->report().segments_rewritten, 1U);
+    }
+    directory.reset();
+    env.SetHook([](const Call& call) {
+      const bool is_refused =
+          call.kind == CallKind::kRead && call.path == kSegmentPath && call.offset_bytes < kSegmentHeaderSizeBytes;
+      return is_refused ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
+    });
+    directory = ValueOf(OpenDirectory(&env, options));
+    for (size_t i = 0; i < values.size(); i += 5) {
+      const Result<std::vector<uint8_t>> read = ReadValue(directory.get(), values[i].first);
+      ASSERT_EQ(read.status().code(), is_rewritten ? StatusCode::kIoError : StatusCode::kOk) << i;
+      if (read.ok()) {
+        EXPECT_EQ(*read, values[i].second);
+      }
+    }
+    env.SetHook(nullptr);
+    for (size_t i = 0; i < values.size(); i += 5) {
+      EXPECT_EQ(ValueOf(ReadValue(directory.get(), values[i].first)), values[i].second) << "it reads again";
+    }
   }
 }
 
