@@ -280,7 +280,6 @@ class Opener {
     if (adopts) {
       ownership_.Adopt(taken.directory);
     } else if (const Status status = ownership_.Claim(taken.directory); !status.ok()) {
-      if (status.code() != StatusCode::kUnavailable) return status;
       taken.read_only = WhyReadOnly(path, status.message());
       return Status::Ok();
     }

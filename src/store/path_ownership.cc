@@ -50,12 +50,11 @@ Status PathOwnership::Claim(const std::string& directory) {
     claimed_.push_back({directory, {}, false});
     return Status::Ok();
   }
-  const StatusCode code = record.status().code();
-  if (code == StatusCode::kCorruption || code == StatusCode::kNotSupported) {
+  // Damaged, of a newer version, or not to be read: that takes the path's appends away, not the engine.
+  if (!record.ok()) {
     return Status::Unavailable("does not tell which data directory opened it last (" + record.status().ToString() +
                                ")");
   }
-  QUARRY_TRY(record.status());
   if (!IsOurs(*record)) return Status::Unavailable("was last opened by another data directory");
   claimed_.push_back({directory, *record, true});
   return Status::Ok();

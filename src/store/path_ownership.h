@@ -28,7 +28,7 @@ class PathOwnership {
   [[nodiscard]] Status Identify();
 
   /// Ok: this home opened `directory` (of a data path) last, or nobody did; it is noted to be marked. kUnavailable: it
-  /// was another, or nobody can tell. kIoError.
+  /// was another, or nobody can tell.
   [[nodiscard]] Status Claim(const std::string& directory);
   /// Notes `directory` to be marked, whoever opened it last.
   void Adopt(const std::string& directory) { claimed_.push_back({directory, {}, false}); }

@@ -180,6 +180,25 @@ TEST_P(PathOwnershipTest, ADamagedRecordIsNobodys) {
   ExpectThatAdoptingHelps();
 }
 
+TEST_P(PathOwnershipTest, ARecordThatCannotBeReadKeepsNothingFromStarting) {
+  Fill();
+  directory_.reset();
+  env_.SetHook([](const Call& call) {
+    const bool is_refused = call.kind == CallKind::kRead && call.path == "/disk1/quarry/OPENED";
+    return is_refused ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
+  });
+  Open();
+  ASSERT_EQ(directory_->PathTroubles().size(), 1U);
+  const std::string trouble = directory_->PathTroubles()[0];
+  EXPECT_NE(trouble.find("Input/output error"), std::string::npos) << trouble;
+  ExpectReadable(directory_.get());
+  env_.SetHook(nullptr);
+  directory_.reset();
+  Open();
+  EXPECT_TRUE(directory_->PathTroubles().empty());
+  ExpectReadable(directory_.get());
+}
+
 TEST_P(PathOwnershipTest, AFullDiskKeepsNobodyFromReading) {
   const auto full = [](const Call& call) {
     return call.kind == CallKind::kReplace ? Status::FromErrno(ENOSPC, "write", call.path) : Status::Ok();
