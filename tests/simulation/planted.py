@@ -137,7 +137,7 @@ BUGS = [
         "a rewriting leaves out an extent that is marked",
         "src/gc/gc_reclaim.cc",
         "  uint64_t bytes = 0;\n  uint64_t end_units = 0;\n",
-        "  uint64_t bytes = 0;\n  uint64_t end_units = 0;\n  if (extents.size() > 1) extents.pop_back();\n",
+        "  uint64_t bytes = 0;\n  uint64_t end_units = 0;\n  if (extents.size() > 1) candidate->extents.pop_back();\n",
         ["durable-reads-back"],
     ),
     Bug(
