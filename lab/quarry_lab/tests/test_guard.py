@@ -6,6 +6,7 @@ import pytest
 from quarry_lab import cli, lab
 from quarry_lab.design.plan import all_points
 from quarry_lab.design.request import LabError
+from quarry_lab.experiments.guard import experiment as guard
 from quarry_lab.experiments.guard.experiment import ALIKE, CELLS, FASTER, GUARD, SLOWER, conclude, request_of, run
 from rich.console import Console
 from worlds import Run, points
@@ -59,6 +60,31 @@ def test_a_slower_build_fails_and_names_its_cells():
     assert "in none of 4 cells slower" in said and "not judged: durable insert 4 KB x8; " in said and "hot read" not in said
     with pytest.raises(LabError, match="nothing could be judged"):
         conclude(GUARD.verdicts(Run([])), console)
+
+
+@pytest.mark.parametrize("again, fails", [((0.98, 1.01, 1.0), False), ((0.9, 0.92, 0.93), True)], ids=["chance", "a loss"])
+def test_a_cell_that_came_out_slower_is_measured_once_more_which_decides(tmp_path, monkeypatch, again, fails):
+    doubted = ("mix", 448, 8)
+    looks = []
+
+    def measured(request, experiment, console):
+        cells = {(cell.operation, cell.size_bytes // KIB, cell.threads) for cell in experiment.cells(request)}
+        looks.append((request.rounds, request.output_directory.name, cells))
+        slow, alike = world((0.9, 0.92, 0.93) if len(looks) == 1 else again), world((1, 1, 1))
+        return Run([p for p in slow if (p["operation"], p["size_bytes"] // KIB, p["threads"]) == doubted]
+                   + [p for p in alike if (p["operation"], p["size_bytes"] // KIB, p["threads"]) in cells - {doubted}])
+
+    monkeypatch.setattr(guard, "run_and_report", measured)
+    console = Console(file=io.StringIO(), width=200)
+    arguments = parsed("--baseline-plugin", str(tmp_path / "old.so"), "--output", str(tmp_path / "guard"))
+    if fails:
+        with pytest.raises(LabError, match="slower than the older build in 1 of 12 cells: 90/10 mix 448 KB x8"):
+            run(arguments, console)
+    else:
+        run(arguments, console)
+        assert "in none of 12 cells slower" in console.file.getvalue()
+    assert looks == [(4, "guard", set(CELLS)), (8, "again", {doubted})]
+    assert "1 of 12 cells came out slower: measured once more, with 8 rounds" in console.file.getvalue()
 
 
 def test_it_is_a_dozen_cells_of_two_builds_in_a_quarter_of_an_hour(tmp_path):
