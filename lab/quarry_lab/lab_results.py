@@ -93,8 +93,8 @@ def _point(point: dict) -> dict:
     made = _picked(point, _POINT) | {"cpu": _picked(point["cpu"], _CPU)}
     if "written" in point:
         made["written"] = _picked(point["written"], ("server_bytes_per_payload_byte",))
-    if status := {name: count for name, count in point.get("quarry_status", {}).items() if "reservation" in name}:
-        made["quarry_status"] = status
+    if "quarry_status" in point:
+        made["quarry_status"] = {name: count for name, count in point["quarry_status"].items() if "reservation" in name}
     if "timeline" in point:
         made["timeline"] = [_picked(sample, _SAMPLE) for sample in point["timeline"]]
     return made

@@ -26,8 +26,9 @@ def made_run(path, name, points, rounds=3, finished=True, commit="abc1234", star
 
 
 def test_a_file_gives_the_verdicts_of_its_run(tmp_path):
-    points = mix(4, 8, quarry_head=100, quarry_inline=116) + mix(4, 32, quarry_head=100, quarry_inline=70)
-    for name, rounds in (("e1", points), ("e5", ycsb("published", 1000))):
+    levels = mix(4, 8, quarry_head=100, quarry_inline=116) + mix(4, 32, quarry_head=100, quarry_inline=70)
+    ids = [point for variant in ("target-ndb-prefetch-1", "quarry-prefetch-1") for point in points("insert", 1024, 8, variant, 1000)]
+    for name, rounds in (("e1", levels), ("e2", ids), ("e5", ycsb("published", 1000))):
         run = made_run(tmp_path / name, name, rounds)
         result = lab_results.read(lab_results.add(run, tmp_path / "results"))
         verdicts = EXPERIMENTS[name].verdicts(result)
