@@ -193,8 +193,8 @@ BUGS = [
     Bug(
         "a ticket is taken before the bytes are reserved",
         "src/append/lane.cc",
-        "  StagedRange range;\n  bool opened = false;\n  {\n    MutexLock lock(mutex_);\n",
-        "  StagedRange range;\n  bool opened = false;\n  {\n    MutexLock lock(mutex_);\n"
+        "  StagedRange range;\n  {\n    MutexLock lock(mutex_);\n",
+        "  StagedRange range;\n  {\n    MutexLock lock(mutex_);\n"
         "    const uint64_t early = flush_started_ + 1;\n",
         ["flushed-before-commit"],
         THREADS,
