@@ -60,17 +60,19 @@ constexpr char kVariable[] = "quarry_backup_lock";
 // ---- the lock ----
 
 std::unique_ptr<BackupLock> BackupLock::Take(THD* thd) {
+  std::unique_ptr<BackupLock> lock;
   {
     const std::lock_guard<std::mutex> guard(kept.mutex);
     if (kept.owner != 0) return nullptr;
     kept.snapshot = Status::NotFound("no backup has reached BACKUP STAGE END yet");
+    lock.reset(new BackupLock);  // before it has an owner: without memory nobody would give it back
     kept.snapshots = 0;
     kept.owner = thd->thread_id;
   }
   PauseHousekeeping(Pause::kBackupLock);
   LogInformation("session %llu holds the backup lock: no space is given back until it ends",
                  static_cast<unsigned long long>(thd->thread_id));
-  return std::unique_ptr<BackupLock>(new BackupLock);
+  return lock;
 }
 
 BackupLock::~BackupLock() {

@@ -81,6 +81,8 @@ def test_each_statement_is_answered(server):
             ask(cursor, statement)
         assert ask(cursor, "SELECT MD5(b) FROM d.t")
     old.close()
+    with server.connect() as fresh, fresh.cursor() as other:
+        assert ask(other, "SET SESSION quarry_backup_lock = 1"), "no session that found no memory has it"
     server.assert_alive()
     server.restart()
     assert server.query("SELECT COUNT(*) FROM d.t WHERE id IN (1, 9)") == ((2,),)
