@@ -55,6 +55,7 @@ Status Lane::EnsureActive(uint64_t size_bytes, bool staged, const Canceller* can
   }
 }
 
+// Roll and Reopen throw nothing, and copy no error outside of a guard: others wait for rolling_.
 Status Lane::MakeActive(bool has_room, const Canceller* canceller) {
   rolling_ = true;
   Status status = has_room ? Reopen(canceller) : Roll(canceller);
@@ -80,11 +81,14 @@ Status Lane::Roll(const Canceller* canceller) {
   assert(factory != nullptr);
   // A transaction fills any number of segments: each is flushed when the next one begins, and its file can go.
   if (!is_first) RequestFlush(0, false);
-  Result<std::shared_ptr<SegmentFile>> created =
-      OrOutOfMemory([&] { return factory->CreateSegment(path_number_, weak_from_this(), canceller); });
+  std::shared_ptr<SegmentFile> made;
+  Status status = OrOutOfMemory([&]() -> Status {
+    QUARRY_TRY_ASSIGN(made, factory->CreateSegment(path_number_, weak_from_this(), canceller));
+    return Status::Ok();
+  });
   mutex_.Lock();
-  if (created.ok()) active_ = std::move(created).value();
-  return created.status();
+  if (status.ok()) active_ = std::move(made);
+  return status;
 }
 
 Status Lane::Reopen(const Canceller* canceller) {
@@ -92,16 +96,19 @@ Status Lane::Reopen(const Canceller* canceller) {
   mutex_.Unlock();
   const std::shared_ptr<SegmentFactory> factory = factory_.lock();
   assert(factory != nullptr);
-  Result<WritePin> pin = OrOutOfMemory([&] {
-    return file->slot.PinOrOpen([&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); },
-                                canceller, weak_from_this());
+  WritePin pin;
+  Status status = OrOutOfMemory([&]() -> Status {
+    Result<WritePin> opened =
+        file->slot.PinOrOpen([&] { return factory->OpenSegmentForWrite(file->segment->number(), path_number_); },
+                             canceller, weak_from_this());
+    // Of one that is gone nobody knows whether its path is: who makes the next one will see.
+    if (opened.status().system_errno() != ENOENT) context_->NotePathFailure(path_number_, opened.status());
+    QUARRY_TRY_ASSIGN(pin, std::move(opened));
+    return Status::Ok();
   });
-  // Of one that is gone nobody knows whether its path is: who makes the next one will see.
-  if (pin.status().system_errno() != ENOENT) context_->NotePathFailure(path_number_, pin.status());
   mutex_.Lock();
-  if (!pin.ok()) return pin.status();
-  if (file == active_) file->pin = std::move(pin).value();  // else it was sealed meanwhile
-  return Status::Ok();
+  if (status.ok() && file == active_) file->pin = std::move(pin);  // else it was sealed meanwhile
+  return status;
 }
 
 Result<StagedRange> Lane::ReserveStaged(uint64_t size_bytes, const Canceller* canceller) {

@@ -140,8 +140,12 @@ Status Catalogue::Renew() {
     is_renewing_ = true;
     generation = ++last_generation_;
   }
-  Result<std::unique_ptr<CatalogueWriter>> written = OrOutOfMemory([&] { return WriteSnapshot(generation); });
-  Status status = written.status();
+  std::unique_ptr<CatalogueWriter> writer;
+  // No error is copied outside of the guard: others wait for is_renewing_.
+  Status status = OrOutOfMemory([&]() -> Status {
+    QUARRY_TRY_ASSIGN(writer, WriteSnapshot(generation));
+    return Status::Ok();
+  });
   std::vector<uint64_t> to_remove;
   {
     MutexLock lock(mutex_);
@@ -149,7 +153,7 @@ Status Catalogue::Renew() {
       while (is_flushing_) changed_.Wait(mutex_);
       is_flushing_ = true;
       lock.Unlock();
-      status = OrOutOfMemory([&] { return TakeOver(std::move(written).value()); });
+      status = OrOutOfMemory([&] { return TakeOver(std::move(writer)); });
       lock.Lock();
       is_flushing_ = false;
     }
