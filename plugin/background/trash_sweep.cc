@@ -70,8 +70,8 @@ Status TrashSweep::Discard(const std::vector<StoreStats>& stores, const std::vec
   }
   if (discarded > 0) LogInformation("%u stores of dropped tables go to the trash", discarded);
   if (!waiting_) return Status::Ok();
+  open_then_ = OpenTransactions(look.transactions);  // first: an LSN goes with those that were open then
   discarded_lsn_ = look.lsn.current;
-  open_then_ = OpenTransactions(look.transactions);
   return Status::Ok();
 }
 
