@@ -291,6 +291,24 @@ def test_a_copy_of_a_backup_that_broke_off_is_not_prepared(backups, name, lacks)
     backups.run(*words)
 
 
+@pytest.mark.parametrize("end", catalog.DDL_FILES)
+def test_an_increment_with_ddl_in_it_can_be_applied_to_another_copy(backups, end):
+    """mariadb-backup deletes or renames such files in the increment, and others by them, before it changes the backup."""
+    backups.prepared("full")
+    words = backups.increment("one", "full", b"a later value")
+    path = str(backups.path("one") / catalog.CATALOG)
+    contents = catalog.load(path)
+    contents["server_files"] += backups.write("one/server", {f"d/t{end}": b"of DDL"})
+    catalog.save(path, contents)
+    (backups.path("one") / "server" / "d" / "t.ibd").unlink()
+    with pytest.raises(BackupError, match="t.ibd is not there.*is not whole"):
+        backups.run(*words)
+    (backups.path("one") / "server" / f"d/t{end}").unlink()
+    backups.run(*words)
+    backups.restore("full")
+    assert backups.restored_value() == b"a later value"
+
+
 def test_old_segments_that_cannot_be_removed_are_named_and_spare_the_backup(backups, monkeypatch, capsys):
     """The increment is applied by then, and the next one removes what is left."""
     backups.prepared("full")

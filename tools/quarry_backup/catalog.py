@@ -21,6 +21,7 @@ SERVER = "server"
 QUARRY = "quarry"
 REDO_LOG = "ib_logfile0"  # in mariadb-backup's directory
 INFO_FILES = ("xtrabackup_info", "mariadb_backup_info")  # in there, and in what was restored from it
+DDL_FILES = (".del", ".ren", ".new", ".new.meta", ".new.delta")  # there, by the end of the name: of tables that DDL changed meanwhile
 WHOLE = {"partial": "N", "format": "file", "compressed": "N"}  # in mariadb-backup's own notes
 
 
@@ -67,10 +68,18 @@ def open_backup(directory):
     return load(os.path.join(directory, CATALOG))
 
 
+def _was_applied(directory, contents):
+    """Whether mariadb-backup applied an increment, or began to, and so deleted and renamed files in the increment itself, by what
+    it had noted of DDL. It does this first, so that the backup may be as it was before."""
+    names = [entry["name"] for entry in contents["server_files"] if entry["name"].endswith(DDL_FILES)]
+    return contents["kind"] == "incremental" and any(status_of(os.path.join(directory, SERVER, name)) is None for name in names)
+
+
 def require_copied(directory, contents):
     """A copy of a backup that was broken off has backup.json, too, and mariadb-backup prepares what there is. Sizes alone are
     compared: `verify` reads the bytes."""
-    for part, entries in ((QUARRY, contents["quarry_files"]), (SERVER, contents["server_files"])):
+    server_files = [] if _was_applied(directory, contents) else contents["server_files"]
+    for part, entries in ((QUARRY, contents["quarry_files"]), (SERVER, server_files)):
         for entry in entries:
             path = os.path.join(directory, part, entry["name"])
             status = status_of(path)
