@@ -62,7 +62,8 @@ def test_a_slower_build_fails_and_names_its_cells():
         conclude(GUARD.verdicts(Run([])), console)
 
 
-@pytest.mark.parametrize("again, fails", [((0.98, 1.01, 1.0), False), ((0.9, 0.92, 0.93), True)], ids=["chance", "a loss"])
+@pytest.mark.parametrize("again, fails", [((0.98, 1.01, 1.0), False), ((0.9, 0.92, 0.93), True), ((0.9, 0.92, 1.01), True)],
+                         ids=["chance", "a loss", "not judged"])
 def test_a_cell_that_came_out_slower_is_measured_once_more_which_decides(tmp_path, monkeypatch, again, fails):
     doubted = ("mix", 448, 8)
     looks = []

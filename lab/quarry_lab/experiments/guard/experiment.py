@@ -170,7 +170,8 @@ def second_look(request: Request, doubted: tuple[tuple[str, int, int], ...], con
 
 
 def with_second_look(found: list[Verdict], again: list[Verdict]) -> list[Verdict]:
-    decided = {verdict.id: verdict for verdict in again}
+    """Noise, or one round against all others, clears no cell: what the second look does not judge stays slower."""
+    decided = {verdict.id: verdict for verdict in again if verdict.state in (SLOWER, FASTER, ALIKE)}
     return [decided.get(verdict.id, verdict) for verdict in found]
 
 
