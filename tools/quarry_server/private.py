@@ -72,9 +72,11 @@ def new_secret():
 
 
 def is_foreign(path, *marks):
-    """Whether files lie in it, and none of those that one of ours has: a wrong name, that would be closed to its users and given away."""
+    """Whether files lie in it, and none of those that one of ours has: a wrong name, that would be closed to its users and given away.
+    A new drive has lost+found."""
     path = Path(path)
-    return path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in marks)
+    has_files = path.is_dir() and any(entry.name != "lost+found" for entry in path.iterdir())
+    return has_files and not any((path / name).is_file() for name in marks)
 
 
 def make_directory(path):

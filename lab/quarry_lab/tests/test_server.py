@@ -215,6 +215,13 @@ def test_a_directory_of_others_is_not_closed_to_them(tmp_path):
     assert tmp_path.stat().st_mode & 0o777 == 0o755 and [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
+def test_a_new_drive_is_no_directory_of_others(tmp_path):
+    (tmp_path / "lost+found").mkdir()
+    assert not private.is_foreign(tmp_path, "lock")
+    (tmp_path / "letters").touch()
+    assert private.is_foreign(tmp_path, "lock") and not private.is_foreign(tmp_path, "letters")
+
+
 def test_two_starts_of_one_directory_do_not_take_each_others_socket(tmp_path):
     """As of `make server` in two terminals: the second one says that the first is at work."""
     directory = tmp_path / "server"
