@@ -322,7 +322,8 @@ def cached_bytes(server: LabServer, variant: Variant, schema: str) -> dict[str, 
         f"information_schema.INNODB_SYS_TABLESPACES WHERE name LIKE '{schema}/%')")
     found = {"buffer_pool": int(pages) * int(page_bytes)}
     if variant.engine == "QUARRY":
-        stores = server.rows(f"SELECT CACHED_BYTES, STORE_PATH FROM information_schema.QUARRY_TABLES WHERE TABLE_SCHEMA = '{schema}'")
+        stores = server.rows("SELECT CACHED_BYTES, STORE_PATH FROM information_schema.QUARRY_TABLES WHERE STATE <> 'DROPPED' "
+                             f"AND TABLE_SCHEMA = '{schema}'")
         found["quarry_cache"] = sum(int(cached) for cached, _path in stores)
         found["page_cache"] = sum(device.page_cache_bytes(server.directory / "data" / HOME_NAME / path) for _cached, path in stores)
     return found

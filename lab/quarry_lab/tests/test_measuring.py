@@ -17,6 +17,7 @@ from quarry_lab.design.results import open_run
 from quarry_lab.experiments import table_experiment
 from quarry_lab.experiments.e4 import bench as e4_bench
 from quarry_lab.experiments.e4 import experiment as e4
+from quarry_lab.experiments.e4 import space
 from quarry_lab.load import sysbench, value_reader
 from quarry_lab.load.payload import Payload
 from quarry_lab.probes import device
@@ -25,7 +26,7 @@ from quarry_lab.run.runner import TableBench
 from quarry_lab.servers import target
 from quarry_lab.servers.lab_server import ConfigurationError, LabServer, parse_mycnf
 from quarry_server.ports import free_ports
-from quarry_server.server import MARIADB
+from quarry_server.server import MARIADB, PLUGIN
 from quarry_lab.design.variants import ALL, create_table
 from quarry_server import private
 from rich.console import Console
@@ -407,3 +408,24 @@ def test_every_way_reads_whole_values(tmp_path: Path):
     with Payload("random", 1 << 20) as payload:
         value_reader.fill(replace(inside, first="CREATE TABLE t (id INT PRIMARY KEY, data LONGBLOB)"), payload)
     assert value_reader.measure(inside)["events"] > 0
+
+
+@pytest.mark.skipif(PLUGIN is None or not PLUGIN.exists(), reason="the plugin is not built")
+def test_disk_of_a_table_is_without_that_of_a_dropped_one_of_its_name(tmp_path):
+    lab = LabServer("main", tmp_path / "main", PLUGIN, False, SMALL).start()
+    try:
+        used = []
+        for _time in range(2):
+            lab.execute("CREATE TABLE lab.t (id INT PRIMARY KEY, data LONGBLOB) ENGINE=QUARRY")
+            lab.execute("INSERT INTO lab.t VALUES (1, REPEAT('x', 4000000))")
+            lab.settle()
+            used.append(space.used_bytes(lab, "lab", "t"))
+            if len(used) == 1:
+                looking = lab.another_connection()  # the store of a dropped table stays while a transaction may look into it
+                looking.cursor().execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+                lab.execute("DROP TABLE lab.t")
+        assert {state for (state,) in lab.rows("SELECT STATE FROM information_schema.QUARRY_TABLES")} == {"BOUND", "DROPPED"}
+        assert used[1] < 1.5 * used[0]
+        looking.close()
+    finally:
+        lab.close()

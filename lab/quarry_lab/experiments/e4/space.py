@@ -89,7 +89,8 @@ def _files(server: LabServer, schema: str, table: str) -> list[str]:
     data = server.directory / "data"
     found = [path for path in device.files_below(data / schema) if path.endswith(f"/{table}.ibd")]
     if server.plugin:
-        stores = server.rows(f"SELECT STORE_PATH FROM information_schema.QUARRY_TABLES WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = '{table}'")
+        stores = server.rows("SELECT STORE_PATH FROM information_schema.QUARRY_TABLES WHERE STATE <> 'DROPPED' "
+                             f"AND TABLE_SCHEMA = '{schema}' AND TABLE_NAME = '{table}'")
         found += [path for (store,) in stores for path in device.files_below(data / HOME_NAME / store)]
     return found
 
