@@ -26,3 +26,11 @@ def wait_for(what, condition, limit_s=WAIT_S, every_s=0.1):
             name = what() if callable(what) else what
             raise AssertionError(f"waited {limit_s} s in vain for {name}; last seen: {seen[:1000]}")
         time.sleep(every_s)
+
+
+def wait_until_detached(server):
+    """Of an XA transaction that was prepared and whose session was closed; there is no other. The server lets go of it
+    before InnoDB does: in between XA COMMIT says ok and commits nothing, of InnoDB's own tables too.
+    """
+    detached = "SELECT trx_id FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0 AND trx_rows_modified > 0"
+    wait_for("InnoDB to have the transaction without a session", lambda: server.query(detached))

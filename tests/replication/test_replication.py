@@ -12,7 +12,7 @@ import pytest
 
 from harness.outside import look
 from harness.values import payload
-from harness.waiting import wait_for
+from harness.waiting import wait_for, wait_until_detached
 from harness.workload import SCALE, compare, digests
 
 pytestmark = pytest.mark.quarry_only
@@ -334,22 +334,12 @@ def test_load_data_triggers_and_xa(pair, tmp_path):
         cursor.execute("XA END 'orphan'")
         cursor.execute("XA PREPARE 'orphan'")
     connection.close()
-    wait_for("XA RECOVER to list it", lambda: pair.primary.query("XA RECOVER"))
-    wait_for("its owner to be gone", lambda: commit_orphan(pair.primary))
+    wait_until_detached(pair.primary)
+    pair.primary.query("XA COMMIT 'orphan'")
     pair.wait()
     assert compare((pair.primary, pair.replica), "odd") > 60
     assert pair.replica.query("SELECT id FROM odd.t WHERE id >= 100 ORDER BY 1") == ((101,), (103,), (200,))
     pair.primary.query("DROP DATABASE odd")
-
-
-def commit_orphan(server):
-    try:
-        server.query("XA COMMIT 'orphan'")
-    except pymysql.err.OperationalError as failure:
-        if failure.args[0] == 1397:  # unknown XID: the session that prepared it is still there
-            return False
-        raise
-    return True
 
 
 # --- kill -9 --------------------------------------------------------------------------------------------------------

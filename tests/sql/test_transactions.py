@@ -7,6 +7,7 @@ import pytest
 
 from harness.server import ENGINE
 from harness.values import payload, text
+from harness.waiting import wait_until_detached
 
 
 @pytest.fixture
@@ -186,14 +187,8 @@ def test_xa_detached_and_committed_by_another_session(table):
                 cursor.execute(f"XA END {name}")
                 cursor.execute(f"XA PREPARE {name}")
             connection.close()
-            for attempt in range(200):
-                try:
-                    table.server.query(f"XA {end} {name}")
-                    break
-                except pymysql.err.OperationalError as failure:
-                    # The closed session lets go of its branch a moment later.
-                    assert failure.args[0] == 1397 and attempt < 199, failure
-                    threading.Event().wait(0.05)
+            wait_until_detached(table.server)
+            table.server.query(f"XA {end} {name}")
         table.check()
 
 
