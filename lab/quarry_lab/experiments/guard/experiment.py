@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ...design.cells import CellKey, Cells, throughput
-from ...design.plan import Cell, Point
+from ...design.plan import Cell, Point, all_points
 from ...design.request import BENCH_OUTPUT, LabError, Request, Settings
 from ...design.results import RunDirectory
 from ...design.variants import BASELINE_SUFFIX, KIB
@@ -27,7 +27,7 @@ from ...run.command import apply_options, run_and_report
 from ...run.tables import head
 from ..table_experiment import TableExperiment
 
-SLOWER, FASTER, ALIKE = "slower", "faster", "alike"
+SLOWER, FASTER, ALIKE = JUDGED = "slower", "faster", "alike"
 CLEAR = 0.04  # of the median ratio, from which on rounds that agree make a verdict
 ROUNDS_MIN = 3
 PLAIN, COUNTER = "quarry-default", "quarry-counter"
@@ -151,7 +151,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Raises LabError, which names them, when cells are slower."""
     request = request_of(arguments)
-    points = [point for block in GUARD.plan(request) for point in block.points]
+    points = all_points(GUARD.plan(request))
     console.print(f"{len(points)} points, about {stats.human_seconds(GUARD.planned_seconds(request, points))}", highlight=False)
     if arguments.dry_run:
         return
@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
 def second_look(request: Request, doubted: tuple[tuple[str, int, int], ...], console: Console) -> list[Verdict]:
     """Of the cells that came out slower."""
     request, guard = replace(request, rounds=2 * request.rounds, output=request.output_directory / "again"), Guard(doubted)
-    points = [point for block in guard.plan(request) for point in block.points]
+    points = all_points(guard.plan(request))
     console.print(f"{len(doubted)} of {len(CELLS)} cells came out slower: measured once more, with {request.rounds} rounds, which decide; "
                   f"about {stats.human_seconds(guard.planned_seconds(request, points))}", highlight=False)
     return guard.verdicts(run_and_report(request, guard, console))
@@ -171,13 +171,13 @@ def second_look(request: Request, doubted: tuple[tuple[str, int, int], ...], con
 
 def with_second_look(found: list[Verdict], again: list[Verdict]) -> list[Verdict]:
     """Noise, or one round against all others, clears no cell: what the second look does not judge stays slower."""
-    decided = {verdict.id: verdict for verdict in again if verdict.state in (SLOWER, FASTER, ALIKE)}
+    decided = {verdict.id: verdict for verdict in again if verdict.state in JUDGED}
     return [decided.get(verdict.id, verdict) for verdict in found]
 
 
 def conclude(found: list[Verdict], console: Console) -> None:
     slower = [verdict.statement for verdict in found if verdict.state == SLOWER]
-    judged = [verdict for verdict in found if verdict.state in (SLOWER, FASTER, ALIKE)]
+    judged = [verdict for verdict in found if verdict.state in JUDGED]
     if slower:
         raise LabError(f"slower than the older build in {len(slower)} of {len(judged)} cells: {'; '.join(slower)}")
     if not judged:
