@@ -48,6 +48,12 @@ class Installed:
         kept = [part for part in command if not part.startswith(("--plugin-dir=", "--plugin-maturity="))]
         return [*kept, f"--plugin-dir={self.plugins}"]
 
+    def start_without_engine(self):
+        text = self.file.read_text(encoding="utf-8")
+        self.file.write_text("[mariadbd]\n")
+        self.server.start()
+        self.file.write_text(text, encoding="utf-8")
+
     def uninstall(self, defaults="--no-defaults", user="root"):
         client = [tool("mariadb"), defaults, f"--socket={self.server.socket}", f"--user={user}"]
         environment = {
@@ -114,10 +120,7 @@ def test_it_refuses_while_a_partitioned_table_cannot_be_opened(installed):
     server.query("CREATE DATABASE d")
     server.query("CREATE TABLE d.p (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY PARTITION BY HASH (id) PARTITIONS 2")
     server.stop()
-    text = installed.file.read_text(encoding="utf-8")
-    installed.file.write_text("[mariadbd]\n")
-    server.start()
-    installed.file.write_text(text, encoding="utf-8")
+    installed.start_without_engine()
     done = installed.uninstall()
     assert done.returncode == 1 and "  d.p" in done.stderr, done
     installed.nothing_was_removed()
@@ -189,10 +192,7 @@ def test_it_refuses_an_account_that_does_not_see_every_table(installed):
     server.query("GRANT PROCESS, RELOAD ON *.* TO monitor@localhost")
     server.query("GRANT SELECT ON mysql.* TO monitor@localhost")
     server.stop()
-    text = installed.file.read_text(encoding="utf-8")
-    installed.file.write_text("[mariadbd]\n")
-    server.start()
-    installed.file.write_text(text, encoding="utf-8")
+    installed.start_without_engine()
     done = installed.uninstall(user="monitor")
     assert done.returncode == 1 and "monitor@localhost may not see every table" in done.stderr, done
     installed.nothing_was_removed()
@@ -239,11 +239,8 @@ def test_it_refuses_while_a_commit_is_undecided(installed):
     server.query("INSERT INTO d.t VALUES (1, %s)", (payload(1, 9000),))
     server.kill()
     # Somebody starts it without the engine, against the advice.
-    text = installed.file.read_text(encoding="utf-8")
-    installed.file.write_text("[mariadbd]\n")
-    server.start()
+    installed.start_without_engine()
     assert len(server.query("XA RECOVER")) == 1
-    installed.file.write_text(text, encoding="utf-8")
     done = installed.uninstall()
     assert done.returncode == 1 and "1 commits of Quarry's are undecided" in done.stderr, done
     installed.nothing_was_removed()
