@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <new>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "quarry/status.h"
 
@@ -20,11 +22,16 @@ namespace quarry {
 /// Since the process started, of all threads.
 inline std::atomic<uint64_t> times_out_of_memory{0};
 
-/// What `action` returns, a Status or a Result; kOutOfMemory when it finds no memory.
-template <typename Action>
-[[nodiscard]] auto OrOutOfMemory(const Action& action) -> decltype(action()) {
+/// What `action` returns, a Status or a Result, or ok when it returns nothing; kOutOfMemory when it finds no memory.
+template <typename Action, typename Answer = decltype(std::declval<const Action&>()())>
+[[nodiscard]] std::conditional_t<std::is_void_v<Answer>, Status, Answer> OrOutOfMemory(const Action& action) {
   try {
-    return action();
+    if constexpr (std::is_void_v<Answer>) {
+      action();
+      return Status::Ok();
+    } else {
+      return action();
+    }
   } catch (const std::bad_alloc&) {
     times_out_of_memory.fetch_add(1, std::memory_order_relaxed);
     return Status::OutOfMemory();

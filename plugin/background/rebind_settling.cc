@@ -75,7 +75,6 @@ void SettleRebindsAtStart() {
   // In a thread without a session: the service would run its statements inside INSTALL's. Failing that, the sweep does.
   (void)OrOutOfMemory([] {
     if (!Directory()->UndecidedRebinds().empty()) (void)RunAside(SettleHere);
-    return Status::Ok();
   });
 }
 

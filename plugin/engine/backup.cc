@@ -82,10 +82,7 @@ BackupLock::~BackupLock() {
     ResumeHousekeeping(Pause::kBackupLock);
     kept.owner = 0;
     // Without memory for the text the snapshot stays: nobody is shown it.
-    (void)OrOutOfMemory([] {
-      kept.snapshot = Status::NotFound("nobody holds the backup lock");
-      return Status::Ok();
-    });
+    (void)OrOutOfMemory([] { kept.snapshot = Status::NotFound("nobody holds the backup lock"); });
   }
   LogInformation("the backup lock was given back");
 }

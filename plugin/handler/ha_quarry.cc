@@ -44,7 +44,6 @@ QuarryShare* QuarryHandler::OpenShare() {
   if (share == nullptr) {
     const Status made = OrOutOfMemory([&] {  // the server's lock must be given back
       share = new QuarryShare(ResolveColumns(table, user_temporary_));
-      return Status::Ok();
     });
     if (made.ok()) set_ha_share_ptr(share);
   }

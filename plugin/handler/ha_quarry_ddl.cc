@@ -197,10 +197,7 @@ bool QuarryHandler::CommitRebuild(TABLE* altered_table, Alter_inplace_info* info
   const bool failed = ForwardingHandler::commit_inplace_alter_table(altered_table, info, true);
   for (const Rebuild& rebuild : rebuilds) {
     // What InnoDB decided stands. A store for which there is no memory stays marked until the next start.
-    (void)OrOutOfMemory([&] {
-      FinishRebuild(rebuild, failed);
-      return Status::Ok();
-    });
+    (void)OrOutOfMemory([&] { FinishRebuild(rebuild, failed); });
   }
   return failed;
 }

@@ -40,10 +40,7 @@ class BackgroundThread {
   /// Runs `pass`, a piece of its work. False: there was no memory, and it ended there.
   template <typename Pass>
   [[nodiscard]] bool TryPass(const Pass& pass) {
-    const Status status = OrOutOfMemory([&pass] {
-      pass();
-      return Status::Ok();
-    });
+    const Status status = OrOutOfMemory([&pass] { pass(); });
     if (!status.ok()) NoteOutOfMemory();
     return status.ok();
   }

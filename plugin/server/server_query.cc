@@ -84,10 +84,7 @@ bool RunAside(const std::function<void()>& work) {
   try {
     std::thread([&] {
       if (my_thread_init() != 0) return;
-      const Status status = OrOutOfMemory([&work] {
-        work();
-        return Status::Ok();
-      });
+      const Status status = OrOutOfMemory([&work] { work(); });
       ran = status.ok();
       my_thread_end();
     }).join();

@@ -195,7 +195,6 @@ bool DecidePreparedCommits() {
     if (!RunAside([&all_decided] { all_decided = DecideHere(); })) {
       (void)ReportUnasked(Status::Unavailable("no thread, or no memory, for a session of Quarry's own"));
     }
-    return Status::Ok();
   });
   return status.ok() && all_decided;
 }

@@ -90,10 +90,7 @@ void WakeKilled(handlerton*, THD*, enum thd_kill_levels) {
   StoreDirectory* const directory = Directory();
   if (directory == nullptr) return;
   // Without memory it sees when its own wait ends.
-  (void)OrOutOfMemory([directory] {
-    directory->WakeWaiters();
-    return Status::Ok();
-  });
+  (void)OrOutOfMemory([directory] { directory->WakeWaiters(); });
 }
 
 }  // namespace

@@ -52,10 +52,7 @@ class Transaction {
   void NoteAppended(const Locator& locator) { Note(&appended_, locator); }
   /// A hint, for which there need be no memory.
   void NoteReplaced(const Locator& locator) {
-    (void)OrOutOfMemory([&] {
-      Note(&replaced_, locator);
-      return Status::Ok();
-    });
+    (void)OrOutOfMemory([&] { Note(&replaced_, locator); });
   }
 
   /// What its rows may point at, but for what was replaced by a later append of its own.

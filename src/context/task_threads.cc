@@ -23,10 +23,7 @@ bool TaskThreads::Take(std::function<void()> task) {
 }
 
 void TaskThreads::RunTask(const std::function<void()>& task) {
-  (void)OrOutOfMemory([&task] {
-    task();
-    return Status::Ok();
-  });
+  (void)OrOutOfMemory([&task] { task(); });
 }
 
 bool TaskThreads::HasRoom() {

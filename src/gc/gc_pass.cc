@@ -79,10 +79,7 @@ void GcPassImpl::MakeRoomForExtents(GcCandidate* candidate) {
   candidate->has_left_out = memory_bytes_ + bytes > options_.memory_max_bytes;
   candidate->waits_its_turn = candidate->has_left_out && bytes <= options_.memory_max_bytes;
   if (candidate->has_left_out) return;
-  const Status reserved = OrOutOfMemory([&] {
-    candidate->extents.reserve(static_cast<size_t>(extents));
-    return Status::Ok();
-  });
+  const Status reserved = OrOutOfMemory([&] { candidate->extents.reserve(static_cast<size_t>(extents)); });
   if (!reserved.ok()) candidate->has_left_out = candidate->waits_its_turn = true;
   memory_bytes_ += candidate->extents.capacity() * sizeof(NeededExtent);
 }
@@ -132,7 +129,6 @@ void GcPassImpl::Mark(const Locator& locator) {
   const Status marked = OrOutOfMemory([&] {
     candidate.marks.Mark(place.place_bytes / kBlockSizeBytes,
                          RoundUpToBlock(place.place_bytes + place.size_bytes) / kBlockSizeBytes);
-    return Status::Ok();
   });
   if (!marked.ok()) {
     candidate.in_doubt = true;
@@ -163,10 +159,7 @@ bool GcPassImpl::MakeRoom(GcCandidate* candidate) {
   // Less room would be full soon, and all of it sorted again.
   if (extents.size() <= extents.capacity() / 2 && !extents.empty()) return true;
   if (memory_bytes_ + more * sizeof(NeededExtent) > options_.memory_max_bytes) return false;
-  const Status reserved = OrOutOfMemory([&] {
-    extents.reserve(extents.capacity() + more);
-    return Status::Ok();
-  });
+  const Status reserved = OrOutOfMemory([&] { extents.reserve(extents.capacity() + more); });
   if (!reserved.ok()) {
     candidate->waits_its_turn = true;
     return false;

@@ -71,7 +71,6 @@ void GcPassImpl::NoteCounted(const GcCandidate& candidate) {
   (void)OrOutOfMemory([&] {  // as SaveCounters
     if (counted_.empty() || counted_.back().first != candidate.store) counted_.push_back({candidate.store, {}});
     counted_.back().second.push_back(candidate.segment->number());
-    return Status::Ok();
   });
 }
 
@@ -81,7 +80,6 @@ void GcPassImpl::SaveCounters() {
     std::vector<std::pair<StoreImpl*, Catalogue::Ticket>> tickets;
     for (const auto& [store, segments] : counted_) tickets.emplace_back(store.get(), store->RecordSegments(segments));
     for (const auto& [store, ticket] : tickets) (void)store->SyncRecords(ticket);
-    return Status::Ok();
   });
   counted_.clear();
 }

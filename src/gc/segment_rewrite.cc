@@ -52,10 +52,7 @@ SegmentRewrite::~SegmentRewrite() {
   target_.Release();
   if (!is_claimed_) return;
   if (!is_in_place_) {
-    (void)OrOutOfMemory([this] {
-      store_->RemoveRewritten(*segment_);
-      return Status::Ok();
-    });
+    (void)OrOutOfMemory([this] { store_->RemoveRewritten(*segment_); });
   }
   segment_->EndRewriting();
 }

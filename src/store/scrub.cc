@@ -18,10 +18,7 @@ class Scrub {
       : directory_(directory), place_(place), observer_(observer) {}
 
   VerifyTotals Run() {
-    const Status status = OrOutOfMemory([this] {
-      VerifyStores();
-      return Status::Ok();
-    });
+    const Status status = OrOutOfMemory([this] { VerifyStores(); });
     if (!status.ok()) totals_.stopped = totals_.is_out_of_memory = true;
     return totals_;
   }

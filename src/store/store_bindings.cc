@@ -71,11 +71,7 @@ Status StoreDirectoryImpl::BeginRebind(TableId old_table, TableId new_table) {
     binding.rebinding = true;
     binding.tables = {old_table, new_table};
     store->set_rebuilding(true);
-    try {
-      status = ChangeBinding(store.get(), binding);
-    } catch (const std::bad_alloc&) {
-      status = Status::OutOfMemory();  // and undone, as after any error
-    }
+    status = OrOutOfMemory([&] { return ChangeBinding(store.get(), binding); });  // undone, as after any error
     if (!status.ok()) break;
   }
   if (status.ok()) return status;

@@ -62,7 +62,6 @@ StoreDirectoryImpl::~StoreDirectoryImpl() {
   DrainMaintenance();
   (void)OrOutOfMemory([this] {
     for (const std::shared_ptr<StoreImpl>& store : AllStores()) (void)OrOutOfMemory([&] { return store->Seal(); });
-    return Status::Ok();
   });
   DrainMaintenance();
   (void)OrOutOfMemory([this] { return SaveCounters(); });
