@@ -71,7 +71,10 @@ Status StoreDirectoryImpl::BeginRebind(TableId old_table, TableId new_table) {
     binding.rebinding = true;
     binding.tables = {old_table, new_table};
     store->set_rebuilding(true);
-    status = OrOutOfMemory([&] { return ChangeBinding(store.get(), binding); });  // undone, as after any error
+    status = OrOutOfMemory([&] {  // undone, as after any error
+      admin_mutex_.AssertHeld();
+      return ChangeBinding(store.get(), binding);
+    });
     if (!status.ok()) break;
   }
   if (status.ok()) return status;
