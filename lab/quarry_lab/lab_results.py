@@ -116,11 +116,14 @@ def content(run: RunDirectory) -> dict:
 
 
 def add(run: RunDirectory, directory: Path = DIRECTORY) -> Path:
+    """The file that it writes. Raises LabError as content() does, and where another run of that day and commit has that name."""
     made = content(run)
     directory.mkdir(parents=True, exist_ok=True)
     payload = made["parameters"]["payload"]
     kind = "" if payload == "random" else f"-{payload}"
     path = directory / f"{made['experiment']}{kind}-{made['date']}-{made['commit'] or 'unversioned'}.json"
+    if path.exists() and read(path).run["parameters"] != json.loads(json.dumps(made["parameters"])):
+        raise LabError(f"{path.name} is there, of a run with other parameters: remove it, if this run is to take its place")
     points = ",\n  ".join(json.dumps(point) for point in made.pop("points"))
     text = json.dumps(made, indent=1)
     path.write_text(f'{text[:-2]},\n "points": [\n  {points}\n ]\n}}\n', encoding="utf-8")

@@ -89,6 +89,17 @@ def test_what_bears_no_verdict_is_no_result(tmp_path, changes, said):
         lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100), **changes), tmp_path / "results")
 
 
+def test_another_run_of_that_day_takes_no_results_place(tmp_path):
+    """Else one with another setting of the server would pass for the table that was there."""
+    results, levels = tmp_path / "results", mix(4, 8, quarry_head=100)
+    path = lab_results.add(made_run(tmp_path / "e1", "e1", levels), results)
+    kept = path.read_text()
+    with pytest.raises(LabError, match=f"{path.name} is there"):
+        lab_results.add(made_run(tmp_path / "other", "e1", levels, rounds=4), results)
+    assert path.read_text() == kept
+    assert lab_results.add(made_run(tmp_path / "again", "e1", mix(4, 8, quarry_head=110)), results) == path and path.read_text() != kept
+
+
 def test_the_page_has_each_experiment_with_its_newest_result(tmp_path):
     lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100, quarry_inline=116)), tmp_path / "results")
     made = lab_results.page(tmp_path / "results")
