@@ -82,6 +82,15 @@ def test_small_values_are_judged_by_their_worst_cell(rounds):
     assert worst.state == "not met" and "0.96x" in worst.reason and "90/10 mix x8, the lowest of 3" in worst.reason
 
 
+@pytest.mark.parametrize("threads, floor", [(8, 0.85), (32, 0.9)])
+def test_inserts_of_64_kb_are_judged_by_their_share_of_blackhole(rounds, threads, floor):
+    def state(share):
+        both = [*rounds("discarded", "insert", 64, threads, INNODB_RATE), *rounds("quarry", "insert", 64, threads, INNODB_RATE * share)]
+        return verdict_of(both, f"production-blackhole-64kb-x{threads}", profile=PRODUCTION).state
+
+    assert (state(floor + 0.01), state(floor - 0.01)) == ("met", "not met")
+
+
 def test_with_a_binary_log_inserts_are_judged_by_innodb_and_by_blackhole(rounds):
     points = [*rounds("innodb", "insert", 64, 32, INNODB_RATE), *rounds("discarded", "insert", 64, 32, 1450.0)]
 
@@ -90,6 +99,16 @@ def test_with_a_binary_log_inserts_are_judged_by_innodb_and_by_blackhole(rounds)
         return [verdict_of(measured, f"production-{name}-64kb-x32", profile=PRODUCTION).state for name in ("insert", "blackhole")]
 
     assert states(1310.0) == ["met", "met"] and states(1260.0) == ["met", "not met"] and states(1240.0) == ["not met", "not met"]
+
+
+def test_an_insert_under_a_binary_log_has_blackholes_share_next_to_it(rounds):
+    both = [*rounds("innodb", "insert", 448, 1, INNODB_RATE), *rounds("quarry", "insert", 448, 1, 1200.0)]
+    alone = verdict_of(both, "production-insert-448kb-x1", profile=PRODUCTION)
+    found = verdict_of([*both, *rounds("discarded", "insert", 448, 1, 1500.0)], "production-insert-448kb-x1", profile=PRODUCTION)
+    assert alone.state == found.state == "met" and "BLACKHOLE" not in alone.reason
+    assert found.reason == f"{alone.reason}; 0.80x (rounds 0.80-0.80) of BLACKHOLE" and found.figures["share_of_blackhole"]["median"] == 0.8
+    lacking = verdict_of(rounds("quarry", "insert", 448, 1, 1200.0), "production-insert-448kb-x1", profile=PRODUCTION)
+    assert lacking.state == "not measured" and "BLACKHOLE" not in lacking.reason
 
 
 @pytest.mark.parametrize("name, operation, size_kib, floors", [

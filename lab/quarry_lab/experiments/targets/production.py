@@ -7,11 +7,13 @@ parameters are written into its text for the binary log, byte by byte, so with l
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...design.cells import CellKey, Cells
 from ...design.variants import KIB
 from ...report.stats import counted
-from ...report.verdicts import Finding, Verdict
-from ..target_rules import judge_ratio
+from ...report.verdicts import NOT_MEASURED, Finding, Verdict, figures_of
+from ..target_rules import judge_ratio, ratio_text
 from .findings import COUNTER_VARIANTS
 
 BLACKHOLE = "discarded"
@@ -23,8 +25,7 @@ COUNTER_KIB, COUNTER_FLOORS = 64, {1: 1.0, 8: 1.0, 32: 1.1}
 
 
 def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
-    found = [_judged(cells, f"insert-{size}kb", f"durable insert of {size} KB", "insert", size, threads, floor, parameters)
-             for size, floors in INSERT_FLOORS.items() for threads, floor in floors.items()]
+    found = [_insert(cells, size, threads, floor, parameters) for size, floors in INSERT_FLOORS.items() for threads, floor in floors.items()]
     found += [_judged(cells, f"mix-{MIX_KIB}kb", f"90/10 mix of {MIX_KIB} KB", "mix", MIX_KIB, threads, floor, parameters)
               for threads, floor in MIX_FLOORS.items()]
     found += [_judged(cells, "counter", f"update of an INT in rows with {COUNTER_KIB} KB values, binlog_row_image=MINIMAL", "counter", COUNTER_KIB,
@@ -32,6 +33,16 @@ def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
     found += [_judged(cells, f"blackhole-{SHARE_KIB}kb", f"durable insert of {SHARE_KIB} KB", "insert", SHARE_KIB, threads, floor, parameters,
                       over=BLACKHOLE) for threads, floor in SHARE_FLOORS.items()]
     return found
+
+
+def _insert(cells: Cells, size_kib: int, threads: int, floor: float, parameters: dict) -> Verdict:
+    """With BLACKHOLE's share next to it, where that was measured."""
+    verdict = _judged(cells, f"insert-{size_kib}kb", f"durable insert of {size_kib} KB", "insert", size_kib, threads, floor, parameters)
+    share = cells.ratio(CellKey("insert", size_kib * KIB, threads), "quarry", BLACKHOLE)
+    if not share or verdict.state == NOT_MEASURED:
+        return verdict
+    figures = {**verdict.figures, "share_of_blackhole": figures_of(share)}
+    return replace(verdict, reason=f"{verdict.reason}; {ratio_text(share)} of BLACKHOLE", figures=figures)
 
 
 def _judged(cells: Cells, name: str, what: str, operation: str, size_kib: int, threads: int, floor: float, parameters: dict,
