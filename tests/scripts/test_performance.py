@@ -2,13 +2,15 @@
 
 import importlib.machinery
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-MACHINE = {"cpu": "a processor", "processors": 2, "file_system": "ext4"}
+MACHINE = {"cpu": "a processor", "processors": 2, "file_system": "ext4   rw,relatime", "journal": False}
+LOG = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": "1", "binlog_cache_size": "4M"}
 
 
 @pytest.fixture
@@ -39,9 +41,11 @@ def points(variant, rates, kib=64, operation="insert", threads=8):
     ]
 
 
-def result(found, commit="abc1234", profile="bare", experiment="targets", **machine):
+def result(found, commit="abc1234", profile="bare", experiment="targets", plugin="0" * 64, **machine):
     """machine: what of it differs."""
-    parameters, sessions = {"profile": profile}, [{"machine": MACHINE | {"commit": commit} | machine}]
+    mycnf = {"innodb_compression_algorithm": "zlib"} | (LOG if profile == "production" else {})
+    parameters = {"profile": profile, "rounds": 3, "settings": {"seconds": 10}, "mycnf": mycnf, "main_plugin_sha256": plugin}
+    sessions = [{"machine": MACHINE | {"commit": commit} | machine}]
     return {"experiment": experiment, "commit": commit, "date": "2026-11-28", "parameters": parameters, "sessions": sessions, "points": found}
 
 
@@ -55,8 +59,10 @@ def test_ratios_are_taken_round_by_round_and_what_was_not_measured_is_left_out(p
         "bytes written per byte of payload, insert, 8 clients": {"64": [1.02, 1.01, 1.03]},
         "bytes written by InnoDB, insert, 8 clients": {"64": [1.02, 1.01, 1.03]},
     }
-    lines = list(performance.tables(data))
-    assert lines[0] == "Commit abc1234, 2026-11-28. a processor, 2 processors shared by server and clients, ext4, profile bare of the lab."
+    lines = list(performance.tables({"bare": data}))
+    machine = "a processor, 2 processors shared by server and clients; ext4 without a journal; no binary log; 3 rounds of 10 s"
+    said = f"Commit abc1234, 2026-11-28. {machine}."
+    assert lines[:2] == ["### Without a binary log", ""] and " ".join(lines[2 : lines.index("", 2)]) == said
     assert "| work | 64 KB | 448 KB |" in lines
     assert "| durable insert, 8 clients | 1.50 (1.10-2.00) |  |" in lines
     assert "| cold read, data four times the memory, 1 client |  | 4.2 (4.2-4.2) |" in lines
@@ -68,14 +74,14 @@ def test_every_size_and_every_number_of_clients_that_targets_measures_has_its_pl
     found = [p for n in (1, 8, 32) for kib in sizes for p in points("innodb", [100], kib, threads=n) + points("quarry", [100 + n], kib, threads=n)]
     for operation, threads in (("read", 1), ("read", 8), ("read", 32), ("mix", 1)):
         found += points("innodb", [100], 4, operation, threads) + points("quarry", [97], 4, operation, threads)
-    data = performance.taken([result(found)])
+    data = {"bare": performance.taken([result(found)])}
     lines = list(performance.tables(data))
     assert "| work | 2 KB | 4 KB | 8 KB | 24 KB | 64 KB | 448 KB |" in lines
     assert "| durable insert, 1 client | " + " | ".join(["1.01 (1.01-1.01)"] * 6) + " |" in lines
     reads = [f"read from memory, {who}" for who in ("1 client", "8 clients", "32 clients")]
     for work in (*reads, "90 % reads and 10 % updates, 1 client"):
         assert f"| {work} |  | 0.97 (0.97-0.97) |  |  |  |  |" in lines
-    assert [line for line in performance.readme_table(data) if line.startswith("| insert 2 KB |")] == ["| insert 2 KB | 1.01 | 1.08 | **1.32** |"]
+    assert [line for line in performance.readme_tables(data) if line.startswith("| insert 2 KB |")] == ["| insert 2 KB | 1.01 | 1.08 | **1.32** |"]
 
 
 def test_other_work_of_cold_is_taken_from_its_rounds(performance):
@@ -88,7 +94,7 @@ def test_other_work_of_cold_is_taken_from_its_rounds(performance):
     found += points(quarry, [30], 64, "scan", 1) + points("quarry-one-by-one", [10], 64, "scan", 1)
     data = performance.taken([result(found, experiment="cold")])
     assert [row["measured"] for row in data["others"]] == [[[1.2] * 3], [[3.0] * 3], [[1.44] * 3], [[1.5] * 3], ["3 MiB (3 to 3) inserting"]]
-    lines = list(performance.tables(data))
+    lines = list(performance.tables({"bare": data}))
     assert "| SELECT of the columns next to a 64 KB value, cold | 1.20 (1.20-1.20) |" in lines
     assert f"| {performance.MEMORY} | 3 MiB (3 to 3) inserting |" in lines
     for point in found:
@@ -107,6 +113,8 @@ def test_the_production_profiles_cells_have_rows(performance):
     assert [works[f"90 % reads and 10 % updates, {who}"] for who in ("1 client", "8 clients", "32 clients")] == [[1.01], [1.08], [1.32]]
     counters = [f"update of an INT next to the value, {who}, `binlog_row_image=MINIMAL`" for who in ("1 client", "8 clients", "32 clients")]
     assert [works[work] for work in counters] == [[0.9]] * 3
+    names = list(works)
+    assert names.index("durable insert, 32 clients, to BLACKHOLE, which stores nothing") == names.index("durable insert, 32 clients") + 1
 
 
 def test_results_that_differ_in_what_the_table_is_of_make_none(performance):
@@ -118,6 +126,8 @@ def test_results_that_differ_in_what_the_table_is_of_make_none(performance):
         ([result(both), result(both, commit="def5678", experiment="cold")], "results of 2 commits: abc1234, def5678"),
         ([gone_on_with], "results of 2 commits: abc1234, def5678"),
         ([result(both), result(both, processors=4, experiment="cold")], "2 machines: a processor, 2 processors, a processor, 4 processors"),
+        ([result(both), result(both, journal=True, experiment="cold")], "2 file systems: ext4 with a journal, ext4 without a journal"),
+        ([result(both), result(both, plugin="f" * 64, experiment="cold")], "2 builds of the plugin: 000000000000, ffffffffffff"),
         ([result(both), result(both)], "two results of one experiment"),
         ([result(points("rocksdb", [1]), experiment="e5")], "no row of the table is in results of e5"),
     ):
@@ -139,7 +149,8 @@ def test_disturbed_rounds_are_told_and_figures_that_rest_on_too_many(performance
     shaky = ", and too many behind: durable insert, 8 clients, 64 KB; bytes written by InnoDB, insert, 8 clients, 64 KB."
     for number, (disturbed, said) in enumerate(((1, "."), (3, "."), (2, shaky)), 1):
         found[disturbed]["cpu"] = {"noisy": True}
-        assert list(performance.tables(performance.taken([result(found)])))[1] == f"Other work disturbed {number} of 6 points{said}"
+        assert performance.taken([result(found)])["note"] == f"Other work disturbed {number} of 6 points{said}"
+        assert f"Other work disturbed {number} of 6 points" in "\n".join(performance.tables({"bare": performance.taken([result(found)])}))
 
 
 def test_cold_reads_of_data_that_nearly_fit_make_no_table(performance):
@@ -153,7 +164,7 @@ def test_cold_reads_of_data_that_nearly_fit_make_no_table(performance):
 
 
 def test_a_page_without_the_place_for_tables_is_an_error(performance):
-    data = performance.taken([result(points("innodb", [1]) + points("quarry", [1]))])
+    data = {"bare": performance.taken([result(points("innodb", [1]) + points("quarry", [1]))])}
     page = f"head\n{performance.BEGIN}\nold\n{performance.END}\ntail\n"
     made = performance.filled(page, performance.tables(data))
     assert made.startswith("head\n") and made.endswith("\ntail\n") and "old" not in made
@@ -162,9 +173,111 @@ def test_a_page_without_the_place_for_tables_is_an_error(performance):
         performance.filled("nothing", [])
 
 
+def in_production(found, commit="def5678"):
+    return result(found, commit, "production", journal=True)
+
+
 def test_the_readme_has_medians_and_one_bold_figure(performance):
     rates = points("innodb", [100, 100, 100]) + points("quarry", [150, 170, 160]) + points("innodb", [10], 4) + points("quarry", [9], 4)
-    lines = list(performance.readme_table(performance.taken([result(rates)])))
+    lines = list(performance.readme_tables({"bare": performance.taken([result(rates)])}))
+    assert lines[0] == "Without a binary log:"
     assert "| insert 4 KB (in the row) |  | 0.90 |  |" in lines
     assert "| insert 64 KB |  | **1.60** |  |" in lines
     assert sum(line.count("**") for line in lines) == 2
+
+
+def test_the_readme_has_a_table_for_each_profile_and_no_line_without_a_figure(performance):
+    logged = points("innodb", [100], threads=32) + points("quarry", [130], threads=32)
+    logged += points("innodb", [100], operation="mix") + points("quarry", [110], operation="mix")
+    logged += points("innodb-counter", [100], operation="counter") + points("quarry-counter", [105], operation="counter")
+    plain = points("innodb", [100], operation="read") + points("quarry", [270], operation="read")
+    data = {"production": performance.taken([in_production(logged)]), "bare": performance.taken([result(plain)])}
+    lines = list(performance.readme_tables(data))
+    head = ["", "|  | 1 client | 8 clients | 32 clients |", "|---|---|---|---|"]
+    counter = "| update of an INT next to 64 KB, `binlog_row_image=MINIMAL` |  | 1.05 |  |"
+    figures = ["| insert 64 KB |  |  | **1.30** |", "| 90 % reads and 10 % updates, 64 KB |  | 1.10 |  |", counter]
+    assert lines[: len(head) + len(figures) + 2] == ["With a binary log:", *head, *figures, ""]
+    second = lines.index("Without a binary log:")
+    assert lines[second : second + 6] == ["Without a binary log:", *head, "| read 64 KB from memory |  | 2.70 |  |", ""]
+    cold = points("innodb", [10], 64, "columns", 1) + points(performance.COLD, [12], 64, "columns", 1)
+    data["production"] = performance.taken([in_production(cold)])
+    assert next(performance.readme_tables(data)) == "Without a binary log:", "no table without a line"
+
+
+def test_a_table_says_what_binary_log_and_file_system_it_is_of(performance):
+    found = performance.taken([in_production(points("innodb", [1]) + points("quarry", [1]))])
+    settings = "a binary log with `binlog_format=ROW`, `sync_binlog=1`, `binlog_cache_size=4M`"
+    assert found["machine"] == f"a processor, 2 processors shared by server and clients; ext4 with a journal; {settings}; 3 rounds of 10 s"
+
+
+def test_generated_prose_fits_a_line_of_a_document(performance):
+    found = []
+    for kib in (24, 64, 448):
+        for n in (1, 8, 32):
+            found += points("innodb", [1], kib, threads=n) + points("quarry", [1], kib, threads=n)
+    for point in found:
+        point["cpu"] = {"noisy": True}
+    data = {"production": performance.taken([in_production(found)])}
+    note = data["production"]["note"]
+    assert len(note) > 2 * performance.LINE_MAX and "BLACKHOLE" not in note, "there is no such figure"
+    for made in (performance.tables(data), performance.readme_tables(data)):
+        assert all(len(line) <= performance.LINE_MAX for line in made if not line.startswith("|"))
+
+
+def test_the_commit_of_a_plugin_that_was_copied_is_named(performance):
+    """The tree may go on while a copy of the plugin is measured, but not to another build."""
+    both = result(points("innodb", [1]) + points("quarry", [1]))
+    both["sessions"] += result([], commit="def5678")["sessions"]
+    assert performance.taken([both], "0123abc")["commit"] == "0123abc"
+    with pytest.raises(performance.PerformanceError, match="--commit names the plugin's"):
+        performance.taken([both])
+    with pytest.raises(performance.PerformanceError, match="2 builds"):
+        performance.taken([both, result([], plugin="f" * 64, experiment="cold")], "0123abc")
+
+
+@pytest.fixture
+def call(performance, monkeypatch, tmp_path):
+    """scripts/performance on a tree of two empty pages, with figures of the profile `bare`."""
+    monkeypatch.setattr(performance.result_page, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(performance, "DATA", tmp_path / "performance.json")
+    (tmp_path / "docs").mkdir()
+    for name in performance.PAGES:
+        (tmp_path / name).write_text(f"above\n{performance.BEGIN}\n{performance.END}\nbelow\n")
+    plain = points("innodb", [100]) + points("quarry", [200]) + points("innodb", [100], operation="read") + points("quarry", [101], operation="read")
+    performance.DATA.write_text(json.dumps({"bare": performance.taken([result(plain)])}))
+
+    def called(*arguments, of=None):
+        """of: results to take."""
+        files = []
+        for number, each in enumerate(of or []):
+            files.append(tmp_path / f"{number}.json")
+            files[-1].write_text(json.dumps(each))
+        monkeypatch.setattr(sys, "argv", ["performance", *(["--from", *map(str, files)] if files else []), *arguments])
+        return performance.main()
+
+    return called
+
+
+def test_figures_of_one_profile_leave_those_of_the_other_where_they_are(performance, call, tmp_path, capsys):
+    assert call() == 0 and call("--check") == 0
+    before = json.loads(performance.DATA.read_text())
+    new = in_production(points("innodb", [100]) + points("quarry", [120]))
+    assert call("--commit", "0123abc", of=[new]) == 0 and call("--check") == 0
+    assert capsys.readouterr().out == ""
+    data = json.loads(performance.DATA.read_text())
+    assert list(data) == ["production", "bare"] and data["bare"] == before["bare"] and data["production"]["commit"] == "0123abc"
+    for name, figures in (("docs/performance.md", ("1.20 (1.20-1.20)", "2.00 (2.00-2.00)")), ("README.md", ("**1.20**", "2.00"))):
+        page = (tmp_path / name).read_text()
+        places = [page.index(text) for text in ("above", "With a binary log", figures[0], "Without a binary log", figures[1], "below")]
+        assert places == sorted(places)
+
+
+def test_rows_that_new_figures_lack_are_named(performance, call, capsys):
+    assert call(of=[result(points("innodb", [100]) + points("quarry", [150]))]) == 0
+    assert capsys.readouterr().out == "performance: 'Without a binary log' has no longer: read from memory, 8 clients\n"
+    assert "read from memory" not in performance.DATA.read_text()
+
+
+def test_a_page_that_is_not_what_the_file_gives_is_found(call, tmp_path, capsys):
+    assert call("--check") == 1 and "README.md is not what" in capsys.readouterr().out
+    assert (tmp_path / "README.md").read_text().count("\n") == 4, "--check writes nothing"

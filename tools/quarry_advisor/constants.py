@@ -1,8 +1,8 @@
 """
 The figures that the advice is computed with, each with its source. A test compares those measured with docs/performance.md.
 
-The speeds were measured on one machine, with incompressible values: as ratios they are a guide, not a promise, and `--trial` measures
-instead. Sizes in bytes.
+The speeds were measured on one machine, without a binary log, with incompressible values: as ratios they are a guide, not a promise, and
+`--trial` measures instead. Sizes in bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAGE_FILL = 15 / 16
 # The server: a row's VARBINARYs and other columns together (docs of MariaDB, 'Data types', row size limit).
 SERVER_ROW_BYTES_MAX = 65535
 
-# docs/results/performance.json, which docs/performance.md, 'How fast', shows (rates: that page at commit 13d4928). Durable inserts:
+# docs/results/performance.json, 'bare', which docs/performance.md, 'How fast', shows (rates: that page at commit 13d4928). Durable inserts:
 # (value KB, clients) -> rows/s and bytes written per payload byte, InnoDB and Quarry.
 # 4 KB: the value in the row, with both engines.
 CLIENTS = (1, 8, 32)
@@ -57,6 +57,6 @@ SOURCES = {
     "defaults": "docs/use/options.md, 'Options of columns and tables', and docs/operate/variables.md, 'System variables'",
     "heads and extents": "docs/internals/format.md",
     "InnoDB's rows and pages": "MariaDB's source, ROW_FORMAT=DYNAMIC",
-    "speeds and bytes written": "docs/performance.md, 'How fast': incompressible values, one machine, 2 cores shared with the client",
+    "speeds and bytes written": "docs/performance.md, 'How fast': incompressible values, one machine, 2 cores shared with the client, no binary log",
     "compression": "lz4 and zstd (level 1) over the sampled values, part by part, on the machine where the advisor ran",
 }

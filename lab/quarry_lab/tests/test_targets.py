@@ -1,11 +1,15 @@
 """The project's targets: their rules on synthetic rounds, and that each operation of theirs does what it says, on a private server."""
 
+import importlib.machinery
+import importlib.util
 import io
+import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quarry_lab import cli
+from quarry_lab import cli, lab_results
 from quarry_lab.design.cells import payload_rate
 from quarry_lab.design.plan import Point
 from quarry_lab.design.profile import BARE, PRODUCTION
@@ -20,7 +24,7 @@ from quarry_lab.load.payload import Payload
 from quarry_lab.run.experiment import Context
 from quarry_lab.run.progress import RunProgress
 from quarry_lab.run.runner import TableBench
-from quarry_server.server import PLUGIN
+from quarry_server.server import PLUGIN, REPOSITORY
 from quarry_lab.design.variants import ALL, KIB
 from rich.console import Console
 
@@ -158,6 +162,48 @@ def test_one_command_gives_the_production_table_with_ranges_and_a_verdict_each(r
     for verdict in found:
         (line,) = [line for line in text.splitlines() if verdict.statement in line]
         assert f" {verdict.state} " in line and "x (rounds " in line
+
+
+@pytest.fixture
+def performance(monkeypatch):
+    """scripts/performance as a module."""
+    scripts = REPOSITORY / "scripts"
+    monkeypatch.syspath_prepend(str(scripts))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader = importlib.machinery.SourceFileLoader("performance", str(scripts / "performance"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("performance", loader))
+    monkeypatch.setitem(sys.modules, "performance", module)  # dataclasses look it up
+    loader.exec_module(module)
+    return module
+
+
+def test_the_production_table_goes_from_a_run_to_its_place_in_the_pages(rounds, performance, tmp_path):
+    """Asked for without other cells: every target is judged, of the run as of its file, and every figure has a row."""
+    wanted = ["--ops", "insert,mix,counter", "--sizes", "24,64,448", "--threads", "1,8,32",
+              "--engines", "innodb,quarry,discarded,innodb-counter,quarry-counter"]
+    request = cli.bench_request(EXPERIMENTS["targets"], cli.build_parser().parse_args(["bench", "--exp", "targets", *wanted]))
+    run = RunDirectory(tmp_path / "run", request.identity())
+    machine = {"cpu": "a processor", "processors": 2, "file_system": "ext4   rw,relatime", "journal": True, "commit": "abc1234"}
+    run.add_session({"started": 1.0, "command": [], "machine": machine})
+    for cell in Targets().cells(request):
+        for point in rounds(cell.variant, cell.operation, cell.size_bytes // KIB, cell.threads, INNODB_RATE):
+            run.add_point(point)
+    run.finish()
+    path = lab_results.add(run, tmp_path / "results")
+    verdicts = Targets().verdicts(lab_results.read(path))
+    assert verdicts == Targets().verdicts(run) and len(verdicts) == 17 and {v.state for v in verdicts} == {"met", "not met"}
+
+    table = performance.taken([json.loads(path.read_text())])
+    assert table["machine"] == ("a processor, 2 processors shared by server and clients; ext4 with a journal; a binary log with "
+                                "`binlog_format=ROW`, `sync_binlog=1`, `binlog_cache_size=4M`; 3 rounds of 10 s")
+    clients = ("1 client", "8 clients", "32 clients")
+    assert [row["work"] for row in table["rows"]] == [
+        *(f"durable insert, {n}{over}" for n in clients for over in ("", ", to BLACKHOLE, which stores nothing")),
+        *(f"90 % reads and 10 % updates, {n}" for n in clients),
+        "bytes written per byte of payload, insert, 8 clients, its binary log included",
+        "bytes written by InnoDB, insert, 8 clients, its binary log included",
+        *(f"update of an INT next to the value, {n}, `binlog_row_image=MINIMAL`" for n in clients)]
+    assert [list(row["kib"]) for row in table["rows"]] == [["24", "64", "448"]] * 6 + [["64"]] * 3 + [["24", "64", "448"]] * 2 + [["64"]] * 3
 
 
 def test_an_update_of_an_int_logs_no_value_of_either_engine():
