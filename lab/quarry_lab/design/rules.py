@@ -144,5 +144,5 @@ def judge_absolute(claim: Claim, measured: Summary | None, points: list[dict], p
     if measured is None:
         return not_measured(claim.finding, lacking)
     state = against(measured, claim.figure.judged, less_is_better=less_is_better)
-    one = level("here", state, measured, points, parameters, claim.figure.number)
+    one = level("here", state, measured, points, parameters, claim.figure.measured)
     return verdict(claim.finding, [replace(one, text=one.text.removeprefix("here: "))], lacking)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
-from ..design.published import Claim, Document
+from ..design.published import Claim, Document, quoted
 from ..design.results import RunDirectory
-from ..report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, FindingRow, Verdict
+from ..report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, FindingRow, Verdict
 from ..run.experiment import Experiment, PublishedFigure
 
 Who = TypeVar("Who", bound="Judged")
@@ -65,6 +65,13 @@ def is_ndbs_alone(here: Verdict, there: Verdict) -> bool:
     return there.state in SHOWN and here.state in NOT_SHOWN
 
 
+def is_less_here(here: Verdict, there: Verdict) -> bool:
+    """Of gains, at every level: every round of NDB has one, and more of it than any round of Quarry. Whatever was published, that has a cause."""
+    shared = here.figures.keys() & there.figures.keys()
+    return bool(shared) and here.state in NOT_SHOWN and there.state != NOT_JUDGED and all(
+        max(0.0, here.figures[name]["high"]) < there.figures[name]["low"] for name in shared)
+
+
 class ByEngine(Experiment):
     """
     What experiments share whose findings have a verdict for each engine. on_ndb: Quarry's variants -> those of NDB that stand with them beside a
@@ -111,7 +118,7 @@ def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str
     by_id = {verdict.id: verdict for verdict in found}
     made = []
     for claim in document.claims.values():
-        figures = "; ".join(figure.text for figure in claim.published) or "no figure"
+        figures = quoted(claim.published) or "no figure"
         ndb, quarry, innodb = ([_said(by_id.pop(claim.id + suffix, None)) or without(claim, suffix)] for suffix in columns)
         made.append(FindingRow(claim.says, ([("", figures)], ndb, [*quarry, *_own(by_id, claim.id)], innodb)))
     return made + [_not_published(by_id, name, unasked) for name in [name for name in by_id if not name.endswith((ON_NDB, OWN, ON_INNODB))]]

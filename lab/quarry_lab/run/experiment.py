@@ -88,7 +88,7 @@ class PublishedFigure:
 
     @property
     def value(self) -> str:
-        return self.figure.text
+        return self.figure.text + self.figure.mark
 
 
 @dataclass(frozen=True)

@@ -396,7 +396,7 @@ def test_ours_beside_the_published_rate_tells_the_devices_share():
     experiment = DiskData()
     load, mix, mean, reads, _writes = experiment.published
     run = Run([point(n) for n in (1, 2, 3)])
-    assert experiment.beside(run, mix).endswith("286 MiB/s, 50% of the device's raw rate")
+    assert experiment.beside(run, mix).endswith("300 MB/s, 50% of the device's raw rate")
     assert experiment.beside(run, load) == "not measured"
     assert experiment.beside(run, reads) == "1.00 ms (1.00 to 1.00)"
     assert experiment.beside(run, mean) == "2.75 ms (2.75 to 2.75)"
@@ -553,7 +553,7 @@ def test_each_client_level_has_its_share_of_the_device_and_its_name_in_the_table
     made = worlds.ycsb("load", 1000) + [p | {"threads": 1} for p in worlds.ycsb("load", 500)]
     engines = list(e5_figures.tables(Run(made), DiskData().labels)[0].columns[1].cells)
     assert engines == ["QUARRY BLOB, 1 path x1", "QUARRY BLOB, 1 path x16"]
-    assert "29500 bytes each: x1 14.1 MiB/s, 2% of the device's raw rate (2% to 2%); x16 28.1 MiB/s, 4%" in reasons(made)["e5-load"]
+    assert "29500 bytes each: x1 14.8 MB/s, 2% of the device's raw rate (2% to 2%); x16 29.5 MB/s, 4%" in reasons(made)["e5-load"]
 
 
 def test_charts_mark_checkpoints_beside_throughput():

@@ -66,7 +66,7 @@ def test_a_level_whose_latency_is_the_clients_is_named():
     rounds = mix(4, 512, late, quarry_head=100, quarry_inline=116, floor=150)
     rounds += mix(4, 32, {**late, "floor": 5}, quarry_head=100, quarry_inline=116, floor=900)
     reason = verdicts(rounds)["e1-4kb-inline"].reason
-    assert "by the floor's p95, at 4 KB x512 60 of 90 ms" in reason and "4 KB x32 5 of" not in reason
+    assert "by the floor's p95, at 4 KB x512 60 ms of 90 ms" in reason and "4 KB x32 5 ms" not in reason
     assert "floor" not in verdicts([p for p in rounds if p["variant"] != "floor"])["e1-4kb-inline"].reason
 
 

@@ -64,6 +64,15 @@ def test_the_compressed_protocol_is_judged_on_each_engine(prefix, suffix, plain,
     assert states(rounds)[f"e4-compress{suffix}"] == wanted
 
 
+@pytest.mark.parametrize("prefix, suffix", ENGINES)
+def test_what_compression_costs_a_request_stands_next_to_its_verdict(prefix, suffix):
+    rounds = points("fetch", 100, 8, f"{prefix}text", 50_000) + points("fetch", 100, 8, f"{prefix}text-compressed", 25_000)
+    said = "x8 38 µs of processor time a request, +38 with compression"
+    found = verdicts(rounds + points("fetch", 100, 8, "target-ndb-api", 90_000))
+    assert found[f"e4-compress{suffix}"].reason == f"x8: +100% (+100% to +100%); {said}"
+    assert "of processor time a request" not in found["e4-native-ndb" if prefix == "target-ndb-" else "e4-native"].reason
+
+
 def test_larger_values_and_other_engines_have_no_say():
     rounds = fetches(text=46_000, text_compressed=35_000) + fetches(65536, text=100, text_compressed=200)
     rounds += fetches(innodb_text=10, innodb_text_compressed=20)

@@ -132,6 +132,20 @@ def test_how_a_figure_reads(made, text):
     assert made.text == text
 
 
+@pytest.mark.parametrize("value, text", [(1262.43, "1,262 tps"), (2114.51, "2,115 tps"), (99.5, "99.50 tps"), (4.0, "4 tps")])
+def test_how_a_value_of_ours_reads_next_to_a_figure(value, text):
+    assert figure(1211.91, unit="tps").measured(value) == text
+
+
+def test_a_published_figure_says_whether_the_text_has_it():
+    e2, e3, e4 = (published.document(name) for name in ("e2", "e3", "e4"))
+    assert published.quoted([e2.figure("two-blobs")]) == "5,844 tps", "the text has it"
+    assert published.quoted(e2.claim("varbinary").figures) == "+229% (computed)"
+    assert published.quoted([e3.figure("cloud-zstd")]) == "about 523 MB/s (read off a chart)"
+    assert published.quoted(e4.claim("compress").figures) == "+25% to +30%; +31% (computed)"
+    assert published.quoted(e3.claim("cloud-zstd").figures) == "+107%; -51% (computed, read off a chart)", "a mark of all stands once"
+
+
 ROWS = """[document]
 text = "x"
 setup = "x"

@@ -5,7 +5,7 @@ A [figure.<id>] has
     value    one number, or the two ends of a range
     unit     gain (0.15 is 15 % more), share, /s, MB/s, ms, or a word that is read as it stands (users, bytes)
     bound    'more than', 'at least', 'at most', 'almost', 'about', 'a bit more than': as it was said; none: exactly so
-    place    heading and paragraph of the text, or 'read off the author's chart'
+    place    heading and paragraph of the text, or 'read off the author's chart'; 'computed: ...' where we made it of others
     says     what the figure is of
 A figure with `from` is computed from others: 'a / b' is their quotient as a gain. Its unit, place and words are made of theirs unless it has its own.
 A figure with `each` is a row of figures of one kind: each key of that table is one figure, <id>.<key>; a quotient of two rows is a row of quotients.
@@ -46,6 +46,7 @@ class Figure:
     low: float
     high: float
     bound: str = ""
+    computed: bool = False  # by us, from figures of the document
 
     @property
     def value(self) -> float:
@@ -72,6 +73,16 @@ class Figure:
         numbers = self.number(self.low) if self.low == self.high else f"{self.number(self.low)} to {self.number(self.high)}"
         return f"{self.bound} {numbers}".strip()
 
+    @property
+    def mark(self) -> str:
+        """What a reader who looks for it in the document must know: empty where the text has it."""
+        marks = ["computed"] * self.computed + ["read off a chart"] * ("read off" in self.place)
+        return f" ({', '.join(marks)})" if marks else ""
+
+    def measured(self, value: float) -> str:
+        """A value of ours in this figure's unit. From a hundred on it has no decimals: rounds are further apart than those."""
+        return self.number(round(value) if abs(value) >= 100 else value)
+
     def number(self, value: float) -> str:
         """A value in this figure's unit."""
         if self.unit == "gain":
@@ -80,6 +91,15 @@ class Figure:
             return f"{value:.0%}"
         digits = f"{value:,.2f}" if isinstance(value, float) and value < 10_000 and value != int(value) else f"{value:,.0f}"
         return f"{digits}{'' if self.unit in _WITHOUT_SPACE else ' '}{self.unit}"
+
+
+def quoted(figures: Iterable[Figure]) -> str:
+    """Their texts with their marks; one that all of them share stands once, at the end."""
+    shown = list(figures)
+    marks = {figure.mark for figure in shown}
+    if len(marks) == 1:
+        return "; ".join(figure.text for figure in shown) + marks.pop()
+    return "; ".join(figure.text + figure.mark for figure in shown)
 
 
 @dataclass(frozen=True)
@@ -172,7 +192,8 @@ def _figure(key: str, entry: dict, known: dict[str, Figure]) -> Figure:
     else:
         value = entry["value"]
         low, high = value if isinstance(value, list) else (value, value)
-    return Figure(key, entry["says"], entry["unit"], entry["place"], low, high, bound)
+    computed = "from" in entry or entry["place"].startswith("computed")
+    return Figure(key, entry["says"], entry["unit"], entry["place"], low, high, bound, computed)
 
 
 def _claim(key: str, entry: dict, figures: dict[str, Figure]) -> Claim:

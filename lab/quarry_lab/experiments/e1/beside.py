@@ -35,7 +35,7 @@ def floor_note(cells: Cells, levels: Iterable[Level]) -> str:
                 shares[key] = alone.median, measured.median
     if not shares:
         return ""
-    named = ", ".join(f"{_level(key)} {alone:.3g} of {measured:.3g} ms" for key, (alone, measured) in shares.items())
+    named = ", ".join(f"{_level(key)} {stats.human_ms(alone)} of {stats.human_ms(measured)}" for key, (alone, measured) in shares.items())
     return f"; latency is the client's and the scheduler's more than the engine's, by the floor's p95, at {named}"
 
 

@@ -195,7 +195,7 @@ def _saturation(side: Side, claim: Claim) -> list[Level]:
             if before and before[2].high <= limit and state == REPRODUCED:
                 state = STRONGER
             one = level(f"{words} {most // 2} to {most}", state, grown, found[1], side.parameters)
-            text = f"{one.text}, p95 {late.median:.3g} ms{late.range_text('{:.3g}'.format)}"
+            text = f"{one.text}, p95 {stats.human_ms(late.median)}{late.range_text(stats.human_ms)}"
             made.append(replace(one, text=text + (f", {before[0]} to {before[1]} {before[2].median:+.0%}" if before else "")))
     return made
 
@@ -219,7 +219,7 @@ def _cap(side: Side, claim: Claim) -> list[Level]:
     few, many, grown, points = last
     state = WEAKER if grown.low > limit else MIXED if grown.high > limit else against(rate, per_node.judged)
     points += [point for point in side.cells.rounds_of([key], [variant]) if key.threads not in (few, many)]
-    one = level(f"highest {words} x{key.threads}", state, rate, points, side.parameters, per_node.number)
+    one = level(f"highest {words} x{key.threads}", state, rate, points, side.parameters, per_node.measured)
     return [replace(one, text=f"{one.text}, {few} to {many} users {grown.median:+.0%}")]
 
 
@@ -230,7 +230,7 @@ def _where(side: Side, claim: Claim, least: float, most: float) -> list[Level]:
         for key in side.keys(_sizes(claim)) + side.keys(_sizes(claim), setting=LIMITED_LINKS):
             late = side.cells.summary(key, over, p95_ms)
             if late and least <= late.median <= most:
-                made += side.compared(claim, [key], direction, words, f" at p95 {late.median:.3g} ms")
+                made += side.compared(claim, [key], direction, words, f" at p95 {stats.human_ms(late.median)}")
     return made
 
 
@@ -269,7 +269,7 @@ def _many_users(side: Side, claim: Claim) -> list[Level]:
         for size, key in late.items():
             if found := side.cells.summary(key, variant, p95_ms):
                 state = REPRODUCED if found.low > healthy.value else WEAKER if found.high <= healthy.value else MIXED
-                made.append(level(f"{size} KB x{most}", state, found, side.cells.rounds_of([key], [variant]), side.parameters, "{:.3g} ms".format))
+                made.append(level(f"{size} KB x{most}", state, found, side.cells.rounds_of([key], [variant]), side.parameters, stats.human_ms))
         steps = [(f"{size} KB, {most} / 32 users", key, replace(key, threads=32)) for size, key in late.items()]
         steps += [(f"{size} / {before} KB x{most}", late[size], late[before]) for before, size in zip(list(late), list(late)[1:], strict=False)]
         for name, key, base in steps:

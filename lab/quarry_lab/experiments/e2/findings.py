@@ -36,13 +36,14 @@ NDB = Engine(by_engine.ON_NDB, "NDB", {role: "target-" + key.replace("quarry", "
 INNODB = Engine(by_engine.ON_INNODB, "InnoDB", {"blob": "innodb-2blob", "varbinary": "innodb-2varbinary"})
 ENGINES = (QUARRY, OWN, NDB, INNODB)
 
-SEQUENCE = Finding("e2-sequence", "the same where an id costs a write: SEQUENCE CACHE 256 against CACHE 1 (not published)",
+SEQUENCE = Finding("e2-sequence", "ids from a SEQUENCE, where each reservation is a write: CACHE 256 against CACHE 1 (not published)",
                    "ratio of SEQUENCE CACHE 256 to CACHE 1")
 FRONT_IDS = Finding(
-    "e2-fronts", "the same where an id costs a trip, through two Spider fronts: a SEQUENCE on a shard, CACHE 256 against CACHE 1 (not published)",
+    "e2-fronts",
+    "two Spider fronts, ids from a SEQUENCE on a shard, which a client asks first, in one trip a statement: CACHE 256 against CACHE 1 (not published)",
     "ratio of CACHE 256 to CACHE 1")
 FRONT_COUNTS = Finding(
-    "e2-fronts-trip", "what the trip costs there: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
+    "e2-fronts-trip", "two Spider fronts, what that trip costs: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
     "ratio of AUTO_INCREMENT to the SEQUENCE")
 _SHARDS = {NDB.suffix: "the shards of Spider are servers of MariaDB", INNODB.suffix: "the tables behind the fronts are QUARRY's"}
 # Why another engine has no answer.
@@ -57,7 +58,7 @@ def _rate(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> 
     found = cells.summary(key, variant, throughput)
     if not found:
         return []
-    return [level(f"x{key.threads}", against(found, claim.figure.judged), found, cells.rounds_of([key], [variant]), parameters, claim.figure.number)]
+    return [level(f"x{key.threads}", against(found, claim.figure.judged), found, cells.rounds_of([key], [variant]), parameters, claim.figure.measured)]
 
 
 def _gain(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
@@ -108,18 +109,22 @@ def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> 
 
 
 def _with_trips(cells: Cells, made: Verdict, variants: list[str]) -> Verdict:
-    """What an id cost: reservations on Quarry, waits for the data nodes on NDB."""
+    """What an id cost: reservations on Quarry; waits for the data nodes on NDB, where a statement has one of its own that no prefetch saves."""
     notes = []
     for figure, what in ((reservations_per_1000_rows, "reservations"), (trips_per_1000_rows, "waits for the data nodes")):
         counted = {variant: found for variant in variants if (found := cells.summary(INSERT, variant, figure))}
         if counted:
             notes.append(f"; {what} per 1,000 rows: " + ", ".join(f"{cells.label(variant)} {found.median:.2f}" for variant, found in counted.items()))
+        if counted and figure is trips_per_1000_rows:
+            (rows_of_one, *_) = {point["batch_rows"] for point in cells.rounds_of([INSERT], variants)}
+            notes.append(f" (one for each statement: {1000 / rows_of_one:.2f})")
     return replace(made, reason=made.reason + "".join(notes))
 
 
 def why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict) -> str:
-    """One line with a figure where NDB shows a claim and Quarry does not; else empty."""
-    if not by_engine.is_ndbs_alone(here, there) or "on_quarry" not in claim.judging:
+    """One line with a figure where NDB shows a claim and Quarry does not, or shows more of a gain; else empty."""
+    is_less = claim.judging["kind"] == "gain" and by_engine.is_less_here(here, there)
+    if not (is_less or by_engine.is_ndbs_alone(here, there)) or "on_quarry" not in claim.judging:
         return ""
     ours, theirs = (_seen(cells, claim, engine) for engine in (QUARRY, NDB))
     return f"; not as on NDB: {claim.judging['on_quarry']} ({ours} here, {theirs} on NDB{_waits(cells, claim)})"

@@ -186,7 +186,9 @@ def _of_engine(cells: Cells, claim: Claim, engine: Engine, parameters: dict) -> 
     if judging["kind"] == "lacking" or not has(claim, engine):
         return not_measured(finding, judging.get("lacking") or judging["elsewhere"])
     variants = [engine.roles[role] for role in judging["roles"]]
-    return verdict(finding, _KINDS[judging["kind"]](cells, claim, variants, parameters), _lacking(cells, claim, variants))
+    made = verdict(finding, _KINDS[judging["kind"]](cells, claim, variants, parameters), _lacking(cells, claim, variants))
+    work = _work_seen(cells, variants) if judging["kind"] == "gain" and "compressed" in judging["roles"] else ""
+    return replace(made, reason=f"{made.reason}; {work}") if work else made
 
 
 def _lacking(cells: Cells, claim: Claim, variants: list[str]) -> str:

@@ -211,7 +211,7 @@ class DiskData(ByEngine, JavaExperiment):
         if payload is None:
             return NOT_MEASURED
         of_device = f", {share.median:.0%} of the device's raw rate" if share else ""
-        return f"{super().ours(run, cell)}, {stats.human_bytes(payload.median)}/s{of_device}"
+        return f"{super().ours(run, cell)}, {stats.human_megabytes(payload.median)}/s{of_device}"
 
     def of_one(self, run: RunDirectory, figure: PublishedFigure) -> str:
         """Latencies in their own unit."""

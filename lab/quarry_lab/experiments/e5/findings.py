@@ -156,7 +156,7 @@ def _rate(side: Side, claim: Claim) -> list[Level]:
         for measure in claim.judging["measures"]:
             if found := side.summary(key, _MEASURES[measure]):
                 name = f"{measure} x{key.threads}" if len(claim.judging["measures"]) > 1 else f"x{key.threads}"
-                made.append(side.level(name, against(found, claim.figure.judged), found, side.points(key), claim.figure.number))
+                made.append(side.level(name, against(found, claim.figure.judged), found, side.points(key), claim.figure.measured))
     return made
 
 
@@ -173,7 +173,7 @@ def _of_mix(side: Side, claim: Claim, figure: Callable[[dict], float | None], le
     ends = [figure.judged for figure in claim.figures]
     published_range = min(low for low, _high in ends), max(high for _low, high in ends)
     return [side.level(f"x{key.threads}", against(measured, published_range, less_is_better=less_is_better), measured, side.points(key),
-                       claim.figure.number) for key, measured in found.items()]
+                       claim.figure.measured) for key, measured in found.items()]
 
 
 def most_used(rounds: list[dict[str, float]], what: str) -> str:
@@ -297,7 +297,7 @@ def _of_device(side: Side, claim: Claim) -> str:
         payload, share = side.summary(key, payload_rate), side.summary(key, lambda point: device_share(point, side.run))
         assert payload
         shown = f", {share.median:.0%} of the device's raw rate{share.range_text('{:.0%}'.format)}" if share else ""
-        said.append(f"x{key.threads} {stats.human_bytes(payload.median)}/s{shown}")
+        said.append(f"x{key.threads} {stats.human_megabytes(payload.median)}/s{shown}")
     return f"; {PAYLOAD_BYTES} bytes each: {'; '.join(said) if len(said) > 1 else said[0].partition(' ')[2]}"
 
 
