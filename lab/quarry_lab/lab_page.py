@@ -23,10 +23,10 @@ from .run.experiment import Experiment
 _ON_NDB = f"{TARGET_PREFIX}ndb"  # how the variants of NDB begin
 _CHIPS = {REPRODUCED: "yes", STRONGER: "yes", WEAKER: "no", OPPOSITE: "no", MIXED: "question", ANSWERED: "question"}
 
-_RULES = """<p>Each verdict is computed from the raw rounds of this run by the rule given in its experiment. <b>Reproduced</b>: the rounds' range
-overlaps the published one. <b>Weaker</b>: less, or nothing. <b>Stronger</b>: more, the same way. <b>Opposite</b>: every round points the other way.
-<b>Mixed</b>: not at all client levels, or not in every round. <b>Answered</b>: the publication left it as a question. <b>Not judged</b>: the run was
-too short or too disturbed. <b>Not measured</b>: the run lacked what is named.</p>"""
+_RULES = (
+    "<p>Each verdict is computed from the raw rounds of this run by the rule given in its experiment. In brackets are the lowest and the highest round. "
+    "x8: with 8 client threads. Sooner: a gain in the 95th percentile of latency.</p><p>"
+    + " ".join(f"<b>{state.capitalize()}</b>: {text}." for state, text in verdicts.MEANINGS.items()) + "</p>")
 _METHOD = f"""<ul>
 <li>Rounds are interleaved: within a round all variants and thread counts that share a server come in random order. A figure is the median over
 the rounds; bars and ranges go from the lowest to the highest round. Ratios are taken round by round.</li>
@@ -149,7 +149,7 @@ def _verdicts(chapters: list[Chapter]) -> str:
     for chapter in chapters:
         whose = chapter.experiment.whose
         rows.append((escape(chapter.title + (f" (verdicts on {whose})" if whose else "")),))
-        rows += [(escape(v.statement), _chip(v.state), escape(v.reason)) for v in chapter.experiment.quarrys_own(chapter.verdicts())]
+        rows += [(escape(v.statement), _chip(v.state), _lines(v.reason)) for v in chapter.experiment.quarrys_own(chapter.verdicts())]
     return page.words_table(("finding", "verdict", "here"), rows)
 
 
@@ -162,8 +162,13 @@ def _by_engine(chapter: Chapter) -> str:
     return f"<h3>Every finding, engine by engine</h3>{page.words_table(('finding', *experiment.finding_columns), rows)}"
 
 
+def _lines(reason: str) -> str:
+    """A level a line: a cell of many levels is read by them."""
+    return "<br>".join(map(escape, verdicts.parts_of(reason)))
+
+
 def _engine_cell(said: list[tuple[str, str]]) -> str:
-    return "<br>".join(f"{_chip(state)} {escape(text)}" if state else escape(text) for state, text in said)
+    return "<br>".join(f"{_chip(state)} {_lines(text)}" if state else _lines(text) for state, text in said)
 
 
 # --- one experiment ---
@@ -171,7 +176,8 @@ def _section(chapter: Chapter) -> str:
     experiment, run = chapter.experiment, chapter.run
     head, _, rest = chapter.title.partition(": ")
     title = f'<span class="eyebrow">{escape(head)}</span>{escape(rest[:1].upper() + rest[1:])}' if rest else escape(chapter.title)
-    pictures = "".join(map(page.picture, experiment.figures(run).values())) if run.points else ""
+    drawn = experiment.figures(run).values() if run.points else ()
+    pictures = "".join(map(page.picture, drawn)) + (f'<p class="note">{escape(experiment.chart_note(run))}</p>' if drawn else "")
     tables = "".join(map(html_table, experiment.tables(run))) if run.points else "<p>Nothing was measured.</p>"
     rules = [(escape(v.statement), escape(v.rule), f"<code>{escape(v.id)}</code>") for v in chapter.verdicts()]
     return page.section(
@@ -189,7 +195,7 @@ def _sides(chapter: Chapter) -> str:
 
 def _ran(chapter: Chapter) -> str:
     parameters, points = chapter.run.run["parameters"], chapter.run.points
-    sizes = ", ".join(stats.human_bytes(s) for s in sorted({p["size_bytes"] for p in points}))
+    sizes = ", ".join(map(chapter.experiment.size_text, sorted({p["size_bytes"] for p in points})))
     threads = ", ".join(map(str, sorted({p["threads"] for p in points})))
     settings = parameters["settings"]
     rounds = counted(parameters["rounds"], "round")
@@ -199,7 +205,7 @@ def _ran(chapter: Chapter) -> str:
 
 def _published(chapter: Chapter) -> str:
     experiment = chapter.experiment
-    rows = [(f"{escape(f.what)}<br><small>{escape(f.figure.place)}</small>", escape(f.value), escape(experiment.beside(chapter.run, f)))
+    rows = [(f"{escape(f.what)}<br><small>{escape(f.figure.place)}</small>", escape(f.value), _lines(experiment.beside(chapter.run, f)))
             for f in experiment.published]
     return page.words_table(("published", "there", "here (range of the rounds)"), rows) if rows else ""
 

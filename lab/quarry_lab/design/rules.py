@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from ..report.stats import Summary
+from ..report.stats import Summary, human_gain
 from ..report.verdicts import MIXED, NOT_JUDGED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, Verdict, figures_of, noise_note, not_measured, unfair
 from .cells import CellKey, Cells
 from .published import GAIN_TOLERANCE_MIN, Claim, Figure
@@ -98,7 +98,7 @@ def _mirrored(measured: Summary, neutral: float) -> Summary:
 
 
 # --- levels ---
-def level(name: str, state: str, measured: Summary, points: list[dict], parameters: dict, form=lambda x: f"{x:+.0%}") -> Level:
+def level(name: str, state: str, measured: Summary, points: list[dict], parameters: dict, form=human_gain) -> Level:
     """`state` if the level's rounds are fair enough for one."""
     why = unfair(points, min(measured.rounds, parameters["rounds"])) or ("rounds too far apart to tell" if state == NOT_JUDGED else "")
     return Level(name, NOT_JUDGED if why else state, f"{name}: {form(measured.median)}{measured.range_text(form)}", measured, points, why)

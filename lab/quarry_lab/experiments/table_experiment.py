@@ -23,6 +23,7 @@ from ..design.variants import ALL, TARGET, Variant
 from ..load import sysbench
 from ..load.payload import KINDS, Payload
 from ..probes import device, processors
+from ..report.stats import human_gain
 from ..report.verdicts import ANSWERED, Finding, Verdict, figures_of, not_measured, stated
 from ..run.experiment import Context, Experiment
 from ..run.runner import TableBench, line
@@ -149,7 +150,7 @@ def memory_needs(request: Request, more_bytes: int = 0) -> list[str]:
 
 
 def _gain(ratio: float) -> str:
-    return f"{ratio - 1:+.0%}"
+    return human_gain(ratio - 1)
 
 
 def answer_gain(cells: Cells, finding: Finding, keys: list[CellKey], variant: str, over: str, parameters: dict) -> Verdict:

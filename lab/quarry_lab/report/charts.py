@@ -67,8 +67,15 @@ COLORS = {
     "target-ndb-api": "#117733",
     "quarry-baseline": "#7F7F7F",
     "floor": "#999999",
+    "fronts-counting": "#0072B2",
+    "fronts-sequence-1": "#BBBBBB",
+    "fronts-sequence-256": "#7F7F7F",
+    "fronts-sequence-1024": "#444444",
+    "fronts-shard-1": "#DDAACC",
+    "fronts-shard-256": "#CC79A7",
+    "fronts-shard-1024": "#882255",
 }
-_FALLBACK = ("#332288", "#117733", "#AA4499", "#888888")
+_FALLBACK = ("#332288", "#117733", "#AA4499", "#888888", "#88CCEE", "#DDCC77", "#CC6677", "#44AA99")
 _MARKERS = "osD^vP*Xhd<>p"
 
 STYLE = {
@@ -213,8 +220,11 @@ def line_panels(title: str, x_label: str, y_label: str, panels: list[Panel]) -> 
     return figure
 
 
-def bar_panels(title: str, panels: list[Panel]) -> Figure:
-    """Panels side by side, each with a scale of its own: one horizontal bar per series (its first point), named, with its median."""
+def bar_panels(title: str, panels: list[Panel], same_scale: bool = False) -> Figure:
+    """
+    Panels side by side: one horizontal bar per series (its first point), named, with its median. same_scale: of what is compared from panel to panel;
+    else each has a scale of its own.
+    """
     with plt.rc_context(STYLE):
         names = [one.label for one in panels[0].series]
         size = (2.5 * len(panels) + 0.085 * max(map(len, names)) + 0.4, 0.34 * len(names) + 1.2)
@@ -233,13 +243,20 @@ def bar_panels(title: str, panels: list[Panel]) -> Figure:
             axes.grid(visible=False)
             axes.set_xticks([])
             axes.spines["bottom"].set_visible(False)
+        if same_scale:
+            most = max(axes.get_xlim()[1] for axes in all_axes[0])
+            for axes in all_axes[0]:
+                axes.set_xlim(0, most)
         all_axes[0][0].invert_yaxis()
         figure.suptitle(textwrap.fill(title, int(size[0] * 9)), fontweight="bold", fontsize=11)
     return figure
 
 
-def save_png(figure: Figure, path: Path, dots_per_inch: int = 130) -> Path:
-    figure.savefig(path, dpi=dots_per_inch)
+def save_png(figure: Figure, path: Path, dots_per_inch: int = 130, note: str = "") -> Path:
+    """note: stands below the chart, for a picture is passed on without its page."""
+    if note:
+        figure.text(0.01, -0.01, textwrap.fill(note, int(figure.get_figwidth() * 15)), va="top", fontsize=8, color="#666666")
+    figure.savefig(path, dpi=dots_per_inch, bbox_inches="tight" if note else None)
     plt.close(figure)
     return path
 

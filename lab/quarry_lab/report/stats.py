@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from quarry_advisor.numbers import human_bytes, human_count, percentile
 
 __all__ = [
-    "Summary", "counted", "human_bytes", "human_count", "human_megabytes", "human_ms", "human_seconds", "paired_ratio", "percentile", "round_ratios",
-    "summarize",
+    "Summary", "counted", "human_bytes", "human_count", "human_gain", "human_megabytes", "human_ms", "human_seconds", "paired_ratio", "percentile",
+    "round_ratios", "summarize",
 ]
 
 
@@ -55,13 +55,19 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")
 
 
+def human_gain(value: float) -> str:
+    """'+12%', '-3%'; what rounds to nothing is '+0%' from either side."""
+    text = f"{value:+.0%}"
+    return "+0%" if text == "-0%" else text
+
+
 def human_ms(value: float) -> str:
-    """'4.37 ms', '63.3 ms', '1,450 ms': three digits, and never an exponent."""
+    """'4.37 ms', '63.3 ms', '2,345 ms': three digits, and never an exponent."""
     return f"{value:,.0f} ms" if value >= 999.5 else f"{value:.3g} ms"
 
 
 def human_megabytes(value: float) -> str:
-    """'14.8 MB', '1,060 MB': of 1,000,000 bytes, as the documents have rates. human_bytes counts in 1,024s."""
+    """'14.8 MB', '512 MB': of 1,000,000 bytes, as the documents have rates. human_bytes counts in 1,024s."""
     return f"{value / 1e6:,.1f} MB" if value < 1e8 else f"{value / 1e6:,.0f} MB"
 
 

@@ -8,6 +8,7 @@ short, or on a machine that other work disturbed, gets its figures but no verdic
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,18 @@ FAIR_SECONDS, FAIR_ROUNDS = 10, 3
 _CELL = ("operation", "size_bytes", "threads", "setting", "variant")  # of a point, next to its round
 NOISY_SHARE_MAX = 1 / 3  # of the points that a verdict rests on
 PUBLISHED_STATES = (REPRODUCED, WEAKER, STRONGER, OPPOSITE, MIXED, NOT_JUDGED, NOT_MEASURED)
+# What pages say of each, in the order in which they count them.
+MEANINGS = {
+    REPRODUCED: "the range of the rounds overlaps the published one, and every round points the published way",
+    STRONGER: "more than that, the same way",
+    WEAKER: "less than that, or nothing",
+    OPPOSITE: "every round points the other way",
+    MIXED: "not at all client levels, or not in every round",
+    ANSWERED: "a question that the document left open, or one of ours",
+    NOT_JUDGED: "too few or too short rounds, a machine that was not quiet, or rounds too far apart to tell",
+    NOT_MEASURED: "the run lacked what is named",
+}
+_BETWEEN_PARTS = re.compile(r"; (?![^()]*\))")
 COLOURS = {ANSWERED: "green", MET: "green", NOT_MET: "red", REPRODUCED: "green", OPPOSITE: "red", WEAKER: "red", STRONGER: "cyan", MIXED: "magenta"}
 
 
@@ -55,6 +68,12 @@ class FindingRow:
 
     statement: str
     cells: tuple[list[tuple[str, str]], ...]
+
+
+def parts_of(reason: str) -> list[str]:
+    """A reason's levels and notes, one each; what stands in brackets belongs together, and so does why it is not as on NDB, which comes last."""
+    levels, between, why = reason.partition("; not as on NDB")
+    return _BETWEEN_PARTS.split(levels) + ([between.removeprefix("; ") + why] if between else [])
 
 
 def not_measured(finding: Finding, what: str) -> Verdict:

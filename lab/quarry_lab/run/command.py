@@ -78,7 +78,8 @@ def run_and_report(request: Request, experiment: Experiment, console: Console) -
                       "the same command resumes")
         raise
     experiment.report(console, run)
-    written = [charts.save_png(figure, run.path / f"{name}.png").name for name, figure in experiment.figures(run).items()]
+    note = experiment.chart_note(run)
+    written = [charts.save_png(figure, run.path / f"{name}.png", note=note).name for name, figure in experiment.figures(run).items()]
     files = ["points.jsonl", "points.csv", "verdicts.json", "run.json", *written]
     console.print(f"raw rounds and charts in {run.path}: {', '.join(files)}", highlight=False)
     return run

@@ -60,6 +60,7 @@ from ..report import stats, verdicts
 from ..report.verdicts import FindingRow, Verdict
 from ..servers.target import local_cluster
 from .progress import RunProgress
+from .tables import size_label
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,17 @@ class Experiment(ABC):
         cells, wanted = self.cells_of(run), CellKey.of(figure.cell)
         keys = [key for key in cells.keys() if replace(key, threads=wanted.threads) == wanted]
         gains = cells.ratios(keys, figure.cell.variant, figure.over)
-        return "; ".join(f"x{key.threads}: {r.median - 1:+.0%}{r.range_text(lambda x: f'{x - 1:+.0%}')}" for key, r in gains.items()) or "not measured"
+        return "; ".join(f"x{key.threads}: {_gain(r.median)}{r.range_text(_gain)}" for key, r in gains.items()) or "not measured"
+
+    def size_text(self, size_bytes: int) -> str:
+        """As the experiment's document counts."""
+        return size_label(size_bytes)
+
+    def chart_note(self, run: RunDirectory) -> str:
+        """What holds of every chart of a run."""
+        parameters = run.run["parameters"]
+        return (f"Bars and points are medians of {stats.counted(parameters['rounds'], 'round')}; thin lines go from the lowest to the highest round. "
+                f"Profile {TEXTS[parameters['profile']]}.")
 
     def report(self, console: Console, run: RunDirectory) -> None:
         console.print(f"profile {TEXTS[run.run['parameters']['profile']]}", highlight=False)  # of every table that follows
@@ -259,6 +270,10 @@ class Experiment(ABC):
             console.print(table)
         if found := self.verdicts(run):
             verdicts.print_verdicts(console, f"{self.name}: judged from this run's raw rounds", found)
+
+
+def _gain(ratio: float) -> str:
+    return stats.human_gain(ratio - 1)
 
 
 def noise_note(record: dict) -> str:

@@ -9,9 +9,10 @@ from quarry_lab.design.plan import Block, Point
 from quarry_lab.design.request import LabError
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.design.variants import ALL, create_table
-from quarry_lab.experiments.e2.bench import clients_of_this_process
+from quarry_lab.experiments.e2.bench import WAYS, clients_of_this_process
 from quarry_lab.experiments.e2.engines import Group, engine_of
 from quarry_lab.experiments.engine_bench import EngineBench
+from quarry_lab.report import charts
 from quarry_lab.servers import ndb_cluster
 from quarry_lab.servers.ndb_cluster import ONE_SQL_NODE, NdbCluster
 from plans import columns, lets_in_the_users_of_one_sql_node, names_what_ndb_lacks, takes_between, with_ndb
@@ -156,6 +157,16 @@ def test_the_threads_that_ask_the_fronts_are_clients_and_no_servers():
     (table,) = [table for table in E2.tables(Run(rounds)) if "Spider" in table.title]
     cells = {column.header: list(column.cells) for column in table.columns}
     assert cells["CPU servers"] == ["1.10"] and cells["CPU clients, 1 at most"] == ["0.80"]
+
+
+def test_charts_of_readers_have_one_scale_and_each_way_to_an_id_a_colour_of_its_own():
+    """A panel of lower figures on a scale of its own showed what readers keep as if it were more."""
+    rounds = wide("few", quarry_2blob=100, quarry_2varbinary=100) + wide("updated", quarry_2blob=50, quarry_2varbinary=60)
+    (figure,) = E2.figures(Run(rounds)).values()
+    alone, beside = figure.axes
+    assert alone.get_xlim() == beside.get_xlim()
+    assert [bar.get_width() for bar in beside.patches] == [50, 60]
+    assert len({charts.color_of(way) for way in WAYS}) == len(WAYS)
 
 
 # --- what is measured ---

@@ -37,6 +37,7 @@ from quarry_lab.load import java
 from quarry_lab.load.sysbench import LateReport
 from quarry_lab.design.published import Figure
 from quarry_lab.probes import device, noise
+from quarry_lab.report import charts
 from quarry_lab.report.stats import Summary
 from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
 from quarry_lab.servers import links, ndb_cluster, processor_cgroup, routed
@@ -189,7 +190,7 @@ def test_a_verdict_names_the_parts_of_its_claim_that_were_not_measured():
     found = {v.id: v for v in verdicts(Run(points))}
     assert (found["e3-medium"].state, found["e3-poor-ratio"].state) == (REPRODUCED, REPRODUCED)
     assert found["e3-medium"].reason.endswith("; not measured: cloud") and found["e3-poor-ratio"].reason.endswith("; not measured: cloud")
-    assert found["e3-local-random"].reason.endswith("; not measured: stub-10, stub-4, stub-2")
+    assert found["e3-local-random"].reason.endswith("; not measured: 10 symbols, 4 symbols, 2 symbols")
 
 
 def test_ndb_is_a_part_where_it_is_built_and_comes_last(monkeypatch, ndb_is_built):
@@ -300,6 +301,7 @@ def test_the_chart_and_the_tables_show_every_measured_way():
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert sorted(names) == sorted(METHODS[key].label for key in PUBLISHED)
     assert [bar.get_width() for bar in figure.axes[0].patches] == [142, 253, 523, 1060], "in MB/s, as published"
+    assert figure.axes[0].get_title() == f"real data, 4.29 MB, {LINKS[CLOUD].label}", "a size as the document has it"
     (table,) = e3_figures.tables(run)
     assert table.row_count == len(PUBLISHED)
 
@@ -308,7 +310,8 @@ def test_a_chart_shows_lz4_over_none_by_alphabet_and_link():
     rates = {"app-none": (100, 100, 100), "app-lz4-9": (200, 190, 210)}
     points = [p for kind in RANDOM[:2] for link in (LOCAL, CLOUD) for p in rounds(rates, kind=kind, link=link)]
     axes = e3_figures.figures(Run(points))["lz4-none"].axes[0]
-    assert sorted(label.get_text() for label in axes.get_yticklabels()) == sorted(RANDOM[:2])
+    assert sorted(label.get_text() for label in axes.get_yticklabels()) == ["10 symbols", "62 symbols"]
+    assert len({charts.color_of(link, n) for n, link in enumerate(LINKS)}) == len(LINKS), "each link has a colour of its own"
     assert set(axes.get_legend_handles_labels()[1]) == {LINKS[LOCAL].label, LINKS[CLOUD].label}
     assert "lz4-none" not in e3_figures.figures(Run(rounds(PUBLISHED, link=CLOUD)))
 

@@ -177,6 +177,41 @@ def test_charts_come_as_svg_and_png(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_reason_is_taken_apart_at_its_levels_and_not_within_brackets():
+    assert verdicts.parts_of("x8: +1% (-1% to +3%), weaker; x32: +2% (of two; of three)") == ["x8: +1% (-1% to +3%), weaker", "x32: +2% (of two; of three)"]
+    assert verdicts.parts_of("x8: +1%; not as on NDB: a trip; no flush (4/s here; waits 3.10)") == [
+        "x8: +1%", "not as on NDB: a trip; no flush (4/s here; waits 3.10)"]
+    assert verdicts.parts_of("no such server") == ["no such server"]
+
+
+@pytest.mark.parametrize("value, text", [(0.124, "+12%"), (-0.003, "+0%"), (0.0, "+0%"), (-0.006, "-1%"), (2.29, "+229%")])
+def test_a_gain_of_nothing_has_one_sign(value, text):
+    assert stats.human_gain(value) == text
+
+
+@pytest.mark.parametrize("value, text", [(4.368, "4.37 ms"), (63.32, "63.3 ms"), (999.7, "1,000 ms"), (1452.2, "1,452 ms")])
+def test_milliseconds_have_no_exponent(value, text):
+    assert stats.human_ms(value) == text
+
+
+@pytest.mark.parametrize("value, text", [(14_750_000, "14.8 MB"), (239e6, "239 MB"), (1_060_000_000, "1,060 MB")])
+def test_megabytes_are_those_of_the_documents(value, text):
+    assert stats.human_megabytes(value) == text
+
+
+def test_a_chart_that_is_passed_on_says_its_rounds_and_its_profile(tmp_path):
+    note = Plain().chart_note(Run([], rounds=3))
+    assert "medians of 3 rounds" in note and TEXTS["bare"] in note
+    series = [charts.Series("innodb", "InnoDB BLOB", [stats.Summary(10, 9, 11, 3)])]
+    heights = []
+    for said in ("", note):
+        figure = charts.bars("b", "B/B", "size", ["4 KB"], series)
+        content = charts.save_png(figure, tmp_path / "b.png", note=said).read_bytes()
+        heights.append(int.from_bytes(content[20:24], "big"))
+        assert [text.get_text().replace("\n", " ") for text in figure.texts] == ([note] if said else [])
+    assert heights[1] > heights[0], "the note has room below the chart"
+
+
 @pytest.mark.parametrize("sides, rates", [(1, (8000.0,)), (4, (8011.0, 2343.0, 8504.0, 8921.0)), (9, (12_345.0, 12_344.0, 999.0))])
 def test_the_figures_behind_bars_do_not_overlap(sides, rates):
     """As E5 has them: seven workloads, with figures so close that they stood on each other when bars were narrow columns."""

@@ -137,6 +137,14 @@ def test_on_a_narrow_screen_a_row_of_sentences_names_its_columns_and_an_engine_s
         named = re.findall(r'<td data-head="([^"]*)"', table)
         assert named and named == heads * (len(named) // len(heads))
     assert re.search(r'<td class="word name">QUARRY', page)
+    assert "nth-last-child(n+5)" in style and "nth-last-child(n+5)" not in narrow, "a row that is a block has no width of its own"
+
+
+def test_sizes_and_rounds_read_as_the_documents_have_them(chapters):
+    page = lab_page.render(chapters, LAB)
+    assert "values of 100 B, 4 KB, 6 KB, 24 KB, 64 KB, 448 KB;" in page
+    assert page.count("Bars and points are medians of 3 rounds") == len(COVERED)
+    assert EXPERIMENTS["e3"].size_text(4_287_156) == "4.29 MB" and EXPERIMENTS["e3"].size_text(607_930) == "608 KB"
 
 
 def test_a_page_says_when_its_results_are_older_than_the_engine(chapters, monkeypatch):

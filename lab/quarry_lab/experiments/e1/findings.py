@@ -196,7 +196,7 @@ def _saturation(side: Side, claim: Claim) -> list[Level]:
                 state = STRONGER
             one = level(f"{words} {most // 2} to {most}", state, grown, found[1], side.parameters)
             text = f"{one.text}, p95 {stats.human_ms(late.median)}{late.range_text(stats.human_ms)}"
-            made.append(replace(one, text=text + (f", {before[0]} to {before[1]} {before[2].median:+.0%}" if before else "")))
+            made.append(replace(one, text=text + (f", {before[0]} to {before[1]} {stats.human_gain(before[2].median)}" if before else "")))
     return made
 
 
@@ -220,7 +220,7 @@ def _cap(side: Side, claim: Claim) -> list[Level]:
     state = WEAKER if grown.low > limit else MIXED if grown.high > limit else against(rate, per_node.judged)
     points += [point for point in side.cells.rounds_of([key], [variant]) if key.threads not in (few, many)]
     one = level(f"highest {words} x{key.threads}", state, rate, points, side.parameters, per_node.measured)
-    return [replace(one, text=f"{one.text}, {few} to {many} users {grown.median:+.0%}")]
+    return [replace(one, text=f"{one.text}, {few} to {many} users {stats.human_gain(grown.median)}")]
 
 
 def _where(side: Side, claim: Claim, least: float, most: float) -> list[Level]:

@@ -14,9 +14,9 @@ from .findings import FEW, INSERT, READ, THROUGH, UPDATED, reservations_per_1000
 
 
 def figures(cells: Cells) -> dict[str, Figure]:
-    made = {"ids": _bars("inserts of 16 rows a second, 8 threads", cells, [INSERT]),
-            "fronts": _bars("inserts of 16 rows a second through two Spider fronts, 8 threads", cells, [THROUGH]),
-            "two-columns": _bars("rows of two 1,024-byte columns read a second, 8 threads", cells, [READ, FEW, UPDATED])}
+    made = {"ids": _bars("INSERT statements per second, of 16 rows each, 8 threads", cells, [INSERT]),
+            "fronts": _bars("INSERT statements per second through two Spider fronts, of 16 rows each, 8 threads", cells, [THROUGH]),
+            "two-columns": _bars("rows of two 1,024-byte columns read per second, 8 threads", cells, [READ, FEW, UPDATED])}
     return {name: figure for name, figure in made.items() if figure is not None}
 
 
@@ -56,6 +56,7 @@ def _fronts_table(cells: Cells) -> Table:
 
 
 def _bars(title: str, cells: Cells, keys: list[CellKey]) -> Figure | None:
+    """Of one scale: what readers keep beside an updater is the difference between two panels."""
     keys = [k for k in keys if k in cells.keys()]
     if not keys:
         return None
@@ -63,8 +64,8 @@ def _bars(title: str, cells: Cells, keys: list[CellKey]) -> Figure | None:
     panels = []
     for key in keys:
         series = [charts.Series(v, cells.label(v), [cells.summary(key, v, throughput)]) for v in variants]
-        panels.append(charts.Panel(OPERATION_LABELS[key.operation], [""], series))
-    return charts.bar_panels(title, panels)
+        panels.append(charts.Panel(OPERATION_LABELS[key.operation] if len(keys) > 1 else "", [""], series))
+    return charts.bar_panels(title, panels, same_scale=True)
 
 
 def deadlocks_per_1000(point: dict) -> float | None:

@@ -229,6 +229,9 @@ class FetchCompressed(ByEngine, JavaExperiment):
         found = self.cells_of(run).summary(CellKey.of(cell), cell.variant, bytes_rate)
         return f"{found.median / 1e6:,.0f} MB/s{found.range_text(lambda rate: f'{rate / 1e6:,.0f}')}" if found else NOT_MEASURED
 
+    def size_text(self, size_bytes: int) -> str:
+        return e3_findings.size_text(size_bytes)
+
     def figures(self, run: RunDirectory) -> dict[str, Figure]:
         return e3_figures.figures(run)
 

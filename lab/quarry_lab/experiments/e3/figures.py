@@ -12,11 +12,11 @@ from rich.table import Table
 from ...design.cells import CellKey, Cells, client_cpus
 from ...design.methods import LABELS
 from ...design.results import RunDirectory
-from ...report import charts, stats
+from ...report import charts
 from ...report.stats import Summary
 from ...run.tables import add_sections
 from ...servers.links import LINKS
-from .findings import DOCUMENT_BYTES, LZ4_9, NONE, RANDOM, THREADS, bytes_rate, own_cpus, proxy_cpus, size_text, stored_ratio
+from .findings import DOCUMENT_BYTES, LZ4_9, NONE, RANDOM, REAL, THREADS, bytes_rate, kind_text, own_cpus, proxy_cpus, size_text, stored_ratio
 
 # Where the value is decompressed: (a part of the variant's key, what the legend says, colour); the first that fits, and the last fits every variant.
 _PLACES = (("app-", "in the application", "#E69F00"), ("quarry", "by QUARRY", "#0072B2"), ("rocksdb", "by MyRocks", "#009E73"),
@@ -31,7 +31,8 @@ def wire_ratio(point: dict) -> float:
 
 
 def _title(key: CellKey) -> str:
-    return f"{key.operation}, {stats.human_bytes(key.size_bytes)}, {LINKS[key.setting].label}"
+    kind = "real data" if key.operation == REAL else kind_text(key.operation)
+    return f"{kind}, {size_text(key.size_bytes)}, {LINKS[key.setting].label}"
 
 
 def tables(run: RunDirectory) -> list[Table]:
@@ -91,7 +92,8 @@ def _lz4_by_alphabet(cells: Cells) -> Figure | None:
     links = [link for link in LINKS if any(link == other for _kind, other in found)]
     kinds = [kind for kind in RANDOM if any(kind == other for other, _link in found)]
     series = [charts.Series(link, LINKS[link].label, [found.get((kind, link)) for kind in kinds]) for link in links]
-    return charts.bars(f"{LABELS[LZ4_9]} over none, random data, {size_text(DOCUMENT_BYTES)}", "times the throughput of none", "alphabet", kinds, series) if series else None
+    title = f"{LABELS[LZ4_9]} over none, random data, {size_text(DOCUMENT_BYTES)}"
+    return charts.bars(title, "times the throughput of none", "alphabet", [kind_text(kind) for kind in kinds], series) if series else None
 
 
 def _summaries(cells: Cells, key: CellKey) -> dict[str, Summary]:

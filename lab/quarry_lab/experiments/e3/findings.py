@@ -71,11 +71,13 @@ def client_work(point: dict) -> float:
 
 
 def size_text(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:.2f} MB" if size_bytes >= 1_000_000 else f"{size_bytes // 1000} KB"
+    """As the author counts: a MB has 1,000,000 bytes."""
+    return f"{size_bytes / 1e6:.2f} MB" if size_bytes >= 1_000_000 else f"{size_bytes / 1000:.0f} KB"
 
 
-def where(key: CellKey) -> str:
-    return f"{key.operation} {size_text(key.size_bytes)}, {key.setting}"
+def kind_text(kind: str) -> str:
+    """A kind of data as the claims name it: '62 symbols'; the real data as they are."""
+    return f"{kind.removeprefix('stub-')} symbols" if kind in RANDOM else kind
 
 
 def as_published(found: Summary, figure: Figure) -> str:
@@ -202,7 +204,7 @@ def _row(seen: Seen, claim: Claim, key_of: Callable[[str], CellKey]) -> list[Lev
     made = []
     for figure in claim.figures:
         name = _of_row(figure)
-        made += seen.compared(key_of(name), claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), name)
+        made += seen.compared(key_of(name), claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), kind_text(name))
     return made
 
 
@@ -224,7 +226,7 @@ def _stored(seen: Seen, claim: Claim) -> list[Level]:
         key = CellKey(_of_row(figure), DOCUMENT_BYTES, THREADS, LOCAL)
         if ratio := seen.cells.summary(key, MYSQL, stored_ratio):
             points, over_one = seen.cells.rounds_of([key], [MYSQL]), replace(figure, low=figure.low - 1, high=figure.high - 1)
-            made.append(level(key.operation, against(gain(ratio), over_one.judged, 0.0), ratio, points, seen.parameters, "{:.2f} to 1".format))
+            made.append(level(kind_text(key.operation), against(gain(ratio), over_one.judged, 0.0), ratio, points, seen.parameters, "{:.2f} to 1".format))
     return made
 
 
@@ -241,8 +243,12 @@ def _growing_gain(seen: Seen, claim: Claim) -> list[Level]:
         if ratio := stats.paired_ratio(gains[1], gains[0]):
             keys = [CellKey(kind, DOCUMENT_BYTES, THREADS, claim.judging["link"]) for kind in (few, many)]
             points = seen.cells.rounds_of(keys, (LZ4_9, NONE))
-            made.append(level(f"{many} / {few}", direction(gain(ratio)), gain(ratio), points, seen.parameters))
+            made.append(level(_pair_text(few, many), direction(gain(ratio)), gain(ratio), points, seen.parameters))
     return made
+
+
+def _pair_text(few: str, many: str) -> str:
+    return f"{kind_text(many)} / {kind_text(few)}"
 
 
 def _paired(seen: Seen, key: CellKey) -> dict[int, float]:
@@ -255,7 +261,7 @@ def _moves_work(seen: Seen, claim: Claim) -> list[Level]:
     turned = {REPRODUCED: OPPOSITE, OPPOSITE: REPRODUCED}
     made: list[Level] = []
     for key in seen.keys(claim.judging["link"], (REAL, *RANDOM)):
-        name, pair = f"{key.operation} {size_text(key.size_bytes)}", claim.judging["pair"]
+        name, pair = f"{kind_text(key.operation)} {size_text(key.size_bytes)}", claim.judging["pair"]
         made += seen.compared(key, pair, lambda found: turned.get(direction(found), direction(found)), f"server, {name}", server_work)
         made += seen.compared(key, pair, direction, f"client, {name}", client_work)
     return made
@@ -280,8 +286,8 @@ def _pairs(claim: Claim) -> list[list]:
 def _parts(claim: Claim) -> list[str]:
     """Names of the levels that a claim speaks of, where it names them."""
     if claim.judging["kind"] in ("medium", "random", "stored"):
-        return [_of_row(figure) for figure in claim.figures]
-    return {"poor_ratio": list(NEAR), "growing_gain": [f"{many} / {few}" for few, many in pairwise(RANDOM)]}.get(claim.judging["kind"], [])
+        return [kind_text(_of_row(figure)) for figure in claim.figures]
+    return {"poor_ratio": list(NEAR), "growing_gain": [_pair_text(few, many) for few, many in pairwise(RANDOM)]}.get(claim.judging["kind"], [])
 
 
 def _lacking(claim: Claim) -> str:

@@ -27,11 +27,8 @@ def _ways(cells: Cells, key: CellKey) -> Figure:
     rows = {twin_of(variant): LABELS[twin_of(variant)] for variant in measured}
     panels = [charts.Panel(engine, [""], [charts.Series(way, label, [rates.get((engine, way))]) for way, label in rows.items()])
               for engine in dict.fromkeys(engine for engine, _way in rates)]
-    made = charts.bar_panels(f"values of {size_label(key.size_bytes)} fetched per second, {stats.counted(key.threads, 'client thread')}", panels)
-    most = max(axes.get_xlim()[1] for axes in made.axes)
-    for axes in made.axes:
-        axes.set_xlim(0, most)
-    return made
+    title = f"values of {size_label(key.size_bytes)} fetched per second, {stats.counted(key.threads, 'client thread')}"
+    return charts.bar_panels(title, panels, same_scale=True)
 
 
 def twin_of(variant: str) -> str:

@@ -221,6 +221,9 @@ class DiskData(ByEngine, JavaExperiment):
         found = self.cells_of(run).summary(CellKey.of(figure.cell), figure.cell.variant, mean)
         return f"{found.median:.2f} ms{found.range_text('{:.2f}'.format)}" if found else NOT_MEASURED
 
+    def size_text(self, size_bytes: int) -> str:
+        return f"{size_bytes:,} bytes"
+
     def figures(self, run: RunDirectory) -> dict[str, Figure]:
         return e5_figures.figures(run, self.labels)
 

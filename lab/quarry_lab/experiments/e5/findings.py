@@ -238,7 +238,7 @@ def _drives(side: Side, _claim: Claim) -> list[Level]:
         if ratio and Setting.of(key.setting).paths % 2 == 0:
             state = reaches(ratio, 1 + DOUBLED_MIN)
             points, name = side.points(key) + side.points(fewer), f"{_WORDS[key.operation]}, {key.setting} over {fewer.setting} x{key.threads}"
-            made.append(side.level(name, state, gain(ratio), points, "{:+.0%}".format))
+            made.append(side.level(name, state, gain(ratio), points, stats.human_gain))
     return made
 
 
