@@ -27,9 +27,11 @@ from .design.profile import TEXTS
 from .design.request import LabError
 from .design.results import RunDirectory, open_run
 from .catalogue import EXPERIMENTS, PUBLISHED
-from .run.experiment import Experiment
+from .run.experiment import Experiment, Source
 from quarry_server.server import REPOSITORY
-from .report.verdicts import FAIR_ROUNDS, FAIR_SECONDS
+from .report.stats import human_bytes
+from .report.verdicts import FAIR_ROUNDS, FAIR_SECONDS, MEANINGS
+from .results_tables import counts, figure_table, in_lines, meanings, table_head, table_row, verdict_table
 from .run.verb import exit_code_of
 
 DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "results" / "lab.md"
@@ -49,8 +51,23 @@ _DATE_CHARACTERS = len("2026-01-31")
 _PATH = re.compile(r"(?<![\w.:])/(?:[\w.+@-]+/)*([\w.+@-]*)")
 _INTRODUCTION = """# The published experiments: results
 
-Made by `make results` from the files of `lab/results`; `make results ARGS=--check` compares. [lab.md](../internals/lab.md) says how a verdict is
-made, and [benchmarks.md](../internals/benchmarks.md) what each experiment does.
+Made by `make results` from the files of `lab/results`; `make results ARGS=--check` compares.
+
+Five published documents measured BLOBs in MySQL. This page has what each of them says, and what the same load gives on one machine here.
+[parameters.md](../use/parameters.md), 'Advice', says what follows for your tables. [lab.md](../internals/lab.md) says how a verdict is made, and
+[benchmarks.md](../internals/benchmarks.md) what each experiment does.
+
+## How to read it
+
+- **Compare ratios first.** The documents measured other machines, most of them several. Here servers and clients share one machine's processors.
+  A rate is judged as it is, so a 'stronger' or 'weaker' rate may be the hardware's.
+- **NDB commits in another way.** Its commit waits for the memory of both data nodes. A commit of the other engines waits for a flush.
+- **Figures** are medians of the rounds; in brackets are the lowest and the highest round. `x32` means 32 client threads.
+- **A gain** of +50% is half as much again. 'Sooner' is that gain in the 95th percentile of latency: +50% is two thirds of the time.
+- **Published figures** are marked where the text does not have them: 'computed' from figures of the document, or 'read off a chart'. 'No figure'
+  means that the document says it in words alone.
+"""
+_COUNTED = """How many findings have which verdict. Where Quarry was measured with NDB's default options and with its own, the first of these count.
 """
 
 
@@ -149,57 +166,79 @@ def is_older_than_the_engine(commit: str) -> bool | None:
     return {0: False, 1: True}.get(code)
 
 
-# --- the tables ---
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
+# --- the page ---
 def block(experiment: Experiment, result: Result | None, directory: Path = DIRECTORY) -> str:
-    """The tables of one experiment: every finding, and every published figure with ours."""
+    """One experiment: what was published, what ran here, every finding, and every published figure with ours."""
     if result is None:
-        return "\n".join(_without_result(experiment.name, directory))
+        return "\n".join(_without_result(experiment, directory))
+    assert experiment.source  # of every experiment on this page
+    lines = [_document(experiment.source), "", f"**Here.** {experiment.source.here} {_ran(result)}", "", *_findings(experiment, result), ""]
+    lines += table_head("published", "there", "here (range of the rounds)")
+    return "\n".join([*lines, *(table_row(f.what, f.value, in_lines(experiment.beside(result, f))) for f in experiment.published)])
+
+
+def _document(source: Source) -> str:
+    return f"**Published.** {source.text}. {source.setup}"
+
+
+def _ran(result: Result) -> str:
     parameters, machine = result.run["parameters"], result.session["machine"]
-    head = (f"{result.run['date']}, commit {_commits(result)}; {machine['cpu']}, {machine['processors']} processors; "
-            f"profile {TEXTS[parameters['profile']]}; {parameters['rounds']} rounds of "
-            f"{parameters['settings']['seconds']} s; {len(result.points)} points, {sum(p['cpu']['noisy'] for p in result.points)} of them noisy. "
+    versions = {server["version"].split(" at ")[0] for session in result.run["sessions"] for server in session.get("servers", {}).values()}
+    noisy = sum(p["cpu"]["noisy"] for p in result.points)
+    return (f"Measured on {result.run['date']} at {_commits(result)}; {machine['cpu']}, {machine['processors']} processors, "
+            f"{human_bytes(machine['memory_bytes'])} of memory, {(machine['file_system'].split() or ['?'])[0]}; "
+            f"servers {_listed(sorted(versions))}. Profile {TEXTS[parameters['profile']]}. "
+            f"{parameters['rounds']} rounds of {parameters['settings']['seconds']} s; {len(result.points)} points, {noisy} of them noisy. "
             f"`lab/results/{result.path.name}` has every round.")
-    lines = [head, "", *_findings(experiment, result)]
-    lines += ["", "| published | there | here (range of the rounds) |", "|---|---|---|"]
-    return "\n".join([*lines, *(_row(f.what, f.value, experiment.beside(result, f)) for f in experiment.published)])
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _commits(result: Result) -> str:
-    return " and ".join(commit or "unknown" for commit in result.commits)
+    return ("commit " if len(result.commits) == 1 else "commits ") + _listed([commit or "unknown" for commit in result.commits])
 
 
-def _without_result(name: str, directory: Path) -> Iterator[str]:
+def _without_result(experiment: Experiment, directory: Path) -> Iterator[str]:
     """What would be judged and how, and what an earlier run gave."""
-    yield from ("No result of this experiment is in `lab/results` yet.", "", "| finding | rule |", "|---|---|")
-    yield from (_row(claim.says, claim.rule) for claim in published.document(name).claims.values())
+    name = experiment.name
+    assert experiment.source
+    yield from (_document(experiment.source), "", "No result of this experiment is in `lab/results` yet.", "", *table_head("finding", "rule"))
+    yield from (table_row(claim.says, claim.rule) for claim in published.document(name).claims.values())
     path = directory / EARLIER
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"findings": []}
-    if rows := [_row(row["finding"], row["here"]) for row in earlier["findings"] if row["experiment"] == name]:
+    if rows := [table_row(row["finding"], row["here"]) for row in earlier["findings"] if row["experiment"] == name]:
         yield from ("", f"Figures of {earlier['date']}, without a verdict, of {earlier['about']}.", "")
-        yield from ("| finding | here (range of the rounds) |", "|---|---|", *rows)
+        yield from (*table_head("finding", "here (range of the rounds)"), *rows)
 
 
 def _findings(experiment: Experiment, result: Result) -> list[str]:
-    if not experiment.finding_columns:
-        lines = ["| finding | verdict | here (range of the rounds) |", "|---|---|---|"]
-        return lines + [_row(v.statement, v.state, v.reason) for v in experiment.verdicts(result)]
-    lines = [_row("finding", *experiment.finding_columns), "|---" * (len(experiment.finding_columns) + 1) + "|"]
-    return lines + [_row(row.statement, *(_cell(cell) for cell in row.cells)) for row in experiment.finding_rows(result)]
+    """The verdicts in words, and the figures behind them by the finding's number."""
+    columns = experiment.finding_columns
+    if not columns:
+        found = (table_row(v.statement, v.state, in_lines(v.reason)) for v in experiment.verdicts(result))
+        return [*table_head("finding", "verdict", "here (range of the rounds)"), *found]
+    rows = experiment.finding_rows(result)
+    return [*verdict_table(columns, rows), "", "What each verdict rests on:", "", *figure_table(columns, rows)]
 
 
-def _cell(said: list[tuple[str, str]]) -> str:
-    """Each verdict of an engine with its figures; without a verdict the text alone."""
-    return "<br>".join(f"**{state}**: {text}" if state else text for state, text in said)
+def _summary(results: dict[Experiment, Result | None]) -> list[str]:
+    """How many findings of each experiment have which verdict, engine by engine."""
+    lines = table_head("experiment", "engine", *MEANINGS)
+    for experiment, result in results.items():
+        if result and experiment.finding_columns:
+            lines += counts(experiment.name.upper(), experiment.finding_columns, experiment.finding_rows(result))
+        elif result is None:
+            lines.append(table_row(experiment.name.upper(), "no result yet", *[""] * len(MEANINGS)))
+    return lines
 
 
 def page(directory: Path = DIRECTORY) -> str:
     """docs/results/lab.md, as the files give it."""
-    parts = (f"## {experiment.title}\n\n{block(experiment, newest(experiment.name, directory), directory)}\n" for experiment in PUBLISHED)
-    return "\n".join([_INTRODUCTION, *parts])
+    results = {experiment: newest(experiment.name, directory) for experiment in PUBLISHED}
+    parts = (f"## {experiment.title}\n\n{block(experiment, result, directory)}\n" for experiment, result in results.items())
+    return "\n".join([_INTRODUCTION, *meanings(), "", _COUNTED, *_summary(results), "", *parts])
 
 
 def _run(arguments: argparse.Namespace, console: Console) -> None:
@@ -213,7 +252,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
     for experiment in PUBLISHED:
         result = newest(experiment.name)
         if result and any(is_older_than_the_engine(commit) is not False for commit in result.commits):
-            console.print(f"[yellow]{result.path.name}[/yellow] was measured at commit {_commits(result)}: the engine's code is another one now",
+            console.print(f"[yellow]{result.path.name}[/yellow] was measured at {_commits(result)}: the engine's code is another one now",
                           highlight=False)
     if arguments.check and made != found:
         raise LabError(f"{PAGE.relative_to(REPOSITORY)} is not what lab/results gives: `make results`")

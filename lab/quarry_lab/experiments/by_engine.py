@@ -74,25 +74,28 @@ def is_less_here(here: Verdict, there: Verdict) -> bool:
 
 class ByEngine(Experiment):
     """
-    What experiments share whose findings have a verdict for each engine. on_ndb: Quarry's variants -> those of NDB that stand with them beside a
-    published figure, which is NDB's.
+    What experiments share whose findings have a verdict for each engine. on_ndb, on_innodb: Quarry's variants -> those of the other engine that stand
+    with them beside a published figure.
     """
 
     finding_columns: ClassVar[tuple[str, ...]] = HEADINGS
     whose: ClassVar[str] = "Quarry"
     on_ndb: ClassVar[Mapping[str, str]] = {}
+    on_innodb: ClassVar[Mapping[str, str]] = {}
 
     def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
-        here, there = self.of_one(run, figure), self._ndb_beside(run, figure)
-        return f"Quarry {here}; NDB {there}" if there else here
+        here = self.of_one(run, figure)
+        others = [f"{name} {found}" for name, twins_of in (("NDB", self.on_ndb), ("InnoDB", self.on_innodb))
+                  if (found := self._twin_beside(run, figure, twins_of))]
+        return "; ".join([f"Quarry {here}", *others]) if others else here
 
     def of_one(self, run: RunDirectory, figure: PublishedFigure) -> str:
         """What stands beside a figure for the engine whose variants it names."""
         return super().beside(run, figure)
 
-    def _ndb_beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
-        """Empty where NDB has no such variant, or was not measured."""
-        variant, over = (self.on_ndb.get(key) if key else None for key in (figure.cell.variant, figure.over))
+    def _twin_beside(self, run: RunDirectory, figure: PublishedFigure, twins_of: Mapping[str, str]) -> str:
+        """Empty where the other engine has no such variant, or was not measured."""
+        variant, over = (twins_of.get(key) if key else None for key in (figure.cell.variant, figure.over))
         if not variant or (figure.over and not over):
             return ""
         found = self.of_one(run, replace(figure, cell=replace(figure.cell, variant=variant), over=over))

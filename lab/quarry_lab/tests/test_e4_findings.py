@@ -150,6 +150,15 @@ def test_space_takes_three_rounds_and_no_ten_seconds():
     assert "6 KB 5.30, 24 KB 1.30; one over the other 4.08" in verdicts(rounds, 2)["e4-disk"].reason
 
 
+def test_innodb_stands_next_to_a_published_figure_where_it_was_measured():
+    plain, _compressed, gain = E4.published
+    here = fetches(text=40_000, text_compressed=30_000)
+    there = fetches(innodb_text=39_000, innodb_text_compressed=30_000)
+    assert E4.beside(Run(here), plain) == "40,000/s (40,000 to 40,000)"
+    assert E4.beside(Run(here + there), plain) == "Quarry 40,000/s (40,000 to 40,000); InnoDB 39,000/s (39,000 to 39,000)"
+    assert E4.beside(Run(here + there), gain).endswith("; InnoDB x8: +30% (+30% to +30%)")
+
+
 # --- what was left open ---
 def test_each_question_is_answered_for_each_engine_that_has_it():
     rounds = fetches(text=100, prepared=120, connect=10, handlersocket=130, innodb_text=100, innodb_prepared=90, innodb_connect=20,
@@ -190,7 +199,8 @@ def test_what_shows_on_ndb_and_not_on_quarry_has_its_reason_with_figures():
                            "on NDB x8 413 µs of processor time a request, +130 with compression)")
     space_alone = verdicts(disk("quarry-disk", 1.0, 1.0) + disk("target-ndb-disk", 5.3, 1.3))["e4-disk"].reason
     assert space_alone.endswith("not as on NDB: a value takes its own length in a segment "
-                                "(here 1.00 bytes of disk for each of 6 KB; on NDB 5.30 bytes of disk for each of 6 KB)")
+                                "(here 1.00 bytes of disk for each payload byte of values of 6 KB; "
+                                "on NDB 5.30 bytes of disk for each payload byte of values of 6 KB)")
     rounds = busy("target-ndb-text", 8, 1.6, 0.3) + busy("target-ndb-text", 1, 0.6, 0.1) + busy("text", 8, 1.0, 0.9) + busy("text", 1, 0.3, 0.2)
     assert verdicts(rounds)["e4-processors"].reason.endswith(
         "not as on NDB: server and client have other parts of a request "

@@ -4,10 +4,12 @@ import json
 import re
 
 import pytest
-from quarry_lab import lab_results
+from quarry_lab import lab_results, results_tables
 from quarry_lab.design.request import LabError
 from quarry_lab.design.results import RunDirectory
 from quarry_lab.catalogue import EXPERIMENTS, PUBLISHED
+from quarry_lab.report.verdicts import ANSWERED, MEANINGS, PUBLISHED_STATES, FindingRow
+from quarry_server.server import REPOSITORY
 from worlds import DOCUMENT_BYTES, fetched, mix, points, ycsb
 
 MACHINE = {"cpu": "a processor", "processors": 2, "memory_bytes": 1, "file_system": "ext4 rw", "device": "/dev/vda", "commit": "abc1234"}
@@ -103,9 +105,9 @@ def test_another_run_of_that_day_takes_no_results_place(tmp_path):
 def test_the_page_has_each_experiment_with_its_newest_result(tmp_path):
     lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100, quarry_inline=116)), tmp_path / "results")
     made = lab_results.page(tmp_path / "results")
-    assert ("| 4 KB: inline about +15% to +20% over the default head | about +15% to +20% | **not measured**: this run has no such level of it | "
-            "**reproduced**: x8: +16% (+16% to +16%) |") in made
-    assert "commit abc1234" in made and [e.title in made for e in PUBLISHED] == [True] * len(PUBLISHED)
+    assert "| 1 | 4 KB: inline about +15% to +20% over the default head | about +15% to +20% | not measured | reproduced | - |" in made
+    assert "| 1 | Quarry | **reproduced**<br>x8: +16% (+16% to +16%) |" in made
+    assert "at commit abc1234; a processor" in made and "servers 10.11. Profile bare" in made and [e.title in made for e in PUBLISHED] == [True] * len(PUBLISHED)
     assert made.count("No result of this experiment") == len(PUBLISHED) - 1
 
 
@@ -120,7 +122,42 @@ def test_a_run_that_was_gone_on_with_names_all_of_its_commits(tmp_path):
     run.add_session({**run.run["sessions"][0], "machine": {**MACHINE, "commit": "fed4321"}})
     run.finish()
     lab_results.add(run, tmp_path / "results")
-    assert "commit abc1234 and fed4321; a processor" in lab_results.page(tmp_path / "results")
+    assert "at commits abc1234 and fed4321; a processor" in lab_results.page(tmp_path / "results")
+
+
+@pytest.mark.parametrize("names, text", [(["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")])
+def test_names_are_listed_as_people_do(names, text):
+    assert lab_results._listed(names) == text
+
+
+COLUMNS = ("published", "NDB here", "Quarry here", "InnoDB here")
+FOUND = [
+    FindingRow("one", ([("", "+5%")], [("weaker", "x8: +1% (0% to 2%), weaker; x32: +2%; a note (with this; and that)")],
+                       [("reproduced", "x8: +5%"), ("mixed", "with Quarry's own defaults: x8: +3%")], [("", "it has none")])),
+    FindingRow("two", ([("", "no figure")], [("not measured", "no such server")], [("not measured", "no such server")], [("", "it has none")]))]
+
+
+def test_a_finding_has_a_verdict_in_a_word_for_each_engine_and_its_figures_below():
+    assert results_tables.verdict_table(COLUMNS, FOUND)[2:] == [
+        "| 1 | one | +5% | weaker | reproduced<br>mixed (own defaults) | - |", "| 2 | two | no figure | not measured | not measured | - |"]
+    assert results_tables.figure_table(COLUMNS, FOUND)[2:] == [
+        "| 1 | NDB | **weaker**<br>x8: +1% (0% to 2%), weaker<br>x32: +2%<br>a note (with this; and that) |",
+        "| 1 | Quarry | **reproduced**<br>x8: +5% |", "| 1 | Quarry | **mixed**<br>with Quarry's own defaults: x8: +3% |",
+        "| 2 | NDB, Quarry | **not measured**<br>no such server |", "| 1, 2 | InnoDB | it has none |"]
+
+
+def test_verdicts_are_counted_by_engine_with_quarrys_own_defaults_left_out():
+    lines = list(results_tables.counts("E9", COLUMNS, FOUND))
+    numbers = {line.split(" | ")[1]: dict(zip(MEANINGS, [cell.strip() for cell in line.strip("|").split("|")[2:]], strict=True)) for line in lines}
+    assert {engine: {state: n for state, n in row.items() if n} for engine, row in numbers.items()} == {
+        "NDB": {"weaker": "1", "not measured": "1"}, "Quarry": {"reproduced": "1", "not measured": "1"}}
+
+
+def test_every_verdict_that_a_page_may_show_is_explained_on_it_and_as_the_lab_explains_it():
+    assert set(MEANINGS) == {*PUBLISHED_STATES, ANSWERED}
+    made, document = lab_results.page(), (REPOSITORY / "docs" / "internals" / "lab.md").read_text(encoding="utf-8")
+    for state, text in MEANINGS.items():
+        assert f"| {state} | {text} |" in made and f"| {state} | {text} |" in document
 
 
 def test_earlier_figures_stand_in_until_there_is_a_result(tmp_path):

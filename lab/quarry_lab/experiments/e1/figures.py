@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from ...design.cells import CellKey, Cells, memory_ratio, p95_ms, throughput
-from ...report import charts, stats
+from ...report import charts
 from ...run.tables import size_label
 from .beside import FLOOR
 from .engines import MORE_DATA, MORE_DATA_KIB
@@ -67,7 +67,7 @@ def _sweep(cells: Cells) -> Figure | None:
     for engine in ENGINES:
         by_size = sweep(cells, engine)
         if len(by_size) > 2:
-            sizes = [stats.human_bytes(size) for size in by_size]
+            sizes = [size_label(size) for size in by_size]
             series.append(charts.Series(engine.roles["default"], _panel_title(engine), [cells.summary(key, v, throughput) for v in by_size.values()]))
     if not series:
         return None

@@ -17,6 +17,7 @@ from ...design.variants import KIB, SWEEP_KIB, sweep_key
 from ...report import stats
 from ...report.stats import Summary
 from ...report.verdicts import MIXED, NOT_JUDGED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, Verdict, figures_of, not_measured, stated
+from ...run.tables import size_label
 from .. import by_engine
 from .beside import AT_MOST_USERS, floor_note, why_not_here
 
@@ -414,7 +415,7 @@ def _excessive_verdict(cells: Cells, finding: Finding, engine: Engine, parameter
     summaries = {size: cells.summary(key, variant, throughput) for size, variant in by_size.items()}
     largest = max(summaries)
     best = max((size for size in summaries if size != largest), key=lambda size: summaries[size].median)
-    text = ", ".join(f"{stats.human_bytes(size)}: {stats.human_count(s.median)}/s" for size, s in summaries.items())
+    text = ", ".join(f"{size_label(size)}: {stats.human_count(s.median)}/s" for size, s in summaries.items())
     ratio = cells.ratio(key, by_size[largest], by_size[best])
     assert ratio
     state = OPPOSITE if ratio.low > 1 else reaches(ratio, 1 - HARM_MIN)

@@ -61,6 +61,7 @@ class AutoIncrement(by_engine.ByEngine, TableExperiment):
                  PublishedFigure(DOCUMENT.figure("two-blobs"), Cell("read", "quarry-2blob", WIDE_ROW, THREADS)),
                  PublishedFigure(DOCUMENT.figure("two-varbinarys"), Cell("read", "quarry-2varbinary", WIDE_ROW, THREADS)))
     on_ndb = by_engine.twins(findings.QUARRY, findings.NDB)
+    on_innodb = by_engine.twins(findings.QUARRY, findings.INNODB)
 
     @property
     def labels(self) -> dict[str, str]:

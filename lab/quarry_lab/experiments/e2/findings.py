@@ -78,7 +78,7 @@ def _locks(cells: Cells, claim: Claim, variants: list[str], parameters: dict) ->
     if not ratio:
         return []
     one = level("kept", reaches(ratio, LOCKS_KEPT_MOST), ratio, cells.rounds_of((FEW, UPDATED), variants), parameters, "{:.2f}".format)
-    each = "; ".join(f"{cells.label(v)} keep {stats.summarize(list(share.values())).median:.0%}" for v, share in shares.items())
+    each = "; ".join(f"readers of {cells.label(v)} keep {stats.summarize(list(share.values())).median:.0%} of their rate" for v, share in shares.items())
     return [replace(one, text=f"{each}; one over the other {one.text.removeprefix('kept: ')}")]
 
 

@@ -59,6 +59,7 @@ class Protocols(by_engine.ByEngine, Experiment):
                  PublishedFigure(DOCUMENT.figure("compressed"), Cell(FETCH, "text-compressed", SMALL, THREADS)),
                  PublishedFigure(DOCUMENT.figure("gain-plain"), Cell(FETCH, "text", SMALL, THREADS), "text-compressed"))
     on_ndb = by_engine.twins(findings.QUARRY, findings.NDB)
+    on_innodb = by_engine.twins(findings.QUARRY, findings.INNODB)
 
     @property
     def labels(self) -> dict[str, str]:

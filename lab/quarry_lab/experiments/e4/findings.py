@@ -158,7 +158,7 @@ def _disk(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> 
     why = f"a verdict takes {FAIR_ROUNDS} rounds" if min(ratio.rounds, parameters["rounds"]) < FAIR_ROUNDS else ""
     each = ", ".join(f"{size_label(key.size_bytes)} {stats.summarize(list(values.values())).median:.2f}"
                      for key, values in zip((short, full), per_byte, strict=True))
-    text = f"bytes of disk for each of values of {each}; one over the other {ratio.median:.2f}{ratio.range_text('{:.2f}'.format)}"
+    text = f"bytes of disk for each payload byte, by size of the values: {each}; one over the other {ratio.median:.2f}{ratio.range_text('{:.2f}'.format)}"
     return [Level("disk", NOT_JUDGED if why else reaches(ratio, APART_MIN), text, ratio, cells.rounds_of((short, full), variants), why)]
 
 
@@ -225,7 +225,7 @@ def _processors_seen(cells: Cells, variants: list[str]) -> str:
 
 def _disk_seen(cells: Cells, variants: list[str]) -> str:
     found = cells.summary(CellKey(space.OPERATION, space.SIZES[0], 1), variants[0], space.disk_bytes_per_byte)
-    return f"{found.median:.2f} bytes of disk for each of {size_label(space.SIZES[0])}" if found else ""
+    return f"{found.median:.2f} bytes of disk for each payload byte of values of {size_label(space.SIZES[0])}" if found else ""
 
 
 _SEEN: dict[str, Callable[[Cells, list[str]], str]] = {"gain": _work_seen, "processors": _processors_seen, "disk": _disk_seen}
@@ -236,7 +236,7 @@ def _large_verdict(cells: Cells, engine: Engine, parameters: dict) -> Verdict:
     found = cells.ratios([k for k in cells.keys() if k.operation == FETCH and k.size_bytes > SMALL], *pair)
     if not found:
         return not_measured(finding, "no larger values in this run")
-    text = "; ".join(f"{size_label(k.size_bytes)} x{k.threads}: {r.median:.2f}x{r.range_text('{:.2f}'.format)} without" for k, r in found.items())
+    text = "; ".join(f"{size_label(k.size_bytes)} x{k.threads}: {r.median:.2f} times the rate{r.range_text('{:.2f}'.format)} without it" for k, r in found.items())
     figures = {f"ratio_{k.size_bytes}_x{k.threads}": figures_of(r) for k, r in found.items()}
     return stated(finding, ANSWERED, text, figures, cells.rounds_of(found, pair), parameters)
 
