@@ -127,12 +127,13 @@ def test_what_counts_as_a_figure(made, judged):
 @pytest.mark.parametrize("made, text", [
     (figure(0.15, 0.2, bound="about"), "about +15% to +20%"), (figure(0.5, bound="more than"), "more than +50%"), (figure(1211.91, unit="tps"), "1,211.91 tps"),
     (figure(44_500, unit="rows/s"), "44,500 rows/s"), (figure(500, unit="/s"), "500/s"), (figure(0.2, unit="share", bound="at most"), "at most 20%"),
-    (figure(1.25, unit="GB/s"), "1.25 GB/s"), (figure(4, 5, unit="ms"), "4 ms to 5 ms")])
+    (figure(1.25, unit="GB/s"), "1.25 GB/s"), (figure(4, 5, unit="ms"), "4 ms to 5 ms"), (figure(33.2, unit="MB/s", bound="about"), "about 33.2 MB/s"),
+    (figure(0, unit="ms"), "0 ms"), (figure(4_287_156, unit="bytes"), "4,287,156 bytes")])
 def test_how_a_figure_reads(made, text):
     assert made.text == text
 
 
-@pytest.mark.parametrize("value, text", [(1262.43, "1,262 tps"), (2114.51, "2,115 tps"), (99.5, "99.50 tps"), (4.0, "4 tps")])
+@pytest.mark.parametrize("value, text", [(1262.43, "1,262 tps"), (2114.51, "2,115 tps"), (99.5, "99.50 tps"), (4.0, "4.00 tps")])
 def test_how_a_value_of_ours_reads_next_to_a_figure(value, text):
     assert figure(1211.91, unit="tps").measured(value) == text
 

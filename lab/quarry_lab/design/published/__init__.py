@@ -81,15 +81,17 @@ class Figure:
 
     def measured(self, value: float) -> str:
         """A value of ours in this figure's unit. From a hundred on it has no decimals: rounds are further apart than those."""
-        return self.number(round(value) if abs(value) >= 100 else value)
+        return self._in_unit(value, f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}")
 
     def number(self, value: float) -> str:
-        """A value in this figure's unit."""
+        """A value in this figure's unit, with the digits that the document gives: 33.2, not 33.20."""
+        return self._in_unit(value, f"{value:,.2f}".rstrip("0").rstrip("."))
+
+    def _in_unit(self, value: float, digits: str) -> str:
         if self.unit == "gain":
             return f"{value:+.0%}"
         if self.unit == "share":
             return f"{value:.0%}"
-        digits = f"{value:,.2f}" if isinstance(value, float) and value < 10_000 and value != int(value) else f"{value:,.0f}"
         return f"{digits}{'' if self.unit in _WITHOUT_SPACE else ' '}{self.unit}"
 
 

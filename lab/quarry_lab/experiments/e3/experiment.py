@@ -66,7 +66,8 @@ class FetchCompressed(ByEngine, JavaExperiment):
         ("cloud-none", "app-none", CLOUD), ("cloud-lz4-17", "app-lz4-17", CLOUD), ("cloud-zstd", "app-zstd", CLOUD), ("cloud-uncompress", "uncompress", CLOUD),
         ("local-none", "app-none", LOCAL), ("local-lz4-17", "app-lz4-17", LOCAL), ("local-row-format", "row-compressed", LOCAL),
         ("local-uncompress", "uncompress", LOCAL), ("weak-none", "app-none", "weak"), ("weak.lz4-17", "app-lz4-17", "weak"),
-        ("weak.brotli-11", "app-brotli-11", "weak"), ("weak.uncompress", "uncompress", "weak")))
+        ("weak.zstd", "app-zstd", "weak"), ("weak.brotli-11", "app-brotli-11", "weak"), ("weak.uncompress", "uncompress", "weak"),
+        ("weak.row-compressed", "row-compressed", "weak")))
 
     @property
     def labels(self) -> dict[str, str]:
