@@ -24,8 +24,8 @@ _ON_NDB = f"{TARGET_PREFIX}ndb"  # how the variants of NDB begin
 _CHIPS = {REPRODUCED: "yes", STRONGER: "yes", WEAKER: "no", OPPOSITE: "no", MIXED: "question", ANSWERED: "question"}
 
 _RULES = (
-    "<p>Each verdict is computed from the raw rounds of this run by the rule given in its experiment. In brackets are the lowest and the highest round. "
-    "x8: with 8 client threads. Sooner: a gain in the 95th percentile of latency.</p><p>"
+    "<p>Each verdict is computed from the raw rounds of this run by the rule given in its experiment. "
+    "In brackets are the lowest and the highest round. x8: with 8 client threads. Sooner: a gain in the 95th percentile of latency.</p><p>"
     + " ".join(f"<b>{state.capitalize()}</b>: {text}." for state, text in verdicts.MEANINGS.items()) + "</p>")
 _METHOD = f"""<ul>
 <li>Rounds are interleaved: within a round all variants and thread counts that share a server come in random order. A figure is the median over

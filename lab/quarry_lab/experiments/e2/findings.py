@@ -40,10 +40,12 @@ SEQUENCE = Finding("e2-sequence", "ids from a SEQUENCE, where each reservation i
                    "ratio of SEQUENCE CACHE 256 to CACHE 1")
 FRONT_IDS = Finding(
     "e2-fronts",
-    "two Spider fronts, ids from a SEQUENCE on a shard, which a client asks first, in one trip a statement: CACHE 256 against CACHE 1 (not published)",
+    "two Spider fronts, ids from a SEQUENCE on a shard, which a client asks first, in one trip a statement: CACHE 256 against CACHE 1 "
+    "(not published)",
     "ratio of CACHE 256 to CACHE 1")
 FRONT_COUNTS = Finding(
-    "e2-fronts-trip", "two Spider fronts, what that trip costs: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
+    "e2-fronts-trip",
+    "two Spider fronts, what that trip costs: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
     "ratio of AUTO_INCREMENT to the SEQUENCE")
 _SHARDS = {NDB.suffix: "the shards of Spider are servers of MariaDB", INNODB.suffix: "the tables behind the fronts are QUARRY's"}
 # Why another engine has no answer.
@@ -58,7 +60,8 @@ def _rate(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> 
     found = cells.summary(key, variant, throughput)
     if not found:
         return []
-    return [level(f"x{key.threads}", against(found, claim.figure.judged), found, cells.rounds_of([key], [variant]), parameters, claim.figure.measured)]
+    points, state = cells.rounds_of([key], [variant]), against(found, claim.figure.judged)
+    return [level(f"x{key.threads}", state, found, points, parameters, claim.figure.measured)]
 
 
 def _gain(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> list[Level]:
@@ -78,7 +81,8 @@ def _locks(cells: Cells, claim: Claim, variants: list[str], parameters: dict) ->
     if not ratio:
         return []
     one = level("kept", reaches(ratio, LOCKS_KEPT_MOST), ratio, cells.rounds_of((FEW, UPDATED), variants), parameters, "{:.2f}".format)
-    each = "; ".join(f"readers of {cells.label(v)} keep {stats.summarize(list(share.values())).median:.0%} of their rate" for v, share in shares.items())
+    medians = {variant: stats.summarize(list(share.values())).median for variant, share in shares.items()}
+    each = "; ".join(f"readers of {cells.label(variant)} keep {median:.0%} of their rate" for variant, median in medians.items())
     return [replace(one, text=f"{each}; one over the other {one.text.removeprefix('kept: ')}")]
 
 

@@ -158,7 +158,8 @@ def _disk(cells: Cells, claim: Claim, variants: list[str], parameters: dict) -> 
     why = f"a verdict takes {FAIR_ROUNDS} rounds" if min(ratio.rounds, parameters["rounds"]) < FAIR_ROUNDS else ""
     each = ", ".join(f"{size_label(key.size_bytes)} {stats.summarize(list(values.values())).median:.2f}"
                      for key, values in zip((short, full), per_byte, strict=True))
-    text = f"bytes of disk for each payload byte, by size of the values: {each}; one over the other {ratio.median:.2f}{ratio.range_text('{:.2f}'.format)}"
+    over = f"{ratio.median:.2f}{ratio.range_text('{:.2f}'.format)}"
+    text = f"bytes of disk for each payload byte, by size of the values: {each}; one over the other {over}"
     return [Level("disk", NOT_JUDGED if why else reaches(ratio, APART_MIN), text, ratio, cells.rounds_of((short, full), variants), why)]
 
 
@@ -236,7 +237,8 @@ def _large_verdict(cells: Cells, engine: Engine, parameters: dict) -> Verdict:
     found = cells.ratios([k for k in cells.keys() if k.operation == FETCH and k.size_bytes > SMALL], *pair)
     if not found:
         return not_measured(finding, "no larger values in this run")
-    text = "; ".join(f"{size_label(k.size_bytes)} x{k.threads}: {r.median:.2f} times the rate{r.range_text('{:.2f}'.format)} without it" for k, r in found.items())
+    text = "; ".join(f"{size_label(k.size_bytes)} x{k.threads}: {r.median:.2f} times the rate{r.range_text('{:.2f}'.format)} without it"
+                     for k, r in found.items())
     figures = {f"ratio_{k.size_bytes}_x{k.threads}": figures_of(r) for k, r in found.items()}
     return stated(finding, ANSWERED, text, figures, cells.rounds_of(found, pair), parameters)
 
