@@ -261,7 +261,8 @@ class Experiment(ABC):
     def chart_note(self, run: RunDirectory) -> str:
         """What holds of every chart of a run."""
         parameters = run.run["parameters"]
-        return (f"Bars and points are medians of {stats.counted(parameters['rounds'], 'round')}; thin lines go from the lowest to the highest round. "
+        rounds = stats.counted(parameters["rounds"], "round")
+        return (f"Bars and points are medians of {rounds}; the thin lines on them go from the lowest to the highest. "
                 f"Profile {TEXTS[parameters['profile']]}.")
 
     def report(self, console: Console, run: RunDirectory) -> None:

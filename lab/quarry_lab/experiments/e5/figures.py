@@ -19,7 +19,7 @@ from ...run.tables import add_sections, median_text
 from .engines import LIMITED_NETWORK, ONE_PATH, Setting
 from .findings import device_share, payload_rate, read_latency_ms, write_latency_ms
 
-_MIB = 1 << 20
+_MB = 1e6  # as the document has rates
 _TIMELINES = ("load", "published")  # the workloads whose last round is drawn over time
 _BESIDE_LOAD = {GC_AT_WORK: "Quarry's GC", NDB_CHECKPOINTS: "NDB's local checkpoint"}
 
@@ -131,8 +131,8 @@ def timeline_figure(point: dict, title: str) -> Figure:
         panels[2].plot(seconds, [s["server_cpus"] * 100 for s in samples], color="#0072B2", label="server, % of one processor")
         panels[2].set(ylabel="processors")
         panels[2].legend(loc="upper right", fontsize=8)
-        panels[3].plot(seconds, [s["network_bytes"] / _MIB for s in samples], color="#009E73")
-        panels[3].set(ylabel="network, MiB/s", xlabel="seconds")
+        panels[3].plot(seconds, [s["network_bytes"] / _MB for s in samples], color="#009E73")
+        panels[3].set(ylabel="network, MB/s", xlabel="seconds")
         for axes in panels:
             axes.set_ylim(bottom=0)
     return figure
@@ -157,14 +157,14 @@ def _draw_device(axes: Axes, seconds: list[float], samples: list[dict]) -> None:
     """The run's drives, or the device's own counters, or the server's where there is no block device."""
     if samples and "drives" in samples[0]:
         for index, name in enumerate(sorted(samples[0]["drives"])):
-            axes.plot(seconds, [sum(s["drives"][name]) / _MIB for s in samples], color=charts.color_of(name, index), label=name)
-        axes.set(ylabel="drives, MiB/s")
+            axes.plot(seconds, [sum(s["drives"][name]) / _MB for s in samples], color=charts.color_of(name, index), label=name)
+        axes.set(ylabel="drives, MB/s")
         axes.legend(loc="upper right", fontsize=8)
         return
     source = "device" if samples and "device_read_bytes" in samples[0] else "server"
     for direction, colour in (("read", "#009E73"), ("write", "#D55E00")):
-        axes.plot(seconds, [s[f"{source}_{direction}_bytes"] / _MIB for s in samples], color=colour, label=f"{source}, {direction}")
-    axes.set(ylabel="MiB/s")
+        axes.plot(seconds, [s[f"{source}_{direction}_bytes"] / _MB for s in samples], color=colour, label=f"{source}, {direction}")
+    axes.set(ylabel="MB/s")
     axes.legend(loc="upper right", fontsize=8)
     if source == "device":
         right = axes.twinx()
