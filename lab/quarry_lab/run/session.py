@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,7 @@ from .kept_settings import ChangedServer, changed_links, changed_servers
 from .progress import RunProgress
 
 _KEPT_OF_MACHINE = ("cpu", "processors", "memory_bytes", "kernel", "sysbench", "commit")
-FAILURES_MAX = 3  # blocks of a session: more are no accident
+FAILURES_MAX = 3  # groups of blocks that fail in a session: more are no accident
 ATTEMPTS = 8  # at a point whose load told its figures too late: with 512 users of 448 KB three in a row did
 
 
@@ -180,12 +180,12 @@ def data_file_system(experiment: Experiment, request: Request) -> Iterator[None]
 def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: list[Block]) -> None:
     """
     What is not yet done. Where a failed block leaves nothing behind, the others are measured before its error is raised: the same command has that
-    one left, and an engine that fails each time keeps no other from being measured.
+    one left, and an engine that fails in each round keeps no other from being measured.
     """
-    done, failures = context.run.done_keys(), list[Exception]()
+    done, failures = context.run.done_keys(), list[tuple[Hashable, Exception]]()
     for block in blocks:
         points = tuple(p for p in block.points if p.key not in done)
-        if not points or len(failures) == FAILURES_MAX:
+        if not points or len({group for group, _error in failures}) == FAILURES_MAX:
             continue
         left = replace(block, points=points)
         try:
@@ -194,10 +194,11 @@ def measure_all(bench: Bench, context: Context, experiment: Experiment, blocks: 
             if isinstance(error, ChangedServer) or not bench.blocks_stand_alone:
                 raise
             bench.end(left)
-            failures.append(error)
+            failures.append((block.group, error))
             context.progress.console.print(f"[red]failed:[/red] {escape(str(error))}", highlight=False)
     if failures:
-        raise LabError(f"{stats.counted(len(failures), 'block')} failed, and the same command measures what is left: {failures[0]}") from failures[0]
+        _group, first = failures[0]
+        raise LabError(f"{stats.counted(len(failures), 'block')} failed, and the same command measures what is left: {first}") from first
 
 
 def _measured(bench: Bench, point: Point) -> dict:

@@ -19,7 +19,9 @@ from quarry_lab.run.progress import RunProgress
 from rich.console import Console
 
 PARAMETERS = {"name": "plain", "rounds": 3}
-BLOCKS = interleave(table_cells(["insert", "read"], [4 * KIB, 64 * KIB], [8], [ALL["innodb"], ALL["quarry"]]), rounds=3, seed=1)
+CELLS = table_cells(["insert", "read"], [4 * KIB, 64 * KIB], [8], [ALL["innodb"], ALL["quarry"]])
+BLOCKS = interleave(CELLS, rounds=3, seed=1)
+APART = interleave(CELLS, rounds=3, seed=1, group=lambda cell: (cell.variant, cell.size_bytes))  # each with a server of its own, as in E5 and `cold`
 FINDING = Finding("f", "a statement", "a rule")
 
 
@@ -111,13 +113,13 @@ class Failing(Bench):
 
 @pytest.fixture
 def measure(tmp_path):
-    """Measures what is left of BLOCKS with a bench; the run."""
+    """Measures what is left of the blocks with a bench; the run."""
 
-    def build(bench):
+    def build(bench, blocks=BLOCKS):
         run = RunDirectory(tmp_path / "run", PARAMETERS)
-        left = [p.operation for block in BLOCKS for p in block.points if p.key not in run.done_keys()]
+        left = [p.operation for block in blocks for p in block.points if p.key not in run.done_keys()]
         with RunProgress(Console(file=io.StringIO()), "plain", left, 1.0) as progress:
-            session.measure_all(bench, SimpleNamespace(run=run, progress=progress), SimpleNamespace(line=lambda record: ""), BLOCKS)
+            session.measure_all(bench, SimpleNamespace(run=run, progress=progress), SimpleNamespace(line=lambda record: ""), blocks)
         return run
 
     return build
@@ -142,11 +144,20 @@ def test_an_error_on_a_server_of_all_and_one_that_changed_end_the_run(measure, s
     assert is_one(failed[sum(point in failed for point in bench.order)]), "nothing was measured behind it"
 
 
-def test_blocks_that_fail_one_after_the_other_end_the_run(measure):
+def test_engines_that_fail_one_after_the_other_end_the_run(measure):
     bench = Failing(lambda point: True)
     with pytest.raises(LabError, match=f"^{session.FAILURES_MAX} blocks failed"):
-        measure(bench)
-    assert len(bench.begun) == session.FAILURES_MAX < len(BLOCKS)
+        measure(bench, APART)
+    assert len(bench.begun) == session.FAILURES_MAX < len(APART)
+
+
+def test_an_engine_that_fails_in_each_round_keeps_no_other_from_being_measured(measure, tmp_path):
+    """In the last round it comes first here: the same command would meet it first once more, and never get to the others."""
+    engine = next(block.group for block in APART if block.round == 3)
+    with pytest.raises(LabError, match="^3 blocks failed"):
+        measure(Failing(lambda point: (point.variant, point.size_bytes) == engine), APART)
+    left = {point.key for block in APART if block.group == engine for point in block.points}
+    assert open_run(tmp_path / "run").done_keys() == {point.key for block in APART for point in block.points} - left
 
 
 def test_a_comparison_is_repeated_as_a_whole_until_it_is_quiet(measured):
