@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from quarry_lab.experiments.e5.engines import LIMITED_NETWORK
 from quarry_lab.experiments.e5.experiment import DiskData
 from quarry_lab.experiments.e5.usage import NETWORK, used
 from quarry_lab.load import java
-from quarry_lab.load.ycsb import PAYLOAD_BYTES
+from quarry_lab.load.ycsb import PAYLOAD_BYTES, Latency, YcsbReport
 from quarry_lab.run import limited_bench, session as sessions
 from quarry_lab.run.kept_settings import same_memory_limit
 from quarry_lab.servers import drives, memory_cgroup, ndb_cluster, target
@@ -51,6 +52,15 @@ class FakeCluster(SimpleNamespace):
         self.told.append("settle_disk")
         return {"settled": True}
 
+    def counters(self):
+        return None
+
+    def verify_pinned(self):
+        return {}
+
+    def stopped(self):
+        return ""
+
     def close(self):
         self.told.append("close")
 
@@ -66,6 +76,27 @@ def fake_bench(monkeypatch):
     request = replace(DiskData().request("normal"), variants=["target-ndb"], target=ndb_cluster.address())
     context = SimpleNamespace(run=run, request=request, progress=SimpleNamespace(step=lambda _text: None))
     return disk_bench.DiskBench(context), DiskData().plan(request)[0]
+
+
+class NoTimeline(nullcontext):
+    samples, started = [], 0.0
+
+
+def measuring(monkeypatch):
+    """The same, begun; and the workloads that it runs then."""
+    bench, block = fake_bench(monkeypatch)
+    latencies, ran = dict.fromkeys(("READ", "UPDATE"), Latency(100, 1.0, 1.0, 1.0, 1.0)), []
+
+    def run(load, _client, _export_file):
+        ran.append(load.workload.key)
+        return YcsbReport(0.0, 10.0, 100.0, [], latencies)
+
+    monkeypatch.setattr(disk_bench.ycsb, "run", run)
+    monkeypatch.setattr(bench, "_timeline", NoTimeline)
+    monkeypatch.setattr(bench, "_check_load", lambda: None)
+    bench.run.path = Path("run")
+    bench.begin(block)
+    return bench, block, ran
 
 
 def test_the_cluster_of_make_ndb_runs_for_its_own_block_alone(monkeypatch):
@@ -95,6 +126,16 @@ def test_an_error_of_the_cluster_says_which_of_its_nodes_run(monkeypatch):
     monkeypatch.setattr(server, "state", lambda: "data2: does not run")
     said = str(bench._failed("published", java.JavaError("Lost connection")))
     assert "published" in said and "Lost connection" in said and "data2: does not run" in said
+
+
+def test_a_node_of_the_cluster_that_ended_is_an_error_though_the_others_answer(monkeypatch):
+    """One data node serves the rest of the load, at another rate."""
+    bench, block, ran = measuring(monkeypatch)
+    assert bench.measure(block.points[0])["result"]["events_per_second"] == 100.0
+    monkeypatch.setattr(FakeCluster, "stopped", lambda _self: "\nthe cluster: data2: runs (pid 1); data3: does not run")
+    with pytest.raises(LabError, match="(?s)'load': not all nodes of the cluster ran to its end.*data3: does not run"):
+        bench.measure(block.points[0])
+    assert ran == ["load", "load"]
 
 
 def test_a_quiet_machine_is_waited_for_before_a_point(monkeypatch):
