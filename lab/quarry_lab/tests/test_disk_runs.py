@@ -22,7 +22,7 @@ from quarry_lab.load.ycsb import PAYLOAD_BYTES, Latency, YcsbReport
 from quarry_lab.run import limited_bench, session as sessions
 from quarry_lab.run.kept_settings import same_memory_limit
 from quarry_lab.servers import drives, memory_cgroup, ndb_cluster, target
-from quarry_lab.servers.lab_server import GC_INTERVAL, LabServer
+from quarry_lab.servers.lab_server import GC_INTERVAL, ConfigurationError, LabServer
 from quarry_server.ports import free_ports
 
 
@@ -136,6 +136,20 @@ def test_a_node_of_the_cluster_that_ended_is_an_error_though_the_others_answer(m
     with pytest.raises(LabError, match="(?s)'load': not all nodes of the cluster ran to its end.*data3: does not run"):
         bench.measure(block.points[0])
     assert ran == ["load", "load"]
+
+
+def test_a_server_that_does_not_run_as_pinned_any_more_is_not_measured(monkeypatch):
+    """Settling sets what is pinned, and sets it back."""
+
+    def differs(_self):
+        raise ConfigurationError("innodb_io_capacity is 100000, expected 10000")
+
+    bench, block, ran = measuring(monkeypatch)
+    assert bench.measure(block.points[0])["configuration"] == {}
+    monkeypatch.setattr(FakeCluster, "verify_pinned", differs)
+    with pytest.raises(ConfigurationError, match="innodb_io_capacity"):
+        bench.measure(block.points[1])
+    assert ran == ["load"]
 
 
 def test_a_quiet_machine_is_waited_for_before_a_point(monkeypatch):

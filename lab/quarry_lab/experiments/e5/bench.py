@@ -198,7 +198,7 @@ class DiskBench(LimitedBench):
         settled_before = self._settle()
         assert self._server and self._client
         self._wait_for_quiet(self._server.process_ids | self._link_pids)
-        memory, before = device.memory_info(), self._server.counters()
+        pinned, memory, before = self._server.verify_pinned(), device.memory_info(), self._server.counters()
         self.progress.step(f"{ENGINES[point.variant].label}, {point.setting}: {workload.label}")
         timeline = self._timeline()
         with noise.Meter(self._server.process_ids | self._link_pids) as meter, timeline, self._gc(workload):
@@ -214,7 +214,7 @@ class DiskBench(LimitedBench):
             "result": result_of(report), **traffic, "cpu": meter.usage, "written": written(before, during, self._server.counters(), written_bytes),
             "latencies": {name: asdict(latency) for name, latency in report.latencies.items()},
             "timeline": timeline.samples, "timeline_started": timeline.started, "operations_timeline": report.timeline,
-            "measured_until": report.measured_until,
+            "measured_until": report.measured_until, "configuration": pinned,
             "memory_free_before": memory, "settle_before": settled_before, "settle_after": settled_after, "rows": self.rows, **self._limits(),
         }
 
