@@ -157,13 +157,14 @@ def test_room_for_a_larger_table_of_the_cluster_is_asked_for_before():
     assert more["quick"] == more["normal"] == 0 and more["full"] > 2 * 1.5 * larger
 
 
-def test_an_interrupted_block_is_planned_with_its_load_again():
+def test_an_interrupted_block_is_planned_with_what_runs_again():
     experiment = DiskData()
-    request = experiment.request("normal")
-    load, mix = experiment.plan(replace(request, operations=["published"], variants=["innodb"]))[0].points
-    planned = [experiment.planned_seconds(request, left) for left in ([load, mix], [mix], [])]
-    assert planned[0] == planned[1] > experiment.seconds_of(request, load) + planned[2]
-    assert sum(row.seconds for row in experiment.plan_rows(request, [mix])) == pytest.approx(planned[1])
+    request = replace(experiment.request("normal"), operations=["published", "a"], variants=["innodb"])
+    load, mix, last = next(block.points for block in experiment.plan(request) if block.points[0].setting == ONE_PATH)
+    whole, *broken_off, load_alone = (experiment.planned_seconds(request, left) for left in ([load, mix, last], [last], [load, last], [mix, last], [load]))
+    assert broken_off == pytest.approx([whole] * 3)
+    assert load_alone == pytest.approx(whole - experiment.seconds_of(request, mix) - experiment.seconds_of(request, last))
+    assert sum(row.seconds for row in experiment.plan_rows(request, [last])) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("text, made", [("1 path", Setting("1 path")), ("2 paths", Setting("2 paths", 2)), ("4 drives", Setting("4 drives", 4, True)),

@@ -152,6 +152,18 @@ def test_a_server_that_does_not_run_as_pinned_any_more_is_not_measured(monkeypat
     assert ran == ["load"]
 
 
+def test_what_is_left_of_a_block_meets_rows_as_in_one_that_was_not_interrupted(monkeypatch):
+    """What the plan has between the load and the point that is left runs, too: once."""
+    bench, block, ran = measuring(monkeypatch)
+    bench.request = replace(bench.request, operations=["published", "a", "b", "c"])
+    for operation in ("b", "c"):
+        assert bench.measure(replace(block.points[0], operation=operation))["rows"] == bench.rows
+    assert ran == ["load", "published", "a", "b", "c"]
+    bench.begin(block)
+    bench.measure(block.points[1])
+    assert ran[5:] == ["load", "published"]
+
+
 def test_a_quiet_machine_is_waited_for_before_a_point(monkeypatch):
     """As --wait-quiet says of every experiment; the servers' own processes are no noise."""
     bench, block = fake_bench(monkeypatch)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict
+from itertools import takewhile
 
 import pymysql
 from quarry_server.ports import free_ports
@@ -74,7 +75,7 @@ class DiskBench(LimitedBench):
         self._drives: dict[str, Drive] = {}
         self._of_block = ExitStack()  # drives and network, which end after the server
         self._link_pids: set[int] = set()  # of a proxy that makes the link
-        self._loaded = False
+        self._ran: set[str] = set()  # workloads, on the block's data
 
     def __enter__(self) -> DiskBench:
         self.progress.step("building the Java clients")
@@ -108,7 +109,7 @@ class DiskBench(LimitedBench):
         except BaseException:
             self._close_server()
             raise
-        self._loaded = False
+        self._ran = set()
         self._note_server(block, f"{self._engine.key} {first.setting}")
 
     def _close_server(self) -> None:
@@ -188,13 +189,8 @@ class DiskBench(LimitedBench):
 
     # --- measuring ---
     def measure(self, point: Point) -> dict:
+        self._run_what_comes_before(point)
         workload = WORKLOADS[point.operation]
-        if not workload.is_load and not self._loaded:
-            # An interrupted run has this load's figures already.
-            self.progress.step("loading again for the points that are left")
-            self._run(self._load_of(WORKLOADS["load"], point.threads))
-            self._check_load()
-            self._loaded = True
         settled_before = self._settle()
         assert self._server and self._client
         self._wait_for_quiet(self._server.process_ids | self._link_pids)
@@ -205,9 +201,7 @@ class DiskBench(LimitedBench):
             report = self._run(self._load_of(workload, point.threads))
         during = self._server.counters()
         settled_after = self._settle()
-        if workload.is_load:
-            self._check_load()
-            self._loaded = True
+        self._has_run(workload)
         traffic = payload_traffic(report)
         written_bytes = sum(l.operations for name, l in report.latencies.items() if name in ("UPDATE", "INSERT")) * PAYLOAD_BYTES
         return {
@@ -217,6 +211,25 @@ class DiskBench(LimitedBench):
             "measured_until": report.measured_until, "configuration": pinned,
             "memory_free_before": memory, "settle_before": settled_before, "settle_after": settled_after, "rows": self.rows, **self._limits(),
         }
+
+    def _run_what_comes_before(self, point: Point) -> None:
+        """
+        What the plan has before this point and this server has not run, because an interrupted run has its figures: so a point meets rows that were
+        loaded, and changed since, as in every other round.
+        """
+        for key in takewhile(lambda key: key != point.operation, WORKLOADS):
+            if key in {"load", *self.request.operations} - self._ran:
+                workload = WORKLOADS[key]
+                self.progress.step(f"{workload.label}: again, for the points that are left")
+                with self._gc(workload):
+                    self._run(self._load_of(workload, point.threads))
+                self._settle()
+                self._has_run(workload)
+
+    def _has_run(self, workload: ycsb.Workload) -> None:
+        if workload.is_load:
+            self._check_load()
+        self._ran.add(workload.key)
 
     def _limits(self) -> dict:
         """What was asked of drives and network, and what the timeline can't see; empty on the machine's own."""

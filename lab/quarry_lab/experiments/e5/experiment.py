@@ -173,12 +173,11 @@ class DiskData(ByEngine, JavaExperiment):
         return super().planned_seconds(request, points) + self._seconds_again(request, points)
 
     def _seconds_again(self, request: Request, points: list[Point]) -> float:
-        """For the loads of blocks whose load is measured already: an interrupted run loads again for what is left."""
+        """For what an interrupted run has of its blocks, and runs again before what is left of them."""
         blocks: dict[tuple, list[Point]] = {}
         for point in points:
             blocks.setdefault((point.round, point.variant, point.setting, point.threads), []).append(point)
-        left = [found[0] for found in blocks.values() if not any(point.operation == "load" for point in found)]
-        return sum(self.seconds_of(request, replace(point, operation="load")) for point in left)
+        return sum(self.seconds_of(request, replace(left[0], operation=key)) for left in blocks.values() for key in _again(request, left))
 
     def plan_rows(self, request: Request, left: list[Point]) -> list[PlanRow]:
         made = []
@@ -254,6 +253,12 @@ def _workloads(request: Request, engine: DiskEngine, setting: str) -> list[str]:
         is_path = not Setting.of(setting).on_drives and setting != LIMITED_NETWORK
         wanted &= wanted if request.scale == "full" and is_path else set(COMPARED)
     return [key for key in WORKLOADS if key in wanted]
+
+
+def _again(request: Request, left: list[Point]) -> list[str]:
+    """Workloads of a block that come before the last point that is left of it, and are not left."""
+    planned, keys = _workloads(request, ENGINES[left[0].variant], left[0].setting), {point.operation for point in left}
+    return [key for key in planned[:max(map(planned.index, keys))] if key not in keys]
 
 
 def _room_lacking(request: Request) -> list[str]:
