@@ -172,8 +172,10 @@ def block(experiment: Experiment, result: Result | None, directory: Path = DIREC
     if result is None:
         return "\n".join(_without_result(experiment, directory))
     assert experiment.source  # of every experiment on this page
-    lines = [_document(experiment.source), "", f"**Here.** {experiment.source.here} {_ran(result)}", "", *_findings(experiment, result), ""]
-    lines += table_head("published", "there", "here (range of the rounds)")
+    conditions = experiment.conditions(result)
+    with_these = f" Measured with {conditions}." if conditions else ""
+    lines = [_document(experiment.source), "", f"**Here.** {experiment.source.here} {_ran(result)}{with_these}", ""]
+    lines += [*_findings(experiment, result), "", *table_head("published", "there", "here (range of the rounds)")]
     return "\n".join([*lines, *(table_row(f.what, f.value, in_lines(experiment.beside(result, f))) for f in experiment.published)])
 
 

@@ -22,6 +22,7 @@ A new experiment is a subclass of Experiment in a module of its own, listed in c
     ours(run, cell)       this run's figure beside a published one, as text; by default the events per second of the cell
     payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
 
+    conditions(run)       of an experiment that sets limits of its own: them, beside the rounds on its page
     plan_rows(request, left)   what is left to do, in parts, with an estimate of each: of `--dry-run`
     finding_columns, finding_rows(run), whose   of an experiment whose findings have a verdict for each engine: the table of them
 
@@ -223,6 +224,10 @@ class Experiment(ABC):
     # --- what came out ---
     def cells_of(self, run: RunDirectory) -> Cells:
         return Cells(run.points, self.labels)
+
+    def conditions(self, run: RunDirectory) -> str:
+        """Sizes and limits of the experiment's own that its figures depend on, in words; empty where there are none."""
+        return ""
 
     @abstractmethod
     def figures(self, run: RunDirectory) -> dict[str, Figure]: ...

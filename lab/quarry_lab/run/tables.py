@@ -53,7 +53,8 @@ def _is_compared(variant: str, reference: str) -> bool:
     return variant + BASELINE_SUFFIX == reference if reference.endswith(BASELINE_SUFFIX) else variant != reference
 
 
-def _notes(cells: Cells, key: CellKey, variant: str) -> str:
+def notes_on(cells: Cells, key: CellKey, variant: str) -> str:
+    """In how many rounds something was not as it should be; empty where all was."""
     rounds = len(cells.rounds(key, variant))
     notes = []
     if noisy := cells.noisy_rounds(key, variant):
@@ -78,7 +79,7 @@ def _row(cells: Cells, key: CellKey, variant: str, against: list[str], rate: sta
     return [
         cells.label(variant), f"[bold]{stats.human_count(rate_found.median)}[/bold]", f"[dim]{_range(rate_found, stats.human_count)}[/dim]",
         *ratios, median_text(cells.summary(key, variant, p95_ms), _times),
-        median_text(cells.summary(key, variant, bytes_written_ratio), _times), share, _notes(cells, key, variant)]
+        median_text(cells.summary(key, variant, bytes_written_ratio), _times), share, notes_on(cells, key, variant)]
 
 
 def comparison_table(cells: Cells, run: dict, reference: str) -> list[Table]:

@@ -5,6 +5,7 @@ import re
 import subprocess
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -13,7 +14,8 @@ import pytest
 import worlds
 from overlaps import overlaps
 
-from quarry_lab import lab_results
+from quarry_lab import lab_page, lab_results
+from quarry_lab.design.cells import Cells
 from quarry_lab.design.plan import all_points
 from quarry_lab.design.request import Address, LabError
 from quarry_lab.experiments.e5 import bench as disk_bench, figures as e5_figures
@@ -314,6 +316,7 @@ def point(round_number, read_ms=1.0, write_ms=4.5, busy=0.95, processors=0.15, r
         "timeline_started": started, "operations_timeline": [[started + 12, rate], [started + 14, rate]], "measured_until": started + 12,
         "timeline": [{"second": s, "device_busy_share": busy, "machine_busy_share": processors if s > 1 else 1.0, "checkpoints": ["quarry_catalogue_flushes"],
                       "device_read_bytes": 1e8, "device_write_bytes": 1e8, "server_cpus": 0.3, "network_bytes": 1e8} for s in range(1, 15)],
+        **worlds.SETTLED,
     }
 
 
@@ -321,7 +324,8 @@ class Run:
     def __init__(self, points):
         self.points = points
         probes = [{"round": n, "random_read_bytes_per_second": 4e8, "sequential_write_bytes_per_second": 8e8} for n in (1, 2, 3)]
-        self.run = {"parameters": {"name": "e5", "rounds": 3}, "sessions": [{"device_probes": probes, "memory_limit": {"how": "test"}, "payload_bytes": 1}]}
+        self.run = {"parameters": {"name": "e5", "rounds": 3, "options": worlds.OPTIONS},
+                    "sessions": [{"device_probes": probes, "memory_limit": {"how": "test", "limit_bytes": 1}, "payload_bytes": 1}]}
 
 
 def states(points):
@@ -557,10 +561,34 @@ def test_each_client_level_has_its_share_of_the_device_and_its_name_in_the_table
     assert "29500 bytes each: x1 14.8 MB/s, 2% of the device's raw rate (2% to 2%); x16 29.5 MB/s, 4%" in reasons(made)["e5-load"]
 
 
+def test_a_point_that_was_not_settled_is_said():
+    """What an engine left to write before it, or in front of its successor, took a part of the device."""
+    made = [point(1), point(2) | {"settle_before": {"settled": False}}]
+    (table,) = e5_figures.tables(Run(made), DiskData().labels)
+    assert list(table.columns[-1].cells) == ["[yellow]not settled 1/2[/yellow]"]
+    assert ["not settled" in DiskData().line(p) for p in made] == [False, True]
+
+
+def test_sizes_and_limits_of_a_run_are_on_its_pages():
+    experiment, made = DiskData(), worlds.ycsb("load", 1000, setting="1 drive") + worlds.ycsb("load", 1900, setting="2 drives")
+    run = worlds.Run(made, machine={"cpu": "a processor", "processors": 2, "commit": "abc1234"})
+    run.run |= {"date": "2026-11-29"}
+    run.run["parameters"]["settings"]["warmup_seconds"] = 2
+    said = ("1.5 GiB of payload; memory of the private servers: memory cgroup, 384 MiB; drives of 12 MiB/s for reads and as much for writes, "
+            "the log's without a quota; a limited network of 300 Mbit/s each way")
+    assert lab_page._ran(lab_page.Chapter(experiment, run)).endswith(f" of them noisy. Measured with {said}.")
+    assert f"has every round. Measured with {said}.\n" in lab_results.block(experiment, lab_results.Result(Path("e5.json"), run.run, made))
+    assert e5_figures.tables(run, experiment.labels)[0].title == f"E5: {said}"
+    assert e5_figures._over_drives(Cells(made, experiment.labels), worlds.OPTIONS)["drives"].get_suptitle() == "throughput over drives of 12 MiB/s each"
+    run.run["parameters"]["options"] = {**worlds.OPTIONS, "drives": [], "link_mbits": 0}
+    assert experiment.conditions(run).endswith("384 MiB")
+
+
 def test_charts_mark_checkpoints_beside_throughput():
     figures = e5_figures.figures(Run([point(n) for n in (1, 2, 3)]), DiskData().labels)
     timeline = figures["timeline-published-quarry-1-path"]
     assert [text.get_text() for text in timeline.axes[0].get_legend().get_texts()] == ["quarry_catalogue_flushes"]
+    assert timeline.axes[0].get_title() == "published: 50/50, uniform: QUARRY BLOB, 1 path, round 3"
     assert e5_figures.tables(Run([point(1)]), DiskData().labels)[0].row_count == 1
 
 

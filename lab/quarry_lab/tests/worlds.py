@@ -8,14 +8,17 @@ from quarry_lab.load.ycsb import PAYLOAD_BYTES
 DOCUMENT_BYTES, MEDIUM_BYTES = 4_287_156, 94_417
 FETCH_THREADS = 2
 ROUNDS = (1, 2, 3)
+OPTIONS = {"drives": [1, 2], "drive_mbytes": 12, "link_mbits": 300}  # of E5
+SETTLED = {"settle_before": {"settled": True}, "settle_after": {"settled": True}}
 
 
 class Run:
     def __init__(self, points: list[dict], rounds: int = 3, **session):
         self.points = points
         probes = [{"round": n, "random_read_bytes_per_second": 4e8, "sequential_write_bytes_per_second": 8e8} for n in ROUNDS]
-        self.run = {"parameters": {"rounds": rounds, "settings": {"seconds": 10}, "payload": "random", "profile": "bare"},
-                    "sessions": [{"device_probes": probes, "json_value": {}, "links": [], "memory_limit": {}, "payload_bytes": 1, **session}]}
+        limit = {"how": "memory cgroup", "limit_bytes": 384 << 20}
+        self.run = {"parameters": {"rounds": rounds, "settings": {"seconds": 10}, "payload": "random", "profile": "bare", "options": OPTIONS},
+                    "sessions": [{"device_probes": probes, "json_value": {}, "links": [], "memory_limit": limit, "payload_bytes": 3 << 29, **session}]}
 
 
 def spread(value) -> tuple:
@@ -81,7 +84,7 @@ def ycsb(operation: str, rate, read_ms: float = 1.1, write_ms: float = 4.5, busy
         timeline = [{"second": s, "machine_busy_share": share, "server_cpus": share, "work": {work: s % 2 or idle}, **used} for s in range(1, 15)]
         p |= {"latencies": latencies, "written": {"server_bytes_per_payload_byte": 1.1}, "timeline": timeline, "timeline_started": 1000.0, "measured_until": 1012.0,
               "operations_timeline": lines, "payload_read_bytes_per_second": 0 if operation == "load" else events / 2 * PAYLOAD_BYTES,
-              "payload_written_bytes_per_second": events / (1 if operation == "load" else 2) * PAYLOAD_BYTES}
+              "payload_written_bytes_per_second": events / (1 if operation == "load" else 2) * PAYLOAD_BYTES, **SETTLED}
         if on_drives:
             p["drive_bytes_per_second"] = {"data1": quota, "log": 0}
         if link:

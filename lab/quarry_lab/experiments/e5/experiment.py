@@ -26,6 +26,7 @@ from ...report import stats
 from ...report.verdicts import NOT_MEASURED, FindingRow, Verdict
 from ...run.experiment import Context, PlanRow, PublishedFigure, Source, noise_note
 from ...run.limited_bench import REDO_BYTES
+from ...run.runner import line
 from ...servers import drives, ndb_cluster, target
 from ..java_experiment import JavaExperiment
 from ..by_engine import ByEngine
@@ -199,7 +200,7 @@ class DiskData(ByEngine, JavaExperiment):
         result, latencies = record["result"], record["latencies"]
         means = ", ".join(f"{name.lower()} {latency['mean_ms']:.2f} ms" for name, latency in latencies.items())
         return (f"round {record['round']}  {record['operation']:<10} {self.labels[record['variant']]:<28} {record['setting']:<15} "
-                f"[bold]{stats.human_count(result['events_per_second']):>7}[/bold]/s  mean {means}{noise_note(record)}")
+                f"[bold]{stats.human_count(result['events_per_second']):>7}[/bold]/s  mean {means}{line(record)}{noise_note(record)}")
 
     # --- what came out ---
     def ours(self, run: RunDirectory, cell: Cell) -> str:
@@ -222,6 +223,9 @@ class DiskData(ByEngine, JavaExperiment):
 
     def size_text(self, size_bytes: int) -> str:
         return f"{size_bytes:,} bytes"
+
+    def conditions(self, run: RunDirectory) -> str:
+        return e5_figures.conditions(run.run)
 
     def figures(self, run: RunDirectory) -> dict[str, Figure]:
         return e5_figures.figures(run, self.labels)

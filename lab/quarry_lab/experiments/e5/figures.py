@@ -15,26 +15,39 @@ from ...design.results import RunDirectory
 from ...load.ycsb import WORKLOADS
 from ...probes.timeline import GC_AT_WORK, NDB_CHECKPOINTS
 from ...report import charts, stats
-from ...run.tables import add_sections, median_text
+from ...run.tables import add_sections, median_text, notes_on
 from .engines import LIMITED_NETWORK, ONE_PATH, Setting
 from .findings import device_share, payload_rate, read_latency_ms, write_latency_ms
 
 _MB = 1e6  # as the document has rates
 _TIMELINES = ("load", "published")  # the workloads whose last round is drawn over time
+_CAPTION = """Medians over the rounds. range: lowest to highest; / InnoDB: round by round; ms: means of the whole run, warm-up included;
+device: the part of each second that the device would need for the payload, at its raw rates;
+B/B: bytes that the server's process wrote per payload byte, until settled"""
 _BESIDE_LOAD = {GC_AT_WORK: "Quarry's GC", NDB_CHECKPOINTS: "NDB's local checkpoint"}
+
+
+def conditions(run: dict) -> str:
+    """The sizes and limits that figures of a run depend on."""
+    session, options = run["sessions"][-1], run["parameters"]["options"]
+    limit = session["memory_limit"]
+    bound = limit.get("limit_bytes") or limit["cache_bytes"]
+    said = [f"{stats.human_bytes(session['payload_bytes'])} of payload", f"memory of the private servers: {limit['how']}, {stats.human_bytes(bound)}"]
+    if options["drives"]:
+        said.append(f"drives of {options['drive_mbytes']} MiB/s for reads and as much for writes, the log's without a quota")
+    if options["link_mbits"]:
+        said.append(f"a limited network of {options['link_mbits']} Mbit/s each way")
+    return "; ".join(said)
 
 
 def tables(run: RunDirectory, labels: dict[str, str]) -> list[Table]:
     cells = Cells(run.points, labels)
-    limit = run.run["sessions"][-1]["memory_limit"] if run.run["sessions"] else {}
-    bound = stats.human_bytes(limit.get("limit_bytes") or limit.get("cache_bytes", 0))
-    rows = run.run["sessions"][-1].get("payload_bytes", 0) if run.run["sessions"] else 0
-    title = f"E5: {stats.human_bytes(rows)} of payload; memory of the private servers: {limit.get('how', 'not recorded')}, {bound}"
-    table = Table(title=title, header_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(title=f"E5: {conditions(run.run)}", header_style="bold", box=box.SIMPLE_HEAD, caption=_CAPTION, caption_justify="left")
     for heading in ("workload", "engine"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("events/s", "range", "/ InnoDB", "read ms", "write ms", "payload MB/s", "device", "B/B", "noisy"):
+    for heading in ("events/s", "range", "/ InnoDB", "read ms", "write ms", "payload MB/s", "device", "B/B"):
         table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("notes")
     sections = [(workload.label, [k for k in cells.keys() if k.operation == operation]) for operation, workload in WORKLOADS.items()]
     add_sections(table, cells, sections, lambda key, variant: _row(cells, key, variant, run.run))
     return [table]
@@ -50,7 +63,7 @@ def _row(cells: Cells, key: CellKey, variant: str, run: dict) -> list[str]:
             f"[dim]{stats.human_count(rate.low)}-{stats.human_count(rate.high)}[/dim]", median_text(innodb, "{:.2f}x".format),
             median_text(cells.summary(key, variant, read_latency_ms), "{:.2f}".format), median_text(cells.summary(key, variant, write_latency_ms), "{:.2f}".format),
             f"{payload.median / 1e6:,.0f}", median_text(share, "{:.0%}".format), median_text(written, "{:.2f}".format),
-            f"{cells.noisy_rounds(key, variant)}/{rate.rounds}"]
+            notes_on(cells, key, variant)]
 
 
 def _level(cells: Cells, threads: int) -> str:
@@ -73,7 +86,7 @@ def figures(run: RunDirectory, labels: dict[str, str]) -> dict[str, Figure]:
         ("throughput", "throughput", "operations per second", throughput),
         ("read-latency", "mean latency of reads", "milliseconds", read_latency_ms),
         ("write-latency", "mean latency of writes", "milliseconds", write_latency_ms)) if plain.keys()}
-    made |= _over_drives(cells)
+    made |= _over_drives(cells, run.run["parameters"]["options"])
     most = max((Setting.of(key.setting).paths for key in cells.keys() if Setting.of(key.setting).on_drives), default=0)
     for operation in _TIMELINES:
         for point in _last_rounds(run.points, operation):
@@ -81,7 +94,7 @@ def figures(run: RunDirectory, labels: dict[str, str]) -> dict[str, Figure]:
                 continue
             where = f"{point['setting']}{_level(cells, point['threads'])}"
             name = f"timeline-{operation}-{point['variant']}-{where.replace(' ', '-')}"
-            made[name] = timeline_figure(point, f"{WORKLOADS[operation].label}: {labels[point['variant']]}, {where}")
+            made[name] = timeline_figure(point, f"{WORKLOADS[operation].label}: {labels[point['variant']]}, {where}, round {point['round']}")
     return made
 
 
@@ -96,7 +109,7 @@ def _bars(cells: Cells, title: str, unit: str, figure) -> Figure:
     return charts.bars(title, unit, "workload", operations, series)
 
 
-def _over_drives(cells: Cells) -> dict[str, Figure]:
+def _over_drives(cells: Cells, options: dict) -> dict[str, Figure]:
     """Throughput over the number of drives, a panel for the load and one for the mix; none without drives."""
     panels = []
     for operation in _TIMELINES:
@@ -106,7 +119,8 @@ def _over_drives(cells: Cells) -> dict[str, Figure]:
             series = [charts.Series(variant, cells.label(variant), [cells.summary(key, variant, throughput) for key in mine])
                       for variant in cells.variants() if any(cells.rounds(key, variant) for key in mine)]
             panels.append(charts.Panel(f"{WORKLOADS[operation].label}, x{threads}", [Setting.of(key.setting).paths for key in mine], series))
-    return {"drives": charts.line_panels("throughput over drives with a quota each", "drives", "operations per second", panels)} if panels else {}
+    title = f"throughput over drives of {options['drive_mbytes']} MiB/s each"
+    return {"drives": charts.line_panels(title, "drives", "operations per second", panels)} if panels else {}
 
 
 def _last_rounds(points: list[dict], operation: str) -> list[dict]:
@@ -158,7 +172,7 @@ def _draw_device(axes: Axes, seconds: list[float], samples: list[dict]) -> None:
     if samples and "drives" in samples[0]:
         for index, name in enumerate(sorted(samples[0]["drives"])):
             axes.plot(seconds, [sum(s["drives"][name]) / _MB for s in samples], color=charts.color_of(name, index), label=name)
-        axes.set(ylabel="drives, MB/s")
+        axes.set(ylabel="drives, read and\nwritten, MB/s")
         axes.legend(loc="upper right", fontsize=8)
         return
     source = "device" if samples and "device_read_bytes" in samples[0] else "server"
