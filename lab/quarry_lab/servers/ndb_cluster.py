@@ -112,9 +112,11 @@ def _process_id(node: Path) -> int:
 def as_found(is_used: bool) -> Iterator[None]:
     """
     It is stopped meanwhile, but for what a NdbCluster does; if it ran before, it runs behind it. One with schemas of ours was left by a run that was
-    killed, and would hold its memory from then on.
+    killed, and would hold its memory from then on. Raises LabError where databases of the user's are in it: they would go.
     """
     running = local_cluster() if is_used else None
+    if running and (lacking := _foreign_schemas(running)):
+        raise LabError(f"the lab needs {lacking[0]}")
     is_users = running is not None and not any(name.startswith(SCHEMA_PREFIX) for name in _schemas(running))
     if running:
         script("stop")

@@ -385,6 +385,16 @@ def test_the_cluster_is_left_as_it_was_found(monkeypatch):
         assert verbs == expected
 
 
+def test_a_cluster_with_data_of_the_users_is_not_stopped(monkeypatch):
+    """Nor where private servers alone are measured: a stopped one has no data any more."""
+    monkeypatch.setattr(ndb_cluster, "script", lambda verb: pytest.fail(f"scripts/ndb {verb}"))
+    monkeypatch.setattr(ndb_cluster, "connect", lambda _address: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(ndb_cluster, "local_cluster", lambda: Address(socket="/x"))
+    monkeypatch.setattr(ndb_cluster, "rows", lambda *_arguments: [("mysql",), ("mine",)])
+    with pytest.raises(LabError, match=r"no databases of yours in the running NDB Cluster \(mine\)"), ndb_cluster.as_found(True):
+        pass
+
+
 def test_a_cluster_without_room_or_with_data_of_the_users_is_not_started(monkeypatch):
     monkeypatch.setattr(ndb_cluster, "is_built", lambda: True)
     monkeypatch.setattr(ndb_cluster, "local_cluster", lambda: None)
