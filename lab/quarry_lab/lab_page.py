@@ -58,6 +58,11 @@ class Chapter:
     def last_session(self) -> dict:
         return self.run.run["sessions"][-1]
 
+    @property
+    def servers(self) -> dict[str, dict]:
+        """Of all sessions: the last one of a run that was gone on with started those of what was left."""
+        return {name: server for session in self.run.run["sessions"] for name, server in session.get("servers", {}).items()}
+
     def verdicts(self) -> list[Verdict]:
         return self.experiment.verdicts(self.run)
 
@@ -221,7 +226,7 @@ def _configuration(chapters: list[Chapter]) -> list[tuple[str, str]]:
     machine = chapters[0].last_session["machine"]
     rows.append(("machine", ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value)))
     for chapter in chapters:
-        for key, server in chapter.last_session.get("servers", {}).items():
+        for key, server in chapter.servers.items():
             pinned = ", ".join(f"{name}={value}" for name, value in server["pinned"].items())
             plugin = f"; plugin {server['plugin_sha256'][:12]}" if server.get("plugin_sha256") else ""
             rows.append((f"{chapter.experiment.name}, server {key}", f"{server['version']}{plugin}; {pinned}"))

@@ -160,6 +160,13 @@ def test_a_run_of_two_commits_is_older_when_its_first_is(chapters, monkeypatch):
     assert "sources changed since E1, E2, E4 ran." in lab_page.render(chapters, LAB)
 
 
+def test_a_run_that_was_gone_on_with_shows_the_servers_of_all_its_sessions(chapters):
+    last = {**chapters[0].last_session, "servers": {"NDB": {"version": "9.7", "pinned": {}}}}
+    chapters[0].run.add_session(last)
+    page = lab_page.render(chapters[:1], LAB)
+    assert "<dt>e1, server main</dt><dd>10.11; plugin 000000000000; a=1</dd>" in page and "<dt>e1, server NDB</dt><dd>9.7; </dd>" in page
+
+
 def test_json_and_csv_hold_what_the_page_shows(chapters, tmp_path):
     state = lab.LabState(tmp_path, {"scale": "normal"}, fresh=False)
     steps = [lab.Step(c.experiment, type("R", (), {"output_directory": c.run.path}), 1, 0, 0, False) for c in chapters]
