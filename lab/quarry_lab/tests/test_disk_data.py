@@ -325,7 +325,7 @@ class Run:
         self.points = points
         probes = [{"round": n, "random_read_bytes_per_second": 4e8, "sequential_write_bytes_per_second": 8e8} for n in (1, 2, 3)]
         self.run = {"parameters": {"name": "e5", "rounds": 3, "options": worlds.OPTIONS},
-                    "sessions": [{"device_probes": probes, "memory_limit": {"how": "test", "limit_bytes": 1}, "payload_bytes": 1}]}
+                    "sessions": [{"device_probes": probes, "memory_limit": {"how": "test", "limit_bytes": 1}, "payload_bytes": 1, "links": []}]}
 
 
 def states(points):
@@ -571,11 +571,12 @@ def test_a_point_that_was_not_settled_is_said():
 
 def test_sizes_and_limits_of_a_run_are_on_its_pages():
     experiment, made = DiskData(), worlds.ycsb("load", 1000, setting="1 drive") + worlds.ycsb("load", 1900, setting="2 drives")
-    run = worlds.Run(made, machine={"cpu": "a processor", "processors": 2, "commit": "abc1234"})
+    link = {"by": "tc tbf rate 300mbit", "measured_bytes_per_second": 36e6}
+    run = worlds.Run(made, machine={"cpu": "a processor", "processors": 2, "commit": "abc1234"}, links=[link])
     run.run |= {"date": "2026-11-29"}
     run.run["parameters"]["settings"]["warmup_seconds"] = 2
     said = ("1.5 GiB of payload; memory of the private servers: memory cgroup, 384 MiB; drives of 12 MiB/s for reads and as much for writes, "
-            "the log's without a quota; a limited network of 300 Mbit/s each way")
+            "the log's without a quota; a limited network of 300 Mbit/s each way (by tc; one connection got 34.3 MiB/s)")
     assert lab_page._ran(lab_page.Chapter(experiment, run)).endswith(f" of them noisy. Measured with {said}.")
     assert f"has every round. Measured with {said}.\n" in lab_results.block(experiment, lab_results.Result(Path("e5.json"), run.run, made))
     assert e5_figures.tables(run, experiment.labels)[0].title == f"E5: {said}"

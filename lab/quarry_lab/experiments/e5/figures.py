@@ -36,8 +36,13 @@ def conditions(run: dict) -> str:
     if options["drives"]:
         said.append(f"drives of {options['drive_mbytes']} MiB/s for reads and as much for writes, the log's without a quota")
     if options["link_mbits"]:
-        said.append(f"a limited network of {options['link_mbits']} Mbit/s each way")
+        said.append(f"a limited network of {options['link_mbits']} Mbit/s each way{''.join(map(_given, session['links']))}")
     return "; ".join(said)
+
+
+def _given(link: dict) -> str:
+    """What stands behind what was asked of a link."""
+    return f" (by {link['by'].split()[0]}; one connection got {stats.human_bytes(link['measured_bytes_per_second'])}/s)"
 
 
 def tables(run: RunDirectory, labels: dict[str, str]) -> list[Table]:
