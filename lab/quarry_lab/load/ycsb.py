@@ -96,6 +96,7 @@ class YcsbReport:
     operations_per_second: float
     timeline: list[tuple[float, float]]  # (wall clock, operations per second), from the start
     latencies: dict[str, Latency] = field(default_factory=dict)  # by YCSB's names: READ, UPDATE, INSERT, READ-MODIFY-WRITE
+    repeated: int = 0  # executions that met an error which NDB calls temporary
 
 
 def run(load: YcsbRun, client: Client, export_file: Path) -> YcsbReport:
@@ -110,6 +111,7 @@ def run(load: YcsbRun, client: Client, export_file: Path) -> YcsbReport:
 
 
 _STATUS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) \d+ sec: (\d+) operations", re.MULTILINE)
+_REPEATED = re.compile(r"^repeated: (\d+)$", re.MULTILINE)  # as PayloadTable.java says it
 _OPERATION_NAMES = ("READ", "UPDATE", "INSERT", "READ-MODIFY-WRITE")
 
 
@@ -130,7 +132,7 @@ def report_of(output: str, exported: list[dict], load: YcsbRun) -> YcsbReport:
     if len(seen) < 2:
         raise JavaError("YCSB printed no status lines")
     started = seen[-1][0] - runtime
-    return YcsbReport(*_measured(seen, started, load), _rates(seen, started), _latencies(values))
+    return YcsbReport(*_measured(seen, started, load), _rates(seen, started), _latencies(values), sum(map(int, _REPEATED.findall(output))))
 
 
 def _errors(output: str) -> str:

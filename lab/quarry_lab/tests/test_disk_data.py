@@ -77,6 +77,15 @@ def test_a_failed_operation_rejects_the_run(name):
         ycsb.report_of(OUTPUT + "error: deadlock\n", exported() + [{"metric": "UPDATE", "measurement": name, "value": 1}], mix())
 
 
+def test_statements_that_were_repeated_upon_a_temporary_error_are_counted_and_said():
+    """NDB refuses updates until a checkpoint has ended: their wait is in the latencies, and its cause is nowhere else."""
+    found = ycsb.report_of(OUTPUT + "repeated: 3\nrepeated: 14\n", exported(), mix())
+    assert (found.repeated, ycsb.report_of(OUTPUT, exported(), mix()).repeated) == (17, 0)
+    record = point(1)
+    record["result"] = disk_bench.result_of(found)
+    assert "17 statements repeated" in DiskData().line(record)
+
+
 def test_a_run_that_never_came_to_work_is_an_error():
     idle = "".join(f"2026-01-01 10:00:0{s}:000 {s} sec: 0 operations; est completion\n" for s in range(4))
     with pytest.raises(JavaError, match="no operation in the measured interval"):

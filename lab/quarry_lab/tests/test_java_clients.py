@@ -162,6 +162,16 @@ def test_ycsb_loads_reads_and_updates_values_that_it_checks(server, client, tmp_
     assert found.operations_per_second > 0
 
 
+def test_ycsb_repeats_what_meets_a_temporary_error_and_says_how_often(server, client, tmp_path):
+    """The first update of each connection meets one, as NDB has it."""
+    server.execute("CREATE TABLE lab.refusing (id VARCHAR(32) CHARACTER SET ascii PRIMARY KEY, payload BLOB) ENGINE=InnoDB")
+    assert ycsb.run(YcsbRun(WORKLOADS["load"], "lab.refusing", 60, 2, payload_bytes=300), client, tmp_path / "ycsb.json").repeated == 0
+    server.execute("CREATE TRIGGER lab.refuses BEFORE UPDATE ON lab.refusing FOR EACH ROW "
+                   "IF @met IS NULL THEN SET @met = 1; SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1297, MESSAGE_TEXT = 'Got temporary error'; END IF")
+    found = ycsb.run(YcsbRun(WORKLOADS["published"], "lab.refusing", 60, 2, seconds=2, payload_bytes=300), client, tmp_path / "ycsb.json")
+    assert found.latencies["UPDATE"].operations > 2 and found.repeated == 2
+
+
 # --- links ---
 def check_slow_link():
     """As slow as was asked; a machine under load only makes it slower."""

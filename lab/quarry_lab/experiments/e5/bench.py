@@ -294,7 +294,8 @@ class DiskBench(LimitedBench):
 def result_of(report: YcsbReport) -> dict:
     """p95 of reads, or of inserts where nothing is read."""
     first: Latency = report.latencies.get("READ") or report.latencies["INSERT"]
-    return {"events_per_second": report.operations_per_second, "interval_seconds": report.interval_seconds, "latency_p95_ms": first.p95_ms}
+    return {"events_per_second": report.operations_per_second, "interval_seconds": report.interval_seconds, "latency_p95_ms": first.p95_ms,
+            "errors": report.repeated}
 
 
 def payload_traffic(report: YcsbReport) -> dict:
