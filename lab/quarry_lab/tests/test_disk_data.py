@@ -462,6 +462,12 @@ def test_background_work_is_told_by_the_seconds_in_which_it_works():
     assert background_ratio(working([100] * 10, [0, 1] * 5), "ndb") is None
 
 
+def test_counters_that_do_not_move_together_are_no_background_work():
+    """InnoDB that evicts and writes no checkpoint, where one counter is behind the other in some seconds."""
+    assert background_ratio(working([100, 50] * 5, [-40, 45, -50, 60, -30] * 2), "gc") is None
+    assert background_ratio(working([100, 50] * 5, [-40, 2000] * 5), "gc") == pytest.approx(0.5)
+
+
 def test_a_file_of_results_has_what_the_rules_read():
     made = worlds.ycsb("load", 1000, setting="2 drives", busy=0.9) + worlds.ycsb("load", 600, setting="1 drive", busy=0.9) + worlds.ycsb("published", 100)
     made += worlds.ycsb("published", 100, setting=LIMITED_NETWORK, link=0.9, dent=0.5)

@@ -11,7 +11,7 @@ DRIVES, NETWORK, PROCESSORS = "drives", "network", "processors"
 _WORK = {"gc": GC_AT_WORK, "innodb": INNODB_FLUSHES, "ndb": NDB_CHECKPOINTS}
 COVERED_MIN = 1 / 2  # of the measured interval, by the timeline
 SECONDS_MIN = 3  # with background work, and without it, for a round to tell
-IDLE_MAX = 1 / 2  # of the work in seconds at work, what the others have at most: our threshold; else it never rests, and chance parts the seconds
+IDLE_MAX = 1 / 2  # of the work in seconds at work, what the others have at most: our threshold; else it never rests, or chance parts the seconds
 _APART_MAX = 0.75  # seconds between a sample and the status line of the same second
 
 
@@ -84,7 +84,8 @@ def _processors_share(sample: dict, point: dict, parameters: dict) -> float:
 def background_ratio(point: dict, engine: str) -> float | None:
     """
     Throughput of the measured seconds with more background work than on average over that of the others. None where these do not tell: no such
-    work, or about as much of it always.
+    work, or about as much of it always. InnoDB's is the difference of two counters, of all pages written and of those that were evicted: where it
+    falls below nothing they did not move together, and so much of it is chance.
     """
     seconds = [(sample["work"][_WORK[engine]], rate) for sample in samples_under_load(point)
                if _WORK[engine] in sample.get("work", {}) and (rate := _rate_at(point, sample["second"])) is not None]
@@ -95,8 +96,9 @@ def background_ratio(point: dict, engine: str) -> float | None:
     if min(len(at_work), len(others)) < SECONDS_MIN:
         return None
     busy, idle = (_mean(work for work, _rate in part) for part in (at_work, others))
+    chance = -min(work for work, _rate in seconds)
     at_work_rate, others_rate = (_mean(rate for _work, rate in part) for part in (at_work, others))
-    return at_work_rate / others_rate if others_rate and idle <= IDLE_MAX * busy else None
+    return at_work_rate / others_rate if others_rate and max(idle, chance) <= IDLE_MAX * busy else None
 
 
 def _mean(values: Iterable[float]) -> float:
