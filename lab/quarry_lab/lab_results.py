@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from .design import published
 from .design.profile import TEXTS
@@ -168,7 +169,7 @@ def is_older_than_the_engine(commit: str) -> bool | None:
 
 # --- the page ---
 def block(experiment: Experiment, result: Result | None, directory: Path = DIRECTORY) -> str:
-    """One experiment: what was published, what ran here, every finding, and every published figure with ours."""
+    """One experiment: what was published, what ran here, every finding, every published figure with ours, and under what."""
     if result is None:
         return "\n".join(_without_result(experiment, directory))
     assert experiment.source  # of every experiment on this page
@@ -176,7 +177,8 @@ def block(experiment: Experiment, result: Result | None, directory: Path = DIREC
     with_these = f" Measured with {conditions}." if conditions else ""
     lines = [_document(experiment.source), "", f"**Here.** {experiment.source.here} {_ran(result)}{with_these}", ""]
     lines += [*_findings(experiment, result), "", *table_head("published", "there", "here (range of the rounds)")]
-    return "\n".join([*lines, *(table_row(f.what, f.value, in_lines(experiment.beside(result, f))) for f in experiment.published)])
+    lines += [table_row(f.what, f.value, in_lines(experiment.beside(result, f))) for f in experiment.published]
+    return "\n".join([*lines, *(line for table in experiment.condition_tables(result) for line in _markdown(table))])
 
 
 def _document(source: Source) -> str:
@@ -196,6 +198,13 @@ def _ran(result: Result) -> str:
 
 def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def _markdown(table: Table) -> list[str]:
+    """A table without markup in its cells, below its title."""
+    title, columns = str(table.title), [list(map(str, column.cells)) for column in table.columns]
+    head = table_head(*(str(column.header) for column in table.columns))
+    return ["", f"{title[:1].upper()}{title[1:]}.", "", *head, *(table_row(*cells) for cells in zip(*columns, strict=True))]
 
 
 def _commits(result: Result) -> str:

@@ -113,15 +113,17 @@ def no_such_point(_name: str, _suffix: str) -> tuple[str, str]:
 
 
 def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str], tuple[str, str]],
-         unasked: Callable[[str, str], tuple[str, str]] = no_such_point, columns: tuple[str, str, str] = COLUMNS) -> list[FindingRow]:
+         unasked: Callable[[str, str], tuple[str, str]] = no_such_point, columns: tuple[str, str, str] = COLUMNS,
+         part_text: Callable[[str], str] = str) -> list[FindingRow]:
     """
     What was published, and each engine's verdict with its figures. found: all verdicts of a run. without: state and text of an engine (its suffix)
-    that has no verdict on a claim. unasked: the same of a finding that was not published, by its id. columns: as COLUMNS.
+    that has no verdict on a claim. unasked: the same of a finding that was not published, by its id. columns: as COLUMNS. part_text: the name of
+    a figure in a row of them, by its key there.
     """
     by_id = {verdict.id: verdict for verdict in found}
     made = []
     for claim in document.claims.values():
-        figures = quoted(claim.published) or "no figure"
+        figures = quoted(claim.published, part_text) or "no figure"
         ndb, quarry, innodb = ([_said(by_id.pop(claim.id + suffix, None)) or without(claim, suffix)] for suffix in columns)
         made.append(FindingRow(claim.says, ([("", figures)], ndb, [*quarry, *_own(by_id, claim.id)], innodb)))
     return made + [_not_published(by_id, name, unasked) for name in [name for name in by_id if not name.endswith((ON_NDB, OWN, ON_INNODB))]]

@@ -19,9 +19,9 @@ A new experiment is a subclass of Experiment in a module of its own, listed in c
     figures(run)          name -> matplotlib Figure (charts.py): saved as PNG, and drawn into the report
     verdicts(run)         one Verdict per finding (rules.verdict for what was published, verdicts.judge, not_measured)
     tables(run)           rich tables for the terminal and the report; report() prints the profile, them and the verdicts
+    condition_tables(run) those of them that say under what a result was measured: docs/results/lab.md has them, too
     ours(run, cell)       this run's figure beside a published one, as text; by default the events per second of the cell
     payloads              kinds of payload that `full` runs it with; an experiment with data of its own leaves this alone
-
     conditions(run)       of an experiment that sets limits of its own: them, beside the rounds on its page
     plan_rows(request, left)   what is left to do, in parts, with an estimate of each: of `--dry-run`
     finding_columns, finding_rows(run), whose   of an experiment whose findings have a verdict for each engine: the table of them
@@ -237,6 +237,9 @@ class Experiment(ABC):
 
     @abstractmethod
     def tables(self, run: RunDirectory) -> list[Table]: ...
+
+    def condition_tables(self, run: RunDirectory) -> list[Table]:
+        return []
 
     def quarrys_own(self, found: list[Verdict]) -> list[Verdict]:
         """Of verdicts on several engines those with the claims' own ids (`whose`); all where finding_columns does not part them."""

@@ -193,6 +193,45 @@ def test_a_verdict_names_the_parts_of_its_claim_that_were_not_measured():
     assert found["e3-local-random"].reason.endswith("; not measured: 10 symbols, 4 symbols, 2 symbols")
 
 
+def test_what_is_lacking_is_what_a_claim_takes():
+    reasons = {verdict.id: verdict.reason for verdict in verdicts(Run([]))}
+    assert reasons["e3-ratios"] == "takes deflate with length, of random data of 4.29 MB, on localhost"
+    assert reasons["e3-more-effort"] == "takes no compression and a codec in the application, of real data of 4.29 MB, on localhost"
+    assert reasons["e3-local-lz4-ahead-of-none"] == "takes no compression and an lz4 in the application, of real data from 607 KB on, on localhost"
+    assert reasons["e3-medium"] == f"takes lz4 17, none, of real data of 94 KB, on localhost or {LINKS[CLOUD].label}"
+    assert reasons["e3-weak-brotli"] == f"takes brotli 11, none, of real data of 4.29 MB, on {LINKS['weak'].label}"
+
+
+def test_a_row_of_published_figures_names_each():
+    published = {row.statement: row.cells[0] for row in FetchCompressed().finding_rows(Run([]))}
+    said = {name: published[DOCUMENT.claim(name).says] for name in ("local-inside", "weak-lz4", "cloud-lz4")}
+    assert said == {"local-inside": [("", "62 symbols: +4%; 10 symbols: +5%; 4 symbols: +6%; 2 symbols: +10%")], "weak-lz4": [("", "lz4-17: +228%; zstd: +219%")],
+                    "cloud-lz4": [("", "+319%")]}
+
+
+def test_a_verdict_on_a_weak_server_says_what_it_took_of_its_processors():
+    """Where it took few of them the link was the limit, and no loss could show."""
+    run = Run(rounds({"app-none": (29,) * 3, "uncompress": (28.9,) * 3, "row-compressed": (29,) * 3}, link="weak"))
+    for p in run.points:
+        p["cpu"]["server_cpus"] = 0.02 if p["variant"] == "app-none" else 0.11
+    run.run["sessions"][0]["weak_server_processors"] = 0.33
+    (found,) = (v for v in verdicts(run) if v.id == "e3-weak-server")
+    assert found.state == WEAKER
+    assert found.reason.endswith("; of its 0.33 processors the server used: InnoDB, UNCOMPRESS() 0.11, none 0.02, InnoDB ROW_FORMAT=COMPRESSED 0.11")
+
+
+def test_where_the_authors_charts_deny_each_other_a_verdict_says_so():
+    denied, shown = ({v.id: v for v in verdicts(Run(rounds(rates, link=CLOUD)))}["e3-cloud-none-next"] for rates in (
+        PUBLISHED, {"app-none": (600,) * 3, "app-zstd": (500,) * 3}))
+    assert denied.state == OPPOSITE
+    assert denied.reason.endswith("; in the author's own chart of large values none is behind zstd, too: about 253 MB/s and about 523 MB/s")
+    assert shown.state == REPRODUCED and "the author" not in shown.reason
+    medium = Run(rounds({"app-none": (40,) * 3, "app-lz4-17": (45,) * 3}, size=MEDIUM_BYTES, link=CLOUD))
+    (found,) = (v for v in verdicts(medium) if v.id == "e3-medium")
+    assert found.state == OPPOSITE
+    assert "about 88.50 MB/s at 94 KB in this one, about 43 MB/s at 100 KB in another" in found.reason
+
+
 def test_ndb_is_a_part_where_it_is_built_and_comes_last(monkeypatch, ndb_is_built):
     experiment = FetchCompressed()
     request = experiment.request("normal")
@@ -306,6 +345,19 @@ def test_the_chart_and_the_tables_show_every_measured_way():
     assert table.row_count == len(PUBLISHED)
 
 
+def test_a_chart_says_what_is_not_compressed_and_has_the_documents_units():
+    (figure,) = e3_figures.figures(Run(rounds(ENGINES_RATES))).values()
+    assert figure.axes[0].get_title() == "real data, 4.29 MB, localhost"
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == {"nowhere", "in the application", "by QUARRY"}
+
+
+def test_charts_are_of_real_data_first(monkeypatch):
+    monkeypatch.setattr(e3_figures, "CHART_CELLS_MAX", 1)
+    points = rounds(PUBLISHED, kind="stub-10") + rounds({"app-none": (1, 1, 1)}, link=CLOUD)
+    assert list(e3_figures.figures(Run(points))) == [f"real-{DOCUMENT_BYTES}-{CLOUD}"]
+
+
 def test_a_chart_shows_lz4_over_none_by_alphabet_and_link():
     rates = {"app-none": (100, 100, 100), "app-lz4-9": (200, 190, 210)}
     points = [p for kind in RANDOM[:2] for link in (LOCAL, CLOUD) for p in rounds(rates, kind=kind, link=link)]
@@ -321,6 +373,11 @@ def test_published_rates_stand_beside_ours_in_their_unit():
     beside = {figure.what: experiment.beside(run, figure) for figure in experiment.published}
     assert beside["4.29 MB in the cloud, lz4 17"].startswith("InnoDB 1,060 MB/s")
     assert beside["4.29 MB on localhost, ROW_FORMAT=COMPRESSED"] == "not measured"
+    slow = Run(rounds({"app-none": (29.5,) * 3}, link="weak") + rounds({"app-none": (34.1,) * 3}, size=MEDIUM_BYTES, link=CLOUD))
+    slow_beside = {figure.what: experiment.beside(slow, figure).partition(" (")[0] for figure in experiment.published}
+    assert slow_beside["4.29 MB over Ethernet from a weak server, uncompressed"] == "InnoDB 29.5 MB/s"
+    assert slow_beside["94 KB, uncompressed, cloud"] == "InnoDB 34.1 MB/s"
+    assert re.search(r"real +4\.29 MB +weak +none .* 29\.5 MB/s", experiment.line(slow.points[0])), "as progress has it"
     engines = experiment.beside(Run(rounds(ENGINES_RATES)), next(figure for figure in experiment.published if figure.what == "4.29 MB on localhost, uncompressed"))
     assert [part.split(" (")[0] for part in engines.split("; ")] == ["InnoDB 510 MB/s", "Quarry 610 MB/s", "NDB 210 MB/s"]
 

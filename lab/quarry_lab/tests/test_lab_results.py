@@ -111,6 +111,16 @@ def test_the_page_has_each_experiment_with_its_newest_result(tmp_path):
     assert made.count("No result of this experiment") == len(PUBLISHED) - 1
 
 
+def test_the_page_has_what_each_link_gave(tmp_path):
+    run = made_run(tmp_path / "e3", "e3", fetched("real", DOCUMENT_BYTES, "cloud", app_none=217))
+    run.update_session("links", [{"label": "cloud: 2,299 Mbit/s, 4 ms", "by": "a proxy", "megabits_per_second": 2299, "delay_ms": 4, "jitter_ms": 0,
+                                  "weak_server": False, "measured_bytes_per_second": 227.25e6, "measured_round_trip_ms": 4.32}])
+    lab_results.add(run, tmp_path / "results")
+    made = lab_results.page(tmp_path / "results")
+    assert "The links: asked for and measured on one plain connection.\n\n| link | made by |" in made
+    assert "| cloud: 2,299 Mbit/s, 4 ms | a proxy | 2299 | 1,818 | 4 +- 0 | 4.32 |" in made
+
+
 def test_of_two_results_of_one_day_the_later_one_counts(tmp_path):
     for commit, started, rate in (("abc1234", 200.0, 116), ("fed4321", 100.0, 150)):
         lab_results.add(made_run(tmp_path / commit, "e1", mix(4, 8, quarry_head=100, quarry_inline=rate), commit=commit, started=started), tmp_path / "results")

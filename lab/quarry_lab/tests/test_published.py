@@ -173,6 +173,7 @@ from = "plain / alone"
 item = 1
 says = "{plain_a}"
 rule = "{} and {}"
+aside = "as {alone}"
 figures = ["gain"]
 """
 
@@ -186,7 +187,9 @@ def test_rows_of_figures_and_their_quotients(tmp_path, monkeypatch):
         "plain.a": 10, "plain.b": 20, "other.a": 15, "other.b": 10, "alone": 5, "gain.a": 0.5, "gain.b": -0.5, "over-one.a": 1, "over-one.b": 3}
     assert (found.figure("gain.a").unit, found.figure("gain.a").says) == ("gain", "other, a, over plain, a")
     assert [figure.id for figure in found.claim("of-a-row").figures] == ["gain.a", "gain.b"]
+    assert [found.figure(name).part for name in ("gain.b", "alone")] == ["b", ""]
     assert (found.finding("of-a-row").statement, found.finding("of-a-row").rule) == ("10 MB/s", "+50% and -50%")
+    assert found.claim("of-a-row").aside == "as 5 MB/s"
     published.document.cache_clear()
 
 

@@ -11,14 +11,15 @@ A figure with `from` is computed from others: 'a / b' is their quotient as a gai
 A figure with `each` is a row of figures of one kind: each key of that table is one figure, <id>.<key>; a quotient of two rows is a row of quotients.
 In a claim the name of a row stands for all its figures.
 A [claim.<id>] has `item` (its number in the audit's list), `says`, `rule`, and the `figures` it is judged by; `borrowed` names those of them that the
-document gives of something else, and that are but a threshold of the rule. What else stands there belongs to the judging function. In `says` and
-`rule` each '{}' is the text of the next of the claim's figures, '{1}' of its second, '{id}' of the one so named.
+document gives of something else, and that are but a threshold of the rule. `aside` is what a verdict adds where the claim does not show. What else
+stands there belongs to the judging function. In `says`, `rule` and `aside` each '{}' is the text of the next of the claim's figures, '{1}' of its
+second, '{id}' of the one so named.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -69,6 +70,11 @@ class Figure:
         return self.low - slack, self.high + slack
 
     @property
+    def part(self) -> str:
+        """Its key in a row of figures; empty for one that stands alone."""
+        return self.id.partition(".")[2]
+
+    @property
     def text(self) -> str:
         numbers = self.number(self.low) if self.low == self.high else f"{self.number(self.low)} to {self.number(self.high)}"
         return f"{self.bound} {numbers}".strip()
@@ -95,18 +101,19 @@ class Figure:
         return f"{digits}{'' if self.unit in _WITHOUT_SPACE else ' '}{self.unit}"
 
 
-def quoted(figures: Iterable[Figure]) -> str:
-    """Their texts with their marks; one that all of them share stands once, at the end."""
+def quoted(figures: Iterable[Figure], part_text: Callable[[str], str] = str) -> str:
+    """Their texts with their marks, and in a row with their names; a mark that all of them share stands once, at the end."""
     shown = list(figures)
     marks = {figure.mark for figure in shown}
+    names = [f"{part_text(figure.part)}: " if figure.part else "" for figure in shown]
     if len(marks) == 1:
-        return "; ".join(figure.text for figure in shown) + marks.pop()
-    return "; ".join(figure.text + figure.mark for figure in shown)
+        return "; ".join(name + figure.text for name, figure in zip(names, shown, strict=True)) + marks.pop()
+    return "; ".join(name + figure.text + figure.mark for name, figure in zip(names, shown, strict=True))
 
 
 @dataclass(frozen=True)
 class Claim:
-    """judging: what else the data file says of it, for the function that judges it."""
+    """judging: what else the data file says of it, for the function that judges it. aside: what a verdict adds where the claim does not show."""
 
     id: str
     item: int
@@ -114,6 +121,7 @@ class Claim:
     rule: str
     figures: tuple[Figure, ...]
     judging: dict = field(default_factory=dict)
+    aside: str = ""
 
     @property
     def figure(self) -> Figure:
@@ -207,8 +215,8 @@ def _claim(key: str, entry: dict, figures: dict[str, Figure]) -> Claim:
         raise PublishedError(f"claim {key}: borrows '{unused[0]}', which is none of its figures ({', '.join(names) or 'it has none'})")
     used = tuple(figures[name] for name in names)
     says, rule = (_filled(entry[part], used, figures) for part in ("says", "rule"))
-    judging = {name: value for name, value in entry.items() if name not in ("item", "says", "rule", "figures")}
-    return Claim(key, entry["item"], says, rule, used, judging)
+    judging = {name: value for name, value in entry.items() if name not in ("item", "says", "rule", "aside", "figures")}
+    return Claim(key, entry["item"], says, rule, used, judging, _filled(entry.get("aside", ""), used, figures))
 
 
 def _filled(text: str, used: tuple[Figure, ...], figures: dict[str, Figure]) -> str:

@@ -38,7 +38,25 @@ from ..java_experiment import JavaExperiment
 from ..table_experiment import memory_needs, value_cache
 from . import figures as e3_figures, findings as e3_findings
 from .bench import FetchBench, Methods, rows_of
-from .findings import CLOUD, DOCUMENT, DOCUMENT_BYTES, ENGINES, LOCAL, LZ4_9, LZ4_17, MYSQL, NONE, RANDOM, REAL, TABLE, THREADS, bytes_rate
+from .findings import (
+    CLOUD,
+    DOCUMENT,
+    DOCUMENT_BYTES,
+    ENGINES,
+    LOCAL,
+    LZ4_9,
+    LZ4_17,
+    MEDIUM_BYTES,
+    MYSQL,
+    NEAR,
+    NONE,
+    RANDOM,
+    REAL,
+    TABLE,
+    THREADS,
+    bytes_rate,
+    size_text,
+)
 from .grid import INSIDE, KINDS, SIZES, ZSTD, chosen, is_in_full
 
 _JVM_SECONDS = 4  # two starts and the verification; an estimate
@@ -46,6 +64,10 @@ _LOAD_BYTES_PER_SECOND = 2 << 20  # of one way; brotli 11 is most of it
 _NDB = "NDB"  # the group of its cells
 _QUICK_KINDS = (REAL, RANDOM[0], RANDOM[-1])
 _QUICK_WAYS = (NONE, LZ4_9, LZ4_17, ZSTD, MYSQL, TABLE, INSIDE, "quarry-lz4")
+
+
+def _beside(name: str, way: str, link: str, size_bytes: int = DOCUMENT_BYTES) -> PublishedFigure:
+    return PublishedFigure(DOCUMENT.figure(name), Cell(REAL, way, size_bytes, THREADS, link))
 
 
 class FetchCompressed(ByEngine, JavaExperiment):
@@ -62,12 +84,13 @@ class FetchCompressed(ByEngine, JavaExperiment):
         "it is called, where his charts have a quarter of that. A weak server is this one with a part of its processor time. NDB, where it is built, has "
         "2 data nodes and one SQL node with clients; every link to it but localhost is the shaping proxy's. "
         "What is said to be published was read off the author's charts.")
-    published = tuple(PublishedFigure(DOCUMENT.figure(name), Cell(REAL, key, DOCUMENT_BYTES, THREADS, link)) for name, key, link in (
-        ("cloud-none", "app-none", CLOUD), ("cloud-lz4-17", "app-lz4-17", CLOUD), ("cloud-zstd", "app-zstd", CLOUD), ("cloud-uncompress", "uncompress", CLOUD),
-        ("local-none", "app-none", LOCAL), ("local-lz4-17", "app-lz4-17", LOCAL), ("local-row-format", "row-compressed", LOCAL),
-        ("local-uncompress", "uncompress", LOCAL), ("weak-none", "app-none", "weak"), ("weak.lz4-17", "app-lz4-17", "weak"),
-        ("weak.zstd", "app-zstd", "weak"), ("weak.brotli-11", "app-brotli-11", "weak"), ("weak.uncompress", "uncompress", "weak"),
-        ("weak.row-compressed", "row-compressed", "weak")))
+    published = (
+        *(_beside(*shown) for shown in (
+            ("cloud-none", NONE, CLOUD), ("cloud-lz4-17", LZ4_17, CLOUD), ("cloud-zstd", ZSTD, CLOUD), ("cloud-uncompress", INSIDE, CLOUD),
+            ("local-none", NONE, LOCAL), ("local-lz4-17", LZ4_17, LOCAL), ("local-row-format", TABLE, LOCAL), ("local-uncompress", INSIDE, LOCAL),
+            ("weak-none", NONE, "weak"), ("weak.lz4-17", LZ4_17, "weak"), ("weak.zstd", ZSTD, "weak"), ("weak.brotli-11", "app-brotli-11", "weak"),
+            ("weak.uncompress", INSIDE, "weak"), ("weak.row-compressed", TABLE, "weak"))),
+        *(_beside(f"medium-{name}.{link}", key, link, MEDIUM_BYTES) for link in NEAR for name, key in (("none", NONE), ("lz4-17", LZ4_17))))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -215,9 +238,8 @@ class FetchCompressed(ByEngine, JavaExperiment):
         bench.route(pair, network, self.methods_of(request, is_routed=True))
 
     def line(self, record: dict) -> str:
-        rate = stats.human_bytes(record["result"]["uncompressed_bytes_per_second"])
-        what = f"{record['operation']:<8} {stats.human_bytes(record['size_bytes']):>9}  {record['setting']:<10} {self.labels[record['variant']]:<28}"
-        return f"round {record['round']}  {what} [bold]{rate:>9}[/bold]/s{noise_note(record)}"
+        what = f"{record['operation']:<8} {size_text(record['size_bytes']):>7}  {record['setting']:<10} {self.labels[record['variant']]:<28}"
+        return f"round {record['round']}  {what} [bold]{_megabytes(bytes_rate(record)):>7} MB/s[/bold]{noise_note(record)}"
 
     # --- what came out ---
     def beside(self, run: RunDirectory, figure: PublishedFigure) -> str:
@@ -228,7 +250,7 @@ class FetchCompressed(ByEngine, JavaExperiment):
 
     def ours(self, run: RunDirectory, cell: Cell) -> str:
         found = self.cells_of(run).summary(CellKey.of(cell), cell.variant, bytes_rate)
-        return f"{found.median / 1e6:,.0f} MB/s{found.range_text(lambda rate: f'{rate / 1e6:,.0f}')}" if found else NOT_MEASURED
+        return f"{_megabytes(found.median)} MB/s{found.range_text(_megabytes)}" if found else NOT_MEASURED
 
     def size_text(self, size_bytes: int) -> str:
         return e3_findings.size_text(size_bytes)
@@ -244,6 +266,14 @@ class FetchCompressed(ByEngine, JavaExperiment):
 
     def tables(self, run: RunDirectory) -> list[Table]:
         return e3_figures.tables(run)
+
+    def condition_tables(self, run: RunDirectory) -> list[Table]:
+        return e3_figures.condition_tables(run)
+
+
+def _megabytes(rate: float) -> str:
+    """The unit of what was published."""
+    return f"{rate / 1e6:,.0f}" if rate >= 100e6 else f"{rate / 1e6:.1f}"
 
 
 def _can_take(link: str, way: str) -> bool:

@@ -194,17 +194,12 @@ def _ratios(seen: Seen, claim: Claim) -> list[Level]:
     return sum(levels, []) if all(levels) else []
 
 
-def _of_row(figure: Figure) -> str:
-    """The key of a figure in its row."""
-    return figure.id.rpartition(".")[2]
-
-
 def _row(seen: Seen, claim: Claim, key_of: Callable[[str], CellKey]) -> list[Level]:
     """A level for each figure of a row. key_of: its cell, by the figure's key in the row."""
     made = []
     for figure in claim.figures:
-        name = _of_row(figure)
-        made += seen.compared(key_of(name), claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), kind_text(name))
+        key, name = key_of(figure.part), kind_text(figure.part)
+        made += seen.compared(key, claim.judging["pair"], lambda found, figure=figure: as_published(found, figure), name)
     return made
 
 
@@ -223,7 +218,7 @@ def _stored(seen: Seen, claim: Claim) -> list[Level]:
     """
     made = []
     for figure in claim.figures:
-        key = CellKey(_of_row(figure), DOCUMENT_BYTES, THREADS, LOCAL)
+        key = CellKey(figure.part, DOCUMENT_BYTES, THREADS, LOCAL)
         if ratio := seen.cells.summary(key, MYSQL, stored_ratio):
             points, over_one = seen.cells.rounds_of([key], [MYSQL]), replace(figure, low=figure.low - 1, high=figure.high - 1)
             made.append(level(kind_text(key.operation), against(gain(ratio), over_one.judged, 0.0), ratio, points, seen.parameters, "{:.2f} to 1".format))
@@ -286,19 +281,34 @@ def _pairs(claim: Claim) -> list[list]:
 def _parts(claim: Claim) -> list[str]:
     """Names of the levels that a claim speaks of, where it names them."""
     if claim.judging["kind"] in ("medium", "random", "stored"):
-        return [kind_text(_of_row(figure)) for figure in claim.figures]
+        return [kind_text(figure.part) for figure in claim.figures]
     return {"poor_ratio": list(NEAR), "growing_gain": [_pair_text(few, many) for few, many in pairwise(RANDOM)]}.get(claim.judging["kind"], [])
+
+
+# Kinds of claims that name no pair of ways -> the ways that they take.
+_WAYS = {
+    "lz4_over_none": "no compression and an lz4 in the application",
+    "lz4_first": "an lz4 and another codec in the application",
+    "none_next": "no compression and a codec other than lz4 in the application",
+    "winners": "no compression, an lz4 and another codec in the application",
+    "poor_ratio": f"{LABELS[LZ4_9]}, {LABELS[NONE]}", "growing_gain": f"{LABELS[LZ4_9]}, {LABELS[NONE]}",
+    "stored": LABELS[MYSQL],
+    "more_effort": "no compression and a codec in the application",
+}
+_DOCUMENT, _STUBS = f"real data of {size_text(DOCUMENT_BYTES)}", f"random data of {size_text(DOCUMENT_BYTES)}"
+# And the values that they take.
+_VALUES = {
+    **dict.fromkeys(("lz4_first", "none_next", "winners"), "real data"), "lz4_over_none": f"real data from {size_text(LARGE_BYTES)} on",
+    **dict.fromkeys(("ratios", "more_effort"), _DOCUMENT), "medium": f"real data of {size_text(MEDIUM_BYTES)}",
+    **dict.fromkeys(("random", "stored", "growing_gain", "poor_ratio"), _STUBS), "moves_work": "real or random data"}
 
 
 def _lacking(claim: Claim) -> str:
     """What this run would have needed."""
-    judging = claim.judging
-    ways = ", ".join(dict.fromkeys(LABELS[v] for pair in _pairs(claim) or [(NONE, LZ4_9)] for v in pair[:2]))
-    if judging["kind"] in (*_ORDERS, "winners"):
-        ways = "no compression, an lz4 and another codec in the application"
-    data = "random data" if judging["kind"] in ("random", "stored", "growing_gain", "poor_ratio") else "real data"
-    link = judging.get("link", LOCAL)
-    return f"takes {ways}, of {data}, on {LINKS[link].label}"
+    kind, link = claim.judging["kind"], claim.judging.get("link", LOCAL)
+    ways = _WAYS.get(kind) or ", ".join(dict.fromkeys(LABELS[v] for pair in _pairs(claim) for v in pair[:2]))
+    links = NEAR if kind in ("medium", "poor_ratio") else (link,)
+    return f"takes {ways}, of {_VALUES[kind]}, on {' or '.join(LINKS[key].label for key in links)}"
 
 
 # --- what the server can do with the stored values ---
@@ -357,8 +367,22 @@ def _of_engine(run: RunDirectory, seen: Seen, claim: Claim, engine: Engine) -> V
         return _usable(run, claim, engine)
     levels = _KINDS[claim.judging["kind"]](seen, claim)
     made = rules.verdict(engine.finding(claim.finding), levels, _lacking(claim))
-    without = [part for part in _parts(claim) if part not in {each.name for each in levels}]
-    return replace(made, reason=f"{made.reason}; not measured: {', '.join(without)}") if levels and without else made
+    if not levels:
+        return made
+    without = ", ".join(part for part in _parts(claim) if part not in {each.name for each in levels})
+    more = (f"not measured: {without}" if without else "", _weak_server(run, seen, claim), claim.aside if made.state in by_engine.NOT_SHOWN else "")
+    return replace(made, reason="; ".join(filter(None, (made.reason, *more))))
+
+
+def _weak_server(run: RunDirectory, seen: Seen, claim: Claim) -> str:
+    """Whether its processors were the limit: what the ways of a claim took of them. Empty of other links."""
+    link = claim.judging.get("link", LOCAL)
+    quota = run.run["sessions"][-1].get("weak_server_processors") if LINKS[link].weak_server else None
+    if not quota:
+        return ""
+    key, ways = CellKey(REAL, DOCUMENT_BYTES, THREADS, link), dict.fromkeys(way for pair in _pairs(claim) for way in pair[:2])
+    used = [f"{seen.cells.label(way)} {found.median:.2f}" for way in ways if (found := seen.cells.summary(key, way, own_cpus))]
+    return f"of its {quota:.2f} processors the server used: {', '.join(used)}"
 
 
 def _why_not_here(seen: dict[str, Seen], claim: Claim, here: Verdict, there: Verdict) -> str:
@@ -386,7 +410,7 @@ def has(claim: Claim, engine: Engine) -> bool:
 
 
 def rows(found: list[Verdict]) -> list[FindingRow]:
-    return by_engine.rows(DOCUMENT, found, _without, columns=(ON_NDB, ON_QUARRY, ""))
+    return by_engine.rows(DOCUMENT, found, _without, columns=(ON_NDB, ON_QUARRY, ""), part_text=kind_text)
 
 
 def _without(claim: Claim, suffix: str) -> tuple[str, str]:

@@ -1,9 +1,10 @@
 """
 E3's cells at the normal scale: what together answers every chart and comparison of the document within two hours.
 
-All ways to compress are measured on localhost and in the cloud at the largest value; at the largest medium one some of each codec, at the smallest of
-each what decides. None and lz4 are measured everywhere. The random data of four alphabets have the size of the largest value. All of these are in
-InnoDB's tables, as the author's were. Where the engine could decide, none and lz4 17 are fetched from Quarry's and NDB's, too.
+All ways to compress are measured on localhost at the largest value; in the cloud the application's, UNCOMPRESS() and a CODEC. At the largest medium
+value come some of each codec, at the smallest of each what decides. None and lz4 are measured everywhere. The random data of four alphabets have the
+size of the largest value. All of these are in InnoDB's tables, as the author's were. Where the engine could decide, none and lz4 17 are fetched from
+Quarry's and NDB's, too.
 """
 
 from __future__ import annotations
