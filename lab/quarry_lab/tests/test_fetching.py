@@ -202,6 +202,11 @@ def test_what_is_lacking_is_what_a_claim_takes():
     assert reasons["e3-weak-brotli"] == f"takes brotli 11, none, of real data of 4.29 MB, on {LINKS['weak'].label}"
 
 
+def test_a_ratio_is_said_as_a_number():
+    found = {v.id: v for v in verdicts(Run(rounds({"app-mysql": (100,) * 3}, kind="stub-2")))}["e3-ratios"]
+    assert found.reason == "stub-2: 4.00 (4.00 to 4.00); not measured: stub-62, stub-10, stub-4"
+
+
 def test_a_row_of_published_figures_names_each():
     published = {row.statement: row.cells[0] for row in FetchCompressed().finding_rows(Run([]))}
     said = {name: published[DOCUMENT.claim(name).says] for name in ("local-inside", "weak-lz4", "cloud-lz4")}

@@ -221,7 +221,7 @@ def _stored(seen: Seen, claim: Claim) -> list[Level]:
         key = CellKey(figure.part, DOCUMENT_BYTES, THREADS, LOCAL)
         if ratio := seen.cells.summary(key, MYSQL, stored_ratio):
             points, over_one = seen.cells.rounds_of([key], [MYSQL]), replace(figure, low=figure.low - 1, high=figure.high - 1)
-            made.append(level(kind_text(key.operation), against(gain(ratio), over_one.judged, 0.0), ratio, points, seen.parameters, "{:.2f} to 1".format))
+            made.append(level(kind_text(key.operation), against(gain(ratio), over_one.judged, 0.0), ratio, points, seen.parameters, "{:.2f}".format))
     return made
 
 
