@@ -587,7 +587,8 @@ def test_a_point_that_was_not_settled_is_said():
 def test_sizes_and_limits_of_a_run_are_on_its_pages():
     experiment, made = DiskData(), worlds.ycsb("load", 1000, setting="1 drive") + worlds.ycsb("load", 1900, setting="2 drives")
     link = {"by": "tc tbf rate 300mbit", "measured_bytes_per_second": 36e6}
-    run = worlds.Run(made, machine={"cpu": "a processor", "processors": 2, "commit": "abc1234"}, links=[link])
+    machine = {"cpu": "a processor", "processors": 2, "memory_bytes": 4 << 30, "file_system": "ext4 rw", "commit": "abc1234"}
+    run = worlds.Run(made, machine=machine, links=[link])
     run.run |= {"date": "2026-11-29"}
     run.run["parameters"]["settings"]["warmup_seconds"] = 2
     said = ("1.5 GiB of payload; memory of the private servers: memory cgroup, 384 MiB; drives of 12 MiB/s for reads and as much for writes, "

@@ -10,12 +10,12 @@ from itertools import pairwise
 from ...design import published, rules
 from ...design.cells import CellKey, Cells, client_cpus, server_cpus
 from ...design.methods import LABELS, METHODS
-from ...design.published import Claim, Figure
+from ...design.published import GAIN_TOLERANCE_MIN, Claim, Figure
 from ...design.results import RunDirectory
 from ...design.rules import Level, against, direction, gain, level
 from ...report import stats
 from ...report.stats import Summary
-from ...report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, FindingRow, Verdict, not_measured, stated
+from ...report.verdicts import MIXED, NOT_MEASURED, OPPOSITE, REPRODUCED, WEAKER, FindingRow, Verdict, not_measured, stated
 from ...servers.links import LINKS
 from .. import by_engine
 from ..by_engine import ON_NDB, ON_QUARRY, Engine
@@ -30,7 +30,8 @@ LOCAL, CLOUD = "localhost", "cloud"
 NEAR = (LOCAL, CLOUD)
 NONE, LZ4_9, LZ4_17, MYSQL, TABLE = "app-none", "app-lz4-9", "app-lz4-17", "app-mysql", "row-compressed"
 _UNCOMPRESS = "uncompress"
-_SLIGHT_LOSS = (-0.25, -1e-9)  # what counts as losing slightly: our reading
+_LEAST = 1e-9  # where a range ends that leaves out none
+_SLIGHT_LOSS = (-0.25, -_LEAST)  # what counts as losing slightly: our reading
 _OWNER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}( \d+ ARRAY)?")
 Rates = dict[str, dict[int, float]]  # variant -> round -> rate
 # Roles are the ways that the document has. Of Quarry a CODEC is what ROW_FORMAT=COMPRESSED is of InnoDB: the engine compresses by itself.
@@ -81,9 +82,18 @@ def kind_text(kind: str) -> str:
 
 
 def as_published(found: Summary, figure: Figure) -> str:
-    """A gain against a published one. One that was next to nothing has no direction."""
+    """A gain against a published one. Where that was next to nothing it is met by what overlaps it, on either side; beyond that its sign counts."""
     low, high = figure.judged
-    return against(found, figure.judged, None if low <= 0 <= high else 0.0)
+    if low <= 0 <= high:
+        if found.low <= high and found.high >= low:
+            return REPRODUCED
+        low, high = (low, -_LEAST) if figure.value < 0 else (_LEAST, high)
+    return _but_nothing(against(found, (low, high), 0.0), found)
+
+
+def _but_nothing(state: str, found: Summary) -> str:
+    """Over a link many ways come equally fast: what is next to nothing in every round is not the opposite of anything."""
+    return WEAKER if state == OPPOSITE and max(abs(found.low), abs(found.high)) < GAIN_TOLERANCE_MIN else state
 
 
 @dataclass(frozen=True)
@@ -228,7 +238,7 @@ def _stored(seen: Seen, claim: Claim) -> list[Level]:
 # --- by direction ---
 def _poor_ratio(seen: Seen, _claim: Claim) -> list[Level]:
     return [one for link in (LOCAL, CLOUD) for one in seen.compared(
-        CellKey("stub-62", DOCUMENT_BYTES, THREADS, link), (LZ4_9, NONE), lambda found: against(found, _SLIGHT_LOSS, 0.0), link)]
+        CellKey("stub-62", DOCUMENT_BYTES, THREADS, link), (LZ4_9, NONE), lambda found: _but_nothing(against(found, _SLIGHT_LOSS, 0.0), found), link)]
 
 
 def _growing_gain(seen: Seen, claim: Claim) -> list[Level]:
