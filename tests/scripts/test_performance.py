@@ -33,7 +33,7 @@ def points(variant, rates, kib=64, operation="insert", threads=8):
             "threads": threads,
             "variant": variant,
             "setting": "",
-            "result": {"events_per_second": rate},
+            "result": {"events_per_second": rate, "interval_seconds": 10.0},
             "cpu": {"noisy": False},
             "written": {"server_bytes_per_payload_byte": 1 + number / 100},
         }
@@ -115,6 +115,66 @@ def test_the_production_profiles_cells_have_rows(performance):
     assert [works[work] for work in counters] == [[0.9]] * 3
     names = list(works)
     assert names.index("durable insert, 32 clients, to BLACKHOLE, which stores nothing") == names.index("durable insert, 32 clients") + 1
+
+
+def all_clients(rates_of):
+    """Inserts of 64 KB. rates_of: clients -> rates of three rounds, where InnoDB has 100 and BLACKHOLE 140."""
+    found = []
+    for n, rates in rates_of.items():
+        for variant, of in (("innodb", [100] * 3), ("quarry", rates), ("discarded", [140] * 3)):
+            found += points(variant, of, threads=n)
+    return found
+
+
+def test_each_target_of_the_production_profile_is_shown_with_what_was_measured(performance):
+    found = all_clients({1: [101, 99, 100], 8: [110, 130, 120], 32: [130, 124, 124]})
+    data = {"production": performance.taken([in_production(found)])}
+    lines = list(performance.tables(data))
+    counts = "The profile `production` has 17 targets: 3 met, 2 missed, 12 not measured. The median decides."
+    assert [line for line in lines if line.startswith(counts)]
+    start = lines.index("| load | clients | target | ratio to InnoDB | verdict | share of BLACKHOLE's rate |")
+    assert lines.index("### With a binary log") < start < lines.index("| work | 64 KB |")
+    assert lines[start + 5 : start + 8] == [
+        "| durable insert of 64 KB | 1 | 1.00 | 1.00 (0.99-1.01) | met | 0.71 (0.71-0.72) |",
+        "| durable insert of 64 KB | 8 | 1.00 | 1.20 (1.10-1.30) | met | 0.86 (0.79-0.93), target 0.85: met |",
+        "| durable insert of 64 KB | 32 | 1.25 | 1.24 (1.24-1.30) | **missed** | 0.89 (0.89-0.93), target 0.90: **missed** |",
+    ]
+    assert lines[start + 2] == "| durable insert of 24 KB | 1 | 1.00 |  | not measured |  |"
+    assert lines[start + 11] == "| 90 % reads and 10 % updates of 64 KB | 1 | 1.00 |  | not measured |  |"
+    assert lines[start + 16] == "| update of an INT next to 64 KB, `binlog_row_image=MINIMAL` | 32 | 1.10 |  | not measured |  |"
+    assert lines[start + 18].startswith("Where a target is missed: [durability.md](internals/durability.md), ")
+    assert "targets" not in performance.taken([result(found)]), "they are those of the production profile"
+    reads = points("innodb", [1], operation="read") + points("quarry", [1], operation="read")
+    assert "targets" not in performance.taken([in_production(reads)]), "none was measured"
+
+
+@pytest.mark.parametrize(
+    "rates, ratio",
+    [([998] * 3, "0.9980 (1.00-1.00) | **missed**"), ([1002] * 3, "1.00 (1.00-1.00) | met"), ([980] * 3, "0.98 (0.98-0.98) | **missed**")],
+)
+def test_a_missed_target_is_not_shown_as_if_it_were_reached(performance, rates, ratio):
+    data = {"production": performance.taken([in_production(points("innodb", [1000] * 3) + points("quarry", rates))])}
+    text = "\n".join(performance.tables(data))
+    assert f"| durable insert of 64 KB | 8 | 1.00 | {ratio} |" in text
+    assert ("1 missed" in text) == ("Where a target is missed" in text) == ("missed" in ratio)
+
+
+def test_a_target_whose_rounds_bear_no_verdict_is_not_judged(performance):
+    def line(found):
+        lines = performance.tables({"production": performance.taken([in_production(found)])})
+        return next(line for line in lines if line.startswith("| durable insert of 64 KB | 8 |"))
+
+    def pair(number=3):
+        return points("innodb", [100] * number) + points("quarry", [120] * number)
+
+    few, short, noisy = pair(2), pair(), pair()
+    short[0]["result"]["interval_seconds"] = 9.4
+    for point in noisy[:3]:
+        point["cpu"] = {"noisy": True}
+    verdicts = [line(found).split(" | ")[4] for found in (pair(), few, pair()[:-1], short, noisy)]
+    assert verdicts == ["met", *["not judged"] * 4]
+    noisy[0]["cpu"] = {"noisy": False}
+    assert line(noisy).split(" | ")[4] == "met", "a third may be"
 
 
 def test_results_that_differ_in_what_the_table_is_of_make_none(performance):

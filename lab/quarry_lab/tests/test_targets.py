@@ -196,6 +196,7 @@ def test_the_production_table_goes_from_a_run_to_its_place_in_the_pages(rounds, 
     table = performance.taken([json.loads(path.read_text())])
     assert table["machine"] == ("a processor, 2 processors shared by server and clients; ext4 with a journal; a binary log with "
                                 "`binlog_format=ROW`, `sync_binlog=1`, `binlog_cache_size=4M`; 3 rounds of 10 s")
+    assert len(table["targets"]) == 15 and all("measured" in row["innodb"] for row in table["targets"])
     clients = ("1 client", "8 clients", "32 clients")
     assert [row["work"] for row in table["rows"]] == [
         *(f"durable insert, {n}{over}" for n in clients for over in ("", ", to BLACKHOLE, which stores nothing")),
@@ -204,6 +205,25 @@ def test_the_production_table_goes_from_a_run_to_its_place_in_the_pages(rounds, 
         "bytes written by InnoDB, insert, 8 clients, its binary log included",
         *(f"update of an INT next to the value, {n}, `binlog_row_image=MINIMAL`" for n in clients)]
     assert [list(row["kib"]) for row in table["rows"]] == [["24", "64", "448"]] * 6 + [["64"]] * 3 + [["24", "64", "448"]] * 2 + [["64"]] * 3
+
+
+JUDGED_BY_PERFORMANCE = {"met": "met", "not met": "missed", "not judged": "not judged", "not measured": "not measured"}
+
+
+@pytest.mark.parametrize("factor, changes, kept", [
+    (1.0, {}, {}), (1.15, {}, {}), (1.4, {}, {}), (1.4, {"noisy": True}, {}), (1.4, {"seconds": 9.0}, {}), (1.4, {}, {"round": (1, 2)}),
+    (1.4, {}, {"operation": ("insert", "mix")}), (1.15, {}, {"threads": (8,)})])
+def test_the_table_of_targets_judges_as_the_lab_does(rounds, performance, factor, changes, kept):
+    rates = {"innodb": INNODB_RATE, "innodb-counter": INNODB_RATE, "discarded": 1.3 * INNODB_RATE}
+    points = [p for cell in Targets().cells(Targets().request())
+              for p in rounds(cell.variant, cell.operation, cell.size_bytes // KIB, cell.threads, rates.get(cell.variant, factor * INNODB_RATE),
+                              cell.setting, **changes)
+              if all(p[name] in values for name, values in kept.items())]
+    verdicts, table = Targets().verdicts(Run(points, profile=PRODUCTION)), performance.target_rows(points)
+    shown = [row["innodb"] for row in table] + [row["blackhole"] for row in table if "verdict" in row.get("blackhole", {})]
+    assert [(part["verdict"], f"median ratio >= {part['target']}") for part in shown] == [(JUDGED_BY_PERFORMANCE[v.state], v.rule) for v in verdicts]
+    figures = [[round(v.figures["ratio"][name], 4) for name in ("median", "low", "high")] if v.figures else None for v in verdicts]
+    assert [part.get("measured") for part in shown] == figures and len(figures) == 17
 
 
 def test_an_update_of_an_int_logs_no_value_of_either_engine():

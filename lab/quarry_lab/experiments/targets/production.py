@@ -2,7 +2,8 @@
 The targets of the production profile, each a finding: ratios to InnoDB in the same run, and the share of what the server can do at all.
 
 BLACKHOLE stores nothing: its rate is that of the protocol, the SQL layer and the binary log, which every engine pays. A prepared statement's
-parameters are written into its text for the binary log, byte by byte, so with large values that is most of the way.
+parameters are written into its text for the binary log, byte by byte, so with large values that is most of the way. What each is to reach is
+in design/production_targets.py.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...design.cells import CellKey, Cells
+from ...design.production_targets import COUNTER_FLOORS, COUNTER_KIB, INSERT_FLOORS, MIX_FLOORS, MIX_KIB, SHARE_FLOORS, SHARE_KIB
 from ...design.variants import KIB
 from ...report.stats import counted
 from ...report.verdicts import NOT_MEASURED, Finding, Verdict, figures_of
@@ -17,11 +19,6 @@ from ..target_rules import judge_ratio, ratio_text
 from .findings import COUNTER_VARIANTS
 
 BLACKHOLE = "discarded"
-# client threads -> ratio to InnoDB, by size in KB
-INSERT_FLOORS = {24: {1: 1.0, 8: 1.0, 32: 1.2}, 64: {1: 1.0, 8: 1.0, 32: 1.25}, 448: {1: 1.1, 8: 1.2, 32: 1.3}}
-SHARE_KIB, SHARE_FLOORS = 64, {8: 0.85, 32: 0.9}  # of BLACKHOLE's inserts
-MIX_KIB, MIX_FLOORS = 64, {1: 1.0, 8: 1.1, 32: 1.2}
-COUNTER_KIB, COUNTER_FLOORS = 64, {1: 1.0, 8: 1.0, 32: 1.1}
 
 
 def verdicts(cells: Cells, parameters: dict) -> list[Verdict]:
