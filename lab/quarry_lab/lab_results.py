@@ -4,6 +4,7 @@ Results as data: `python -m quarry_lab results`.
     results                      writes docs/results/lab.md from the newest file of each experiment in lab/results (`make results`)
     results --check              says whether it is what those files give; exit 1 when not. Also says which result is older than the engine's code.
     results --add DIRECTORY ...  first puts the runs in these directories (build/bench/lab/e1) there: one JSON per run
+            --commit HASH        of a plugin that was copied (--plugin): the commit it was built from, not the tree's while it was measured
 
 A file has what the rules read and nothing that belongs to a machine's tree: command, commit, date, machine, configuration, the raw rounds; no absolute path.
 Verdicts are not in it: they are computed from the rounds, by the rules and the published figures as they are now.
@@ -118,8 +119,8 @@ def _point(point: dict) -> dict:
     return made
 
 
-def content(run: RunDirectory) -> dict:
-    """What a file of this run holds. Raises LabError for a run that is not finished or was a look only."""
+def content(run: RunDirectory, commit: str = "") -> dict:
+    """What a file of this run holds. commit: the plugin's, if not the tree's. Raises LabError for a run that is not finished or was a look only."""
     parameters = run.run["parameters"]
     if run.run["finished"] is None:
         raise LabError(f"{run.path.name} is not finished: the command that began it goes on")
@@ -128,14 +129,16 @@ def content(run: RunDirectory) -> dict:
                        f"a result takes {FAIR_ROUNDS} of {FAIR_SECONDS} s")
     sessions = [_picked(session, _SESSION) | {"servers": {name: _picked(server, _SERVER) for name, server in session.get("servers", {}).items()}}
                 for session in run.run["sessions"]]
+    for session in sessions if commit else ():
+        session["machine"] = session["machine"] | {"commit": commit, "lab_commit": session["machine"]["commit"]}
     head = {"experiment": parameters["name"], "commit": sessions[-1]["machine"]["commit"], "date": time.strftime("%Y-%m-%d", time.gmtime(run.run["finished"])),
             "parameters": parameters, "sessions": sessions}
     return without_paths(head) | {"points": [without_paths(_point(point)) for point in run.points]}
 
 
-def add(run: RunDirectory, directory: Path = DIRECTORY) -> Path:
+def add(run: RunDirectory, directory: Path = DIRECTORY, commit: str = "") -> Path:
     """The file that it writes. Raises LabError as content() does, and where another run of that day and commit has that name."""
-    made = content(run)
+    made = content(run, commit)
     directory.mkdir(parents=True, exist_ok=True)
     payload = made["parameters"]["payload"]
     kind = "" if payload == "random" else f"-{payload}"
@@ -257,7 +260,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
         run = open_run(directory)
         if run is None or run.run["parameters"]["name"] not in EXPERIMENTS:
             raise LabError(f"{directory} holds no run of the lab")
-        console.print(f"added {add(run).relative_to(REPOSITORY)}", highlight=False)
+        console.print(f"added {add(run, commit=arguments.commit).relative_to(REPOSITORY)}", highlight=False)
     found = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     made = page()
     for experiment in PUBLISHED:
@@ -276,6 +279,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="quarry_lab results", description="Makes docs/results/lab.md from lab/results.")
     parser.add_argument("--add", type=Path, nargs="+", default=[], metavar="DIRECTORY",
                         help="first put the finished runs in these directories into lab/results")
+    parser.add_argument("--commit", default="", metavar="HASH", help="of the plugin in these runs, if it is a copy (--plugin)")
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when the page is not what the files give")
     parsed = parser.parse_args(arguments)
     return exit_code_of(lambda console: _run(parsed, console))

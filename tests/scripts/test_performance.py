@@ -291,6 +291,12 @@ def test_the_commit_of_a_plugin_that_was_copied_is_named(performance):
     assert performance.taken([both], "0123abc")["commit"] == "0123abc"
     with pytest.raises(performance.PerformanceError, match="--commit names the plugin's"):
         performance.taken([both])
+    both["sessions"] = [session | {"command": ["quarry_lab", "bench", "--plugin", "copy.so"]} for session in both["sessions"][:1]]
+    with pytest.raises(performance.PerformanceError, match="copied plugin"):
+        performance.taken([both])
+    assert performance.taken([both], "0123abc")["commit"] == "0123abc"
+    both["sessions"][0]["machine"] = both["sessions"][0]["machine"] | {"commit": "0123abc", "lab_commit": "abc1234"}
+    assert performance.taken([both])["commit"] == "0123abc", "`results --add` had it named"
     with pytest.raises(performance.PerformanceError, match="2 builds"):
         performance.taken([both, result([], plugin="f" * 64, experiment="cold")], "0123abc")
 

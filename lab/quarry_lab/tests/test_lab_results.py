@@ -85,6 +85,14 @@ def test_a_file_has_what_was_run_and_no_path_of_the_machine(tmp_path):
     assert (found["experiment"], found["commit"], len(found["points"])) == ("e1", "abc1234", 3)
 
 
+def test_a_copied_plugin_has_the_commit_that_it_was_built_from(tmp_path):
+    """The tree may go on while a copy is measured."""
+    path = lab_results.add(made_run(tmp_path / "e1", "e1", mix(4, 8, quarry_head=100)), tmp_path / "results", "0123abc")
+    result = lab_results.read(path)
+    assert path.name.endswith("-0123abc.json") and result.commits == ["0123abc"] and result.session["machine"]["lab_commit"] == "abc1234"
+    assert "at commit 0123abc; a processor" in lab_results.page(tmp_path / "results")
+
+
 @pytest.mark.parametrize("changes, said", [({"finished": False}, "not finished"), ({"rounds": 2}, "2 rounds of 10 s; a result takes 3 of 10 s")])
 def test_what_bears_no_verdict_is_no_result(tmp_path, changes, said):
     with pytest.raises(LabError, match=said):
