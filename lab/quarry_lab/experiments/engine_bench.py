@@ -178,11 +178,7 @@ class EngineBench(TableBench):
         if "Too many connections" in str(error) or re.search(r"\b1040\b", str(error)):
             allowed = "each SQL node" if isinstance(server, NdbCluster) else "the server"
             return LabError(f"{said}\n{allowed} refuses connections: {point.threads} users need a larger max_connections")
-        if isinstance(server, NdbCluster):
-            return LabError(f"{said}\nthe cluster: {server.state()}")
-        if isinstance(server, LabServer) and server.server and not server.server.running():
-            return LabError(f"{said}\nthe server ended:\n{server.server.log_tail()}")
-        return LabError(said)
+        return LabError(f"{said}{server.ended()}")
 
     def _memory(self, point: Point, server: Server, variant: Variant, schema: str) -> dict | None:
         if variant.constant_mix or point.operation in WITHOUT_DATASET:

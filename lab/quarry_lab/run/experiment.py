@@ -30,7 +30,8 @@ A new experiment is a subclass of Experiment in a module of its own, listed in c
     takes_apart           whether `--apart` can give its servers and clients processors of their own
 
 A Bench measures: describe() says what runs (recorded in run.json for every session), begin(block)/end(block) set up and remove what the
-block's points share, measure(point) returns the record of one point. A record is a dictionary that holds at least
+block's points share, measure(point) returns the record of one point, ended() says what serves it no more: then the record is not kept. A record
+is a dictionary that holds at least
     result     events_per_second, latency_p95_ms (where there is one), interval_seconds
     cpu        what noise.usage returns (noise.Meter does it)
 The lab adds the point's own fields and the time, appends the record to points.jsonl, and prints line(record).
@@ -125,6 +126,10 @@ class Bench(ABC):
 
     @abstractmethod
     def measure(self, point: Point) -> dict: ...
+
+    @abstractmethod
+    def ended(self) -> str:
+        """What that was started for the points runs no more, in lines of their own; empty where all runs. Asked after each point."""
 
     def end(self, block: Block) -> None:
         """After the last point of the block."""

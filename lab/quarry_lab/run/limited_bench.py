@@ -11,7 +11,6 @@ from ..probes import noise
 from ..report import stats
 from ..servers.lab_server import LabServer
 from ..servers.memory_cgroup import MemoryCgroup, reason_against
-from ..servers.ndb_cluster import NdbCluster
 from ..servers.target import TargetServer
 from .experiment import Bench, Context
 from .kept_settings import note_server, of_block
@@ -63,6 +62,9 @@ class LimitedBench(Bench):
         assert isinstance(self._server, LabServer)
         return self._server
 
+    def ended(self) -> str:
+        return self._server.ended() if self._server else ""
+
     def end(self, block: Block) -> None:
         self._close_server()
 
@@ -82,15 +84,10 @@ class LimitedBench(Bench):
             self.progress.step("waiting for a quiet machine")
             noise.wait_for_quiet(own_pids, seconds)
 
-    def _failed(self, what: str, error: Exception) -> Exception:
-        """What to raise for a client's error: the error, or that the server ended under it, and how; of the cluster also which nodes run."""
-        if isinstance(self._server, NdbCluster):
-            return LabError(f"'{what}': {error}\nthe cluster: {self._server.state()}")
-        if isinstance(self._server, TargetServer):
-            return error
-        assert self.server.server
-        if self.server.server.running():
-            return error
-        limit = stats.human_bytes(self._memory_bytes) if self.server.cgroup else "none"
-        return LabError(f"the server ended during '{what}' (memory limit {limit}; the kernel's log tells whether it was too small): {error}\n"
-                        f"{self.server.server.log_tail()}")
+    def _failed(self, what: str, error: Exception) -> LabError:
+        """What to raise for a client's error: at what it was, and what of the server ended under it, and how."""
+        ended = self.ended()
+        if not ended or not isinstance(self._server, LabServer):
+            return LabError(f"'{what}': {error}{ended}")
+        limit = stats.human_bytes(self._memory_bytes) if self._server.cgroup else "none"
+        return LabError(f"the server ended during '{what}' (memory limit {limit}; the kernel's log tells whether it was too small): {error}{ended}")

@@ -62,6 +62,9 @@ class TableBench(Bench):
     def _private_servers(self) -> list[LabServer]:
         return [server for server in self.servers.values() if isinstance(server, LabServer)]
 
+    def ended(self) -> str:
+        return "".join(server.ended() for server in self.servers.values())
+
     def end(self, block: Block) -> None:
         for size in sorted({point.size_bytes for point in block.points}):
             self._drop_datasets(size)

@@ -209,12 +209,21 @@ def _measured(bench: Bench, point: Point) -> dict:
     return bench.measure(point)
 
 
+def _record_of(bench: Bench, experiment: Experiment, point: Point) -> dict:
+    """Raises LabError where a program that serves the point has ended: others may answer for it, at another rate, and no client meets an error."""
+    record = _measured(bench, point)
+    if ended := bench.ended():
+        raise LabError(f"{experiment.labels[point.variant]}, {point.operation} x{point.threads}: a server, or a part of it, ended meanwhile{ended}")
+    return record
+
+
 def measure_block(bench: Bench, context: Context, experiment: Experiment, block: Block, repeats: dict[tuple, int] | None = None) -> None:
     """repeats: which repetition this is of each point, by its key; None: the first measurement of all."""
     bench.begin(block)
     for point in block.points:
         started, wall_started = time.monotonic(), time.time()
-        record = {**point.as_dict(), "started": wall_started, **({"repeat": repeats[point.key]} if repeats else {}), **_measured(bench, point)}
+        record = {**point.as_dict(), "started": wall_started, **({"repeat": repeats[point.key]} if repeats else {}),
+                  **_record_of(bench, experiment, point)}
         context.run.add_point(record)
         context.progress.done(point.operation, time.monotonic() - started, experiment.line(record))
     bench.end(block)

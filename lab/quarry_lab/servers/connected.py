@@ -41,6 +41,10 @@ class ConnectedServer:
         assert self._connection
         return engines(self._connection)
 
+    def ended(self) -> str:
+        """What of it runs no more, in lines of their own; empty where all runs, or where only its clients can tell."""
+        return ""
+
     def _disconnect(self) -> None:
         if self._connection:
             self._connection.close()

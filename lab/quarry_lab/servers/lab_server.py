@@ -182,6 +182,10 @@ class LabServer(ConnectedServer):
             shutil.rmtree(path, ignore_errors=True)
             journal.give_back(path)
 
+    def ended(self) -> str:
+        """With its last words."""
+        return f"\nthe server '{self.key}' ended:\n{self.server.log_tail()}" if self.server and not self.server.running() else ""
+
     def recycle(self) -> None:
         """A fresh data directory: the way to give back all space whatever an engine keeps for later."""
         self.close()

@@ -173,13 +173,9 @@ class NdbCluster(TargetServer):
         limit = {"link_mbits": self.link_mbits} if self.link_mbits else {}
         return super().describe() | {"data_nodes": dict(line.split("=", 1) for line in lines if "=" in line)} | limit
 
-    def state(self) -> str:
-        """Which nodes run: of a run that met an error."""
-        return "; ".join(line.removeprefix("ndb: ") for line in script("status").splitlines())
-
-    def stopped(self) -> str:
-        """In a line which nodes run, where one does not; else empty."""
-        state = self.state()
+    def ended(self) -> str:
+        """Which nodes run, where one does not: of two data nodes one answers for both."""
+        state = "; ".join(line.removeprefix("ndb: ") for line in script("status").splitlines())
         return f"\nthe cluster: {state}" if "does not run" in state else ""
 
     def settle_disk(self) -> dict:

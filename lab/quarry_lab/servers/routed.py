@@ -144,6 +144,10 @@ class RoutedPair:
     def pids(self) -> set[int]:
         return {self._proxy.pid, *(server.pid for server in self.servers.values())}
 
+    def ended(self) -> str:
+        """As a server's."""
+        return "".join(server.ended() for server in self.servers.values())
+
     def fetches(self) -> dict[str, int]:
         """SELECTs that each server had so far."""
         return {name: int(server.status("Com_select")["com_select"]) for name, server in self.servers.items()}

@@ -281,7 +281,7 @@ def test_refused_connections_name_the_level_and_what_to_raise(bench, monkeypatch
 
 
 def test_an_error_with_such_a_number_in_it_is_no_refused_connection(bench, monkeypatch):
-    failing(bench, monkeypatch, "FATAL: error 1114 behind 104012 rows: the table is full").servers = {"main": SimpleNamespace()}
+    failing(bench, monkeypatch, "FATAL: error 1114 behind 104012 rows: the table is full").servers = {"main": SimpleNamespace(ended=str)}
     with pytest.raises(LabError, match="1114 behind 104012 rows") as raised:
         bench.measure(point())
     assert "refuses connections" not in str(raised.value)
@@ -298,6 +298,7 @@ def test_an_error_of_the_cluster_says_which_of_its_nodes_run(bench, monkeypatch)
     failing(bench, monkeypatch, "error 1297: cluster failure").servers = {"target": NdbCluster("target")}
     with pytest.raises(LabError, match="(?s)NDB default.*1297.*the cluster: data2: does not run; data3: runs"):
         bench.measure(point("target-ndb-head"))
+    assert "data2: does not run" in bench.ended(), "also where no client met an error"
 
 
 def test_a_sql_node_without_statements_is_an_error(bench, monkeypatch):

@@ -413,6 +413,7 @@ def test_an_error_of_the_cluster_says_which_of_its_nodes_run(bench, monkeypatch)
     bench.server = NdbCluster("target")
     with pytest.raises(LabError, match="(?s)NDB, SQL text, 100 B x 8: not ready.*the cluster: data2: does not run"):
         bench.measure(Point(1, "fetch", 100, 8, "target-ndb-text"))
+    assert "data2: does not run" in bench.ended(), "also where no client met an error"
 
 
 class Disk(TargetServer):

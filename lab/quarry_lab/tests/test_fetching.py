@@ -41,6 +41,7 @@ from quarry_lab.report import charts
 from quarry_lab.report.stats import Summary
 from quarry_lab.report.verdicts import MIXED, NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
 from quarry_lab.servers import links, ndb_cluster, processor_cgroup, routed
+from quarry_lab.servers.lab_server import LabServer
 from quarry_lab.servers.links import LINKS, Link
 from quarry_lab.servers.namespaces import queues
 
@@ -471,24 +472,22 @@ PROXY_ENDED, SERVER_ENDED = "\nthe proxy that makes the links ended", "\nthe ser
 @pytest.mark.parametrize("error, ended, raised, said", [
     (java.JavaError("java failed"), True, LabError, "none, real 4287156 bytes, cloud: java failed" + PROXY_ENDED + SERVER_ENDED),
     (java.JavaError("java failed"), False, LabError, "none, real 4287156 bytes, cloud: java failed"),
-    (None, True, LabError, "none, real 4287156 bytes, cloud: not all of the servers ran to the end" + PROXY_ENDED + SERVER_ENDED),
     (LateReport("too late"), False, LateReport, "too late")])
 def test_an_error_says_at_which_cell_and_what_had_ended(monkeypatch, error, ended, raised, said):
     """But for a late report, after which the point is measured again."""
     def fetch(*_arguments):
-        if error:
-            raise error
-        return java.FetchResult(1.0, 1.0, 1.0), {}
+        raise error
 
     monkeypatch.setattr(java, "fetch_blobs", fetch)
     context = SimpleNamespace(run=SimpleNamespace(path=Path("run")), request=FetchCompressed().request("normal"), progress=SimpleNamespace(step=lambda _text: None))
-    process = SimpleNamespace(running=lambda: not ended, log_tail=lambda: "last words")
-    server = SimpleNamespace(key="main", pid=1, server=process, execute=lambda _sql: None)
+    server = LabServer("main", Path("main"), None, False, {})
+    server.server = SimpleNamespace(pid=1, running=lambda: not ended, log_tail=lambda: "last words")
+    monkeypatch.setattr(server, "execute", lambda _sql: None)
     network = SimpleNamespace(port=1, links=[LINKS[CLOUD]], endpoint=lambda _key: None, pids=set, ended=lambda: PROXY_ENDED if ended else "")
     bench = FetchBench(context, server, network, {})
     with pytest.raises(raised) as failed:
         bench.measure(Point.of(1, Cell(REAL, "app-none", DOCUMENT_BYTES, THREADS, CLOUD)))
-    assert str(failed.value) == said
+    assert str(failed.value) == said and bench.ended() == (PROXY_ENDED + SERVER_ENDED if ended else "")
 
 
 def test_a_cluster_that_lost_a_node_says_so(monkeypatch):
@@ -497,7 +496,7 @@ def test_a_cluster_that_lost_a_node_says_so(monkeypatch):
               "ndb: data2: runs (pid 1)\nndb: data3: does not run\n": "\nthe cluster: data2: runs (pid 1); data3: does not run"}
     for state, said in states.items():
         monkeypatch.setattr(ndb_cluster, "script", lambda _verb, state=state: state)
-        assert ndb_cluster.NdbCluster("NDB").stopped() == said
+        assert ndb_cluster.NdbCluster("NDB").ended() == said
 
 
 @pytest.mark.parametrize("disturbed, alone", [(("ndb-app-none", CLOUD), True), (("quarry", CLOUD), False), (("app-zstd", LOCAL), False)])
@@ -527,7 +526,7 @@ def test_a_resumed_run_loads_what_its_later_rounds_need(monkeypatch):
     request = replace(experiment.request("normal"), operations=["stub-2"], sizes_bytes=[1024])
     cells = experiment.cells(request)
     (block, *_) = interleave(cells, request.rounds, request.seed, experiment.group)
-    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None, server=None)
+    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None, ended=str)
     context = SimpleNamespace(run=None, request=request, progress=SimpleNamespace(step=lambda _text: nullcontext()))
     loaded = []
     monkeypatch.setattr(java, "load_blobs", lambda _dataset, _payloads, targets, _client: loaded.extend(targets) or [{} for _ in targets])
@@ -550,7 +549,7 @@ def test_a_run_is_not_gone_on_with_on_another_server(tmp_path, monkeypatch, vari
     monkeypatch.setattr(java, "version", lambda: "21")
     monkeypatch.setattr(java, "libraries", list)
     context = SimpleNamespace(run=run, request=FetchCompressed().request("normal"), progress=SimpleNamespace(step=lambda _text: None))
-    server = SimpleNamespace(execute=lambda _sql: None, describe=lambda: changed["main"])
+    server = SimpleNamespace(execute=lambda _sql: None, describe=lambda: changed["main"], ended=str)
     bench = FetchBench(context, server, SimpleNamespace(port=1, links=[], endpoint=lambda _key: None), {})
     with pytest.raises(LabError, match=said) if said else nullcontext():
         bench.describe()
@@ -575,8 +574,8 @@ def test_ndb_runs_for_its_own_blocks_alone(monkeypatch):
         def describe(self):
             return {}
 
-        def stopped(self):
-            return ""
+        def ended(self):
+            return "" if events[-1] == "stop" else "\nthe cluster: data3: does not run"
 
         def execute(self, statement):
             events.append(statement.split("`")[1] if "DATABASE" in statement else "table")
@@ -586,12 +585,13 @@ def test_ndb_runs_for_its_own_blocks_alone(monkeypatch):
     monkeypatch.setattr(java, "load_blobs", lambda _dataset, _payloads, targets, _client: [{} for _ in targets])
     run = SimpleNamespace(run={"sessions": [{}]}, update_session=lambda _name, _value: None)
     context = SimpleNamespace(run=run, request=FetchCompressed().request("normal"), progress=SimpleNamespace(step=lambda _text: None))
-    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None, rows=lambda _sql: [(None,)], server=None)
+    server = SimpleNamespace(execute=lambda _sql: None, settle=lambda: None, rows=lambda _sql: [(None,)], ended=str)
     network = SimpleNamespace(port=1, links=[], endpoint=lambda _key: None, ended=str)
     here = replace(cell, variant="app-none", operation="stub-2")
     bench = FetchBench(context, server, network, {("stub-2", DOCUMENT_BYTES): {"app-none"}}, None, ({(REAL, DOCUMENT_BYTES): {"ndb-app-none"}}, [LINKS[LOCAL]]))
-    for asked in (cell, cell, here):
+    for asked, ended in ((cell, "\nthe cluster: data3: does not run"), (cell, "\nthe cluster: data3: does not run"), (here, "")):
         bench.begin(Block(1, "x", (Point.of(1, asked),)))
+        assert bench.ended() == ended
     bench.close()
     payloads, values = (f"quarry_lab_e3_real_{DOCUMENT_BYTES}_{what}" for what in ("payloads", "ndb_app_none"))
     assert events == ["start", payloads, "table", values, "table", "stop"]

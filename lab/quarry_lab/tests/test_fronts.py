@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pymysql
 import pytest
@@ -112,6 +113,9 @@ class Recorder:
 
     close = stop
 
+    def ended(self):
+        return "\nended" if "stop" in self.seen else ""
+
 
 def test_points_go_to_the_bench_of_their_operation_and_the_other_one_is_ended():
     tables, fronts = Recorder(), Recorder()
@@ -123,8 +127,17 @@ def test_points_go_to_the_bench_of_their_operation_and_the_other_one_is_ended():
         both.begin(Block(1, "any", (one,)))
         both.measure(one)
         both.end(Block(1, "any", (one,)))
+    assert both.ended() == "\nended" * 2
     assert tables.seen == [*((step, "insert") for step in ("begin", "measure", "end")), "stop"]
     assert fronts.seen == ["stop", *((step, fronts_bench.OPERATION) for step in ("begin", "measure", "end"))]
+
+
+def test_a_replica_that_ended_is_told_though_its_primary_goes_on():
+    """Alone, and faster: it waits for none any more."""
+    made = FrontsBench(SimpleNamespace(request=E2.request(), progress=None))
+    assert made.ended() == ""
+    made.cluster = SimpleNamespace(members={name: SimpleNamespace(alive=lambda runs=runs: runs) for name, runs in (("s1a", True), ("s1b", False))})
+    assert "s1b" in made.ended() and "s1a" not in made.ended()
 
 
 def test_what_the_fronts_need_is_asked_before_anything_starts(tmp_path, monkeypatch):

@@ -39,6 +39,9 @@ class Bench:
     def end(self, block):
         assert self.begun[-1] is block
 
+    def ended(self):
+        return ""
+
     def measure(self, point):
         times = self.times[point.key] = self.times.get(point.key, 0) + 1
         self.order.append(point)
@@ -99,11 +102,11 @@ class Failing(Bench):
 
     def __init__(self, fails, stand_alone=True, error=LabError):
         super().__init__(lambda point: 0)
-        self.fails, self.blocks_stand_alone, self.error, self.ended = fails, stand_alone, error, []
+        self.fails, self.blocks_stand_alone, self.error, self.left = fails, stand_alone, error, []
 
     def end(self, block):
         super().end(block)
-        self.ended.append(block)
+        self.left.append(block)
 
     def measure(self, point):
         if self.fails(point):
@@ -119,7 +122,8 @@ def measure(tmp_path):
         run = RunDirectory(tmp_path / "run", PARAMETERS)
         left = [p.operation for block in blocks for p in block.points if p.key not in run.done_keys()]
         with RunProgress(Console(file=io.StringIO()), "plain", left, 1.0) as progress:
-            session.measure_all(bench, SimpleNamespace(run=run, progress=progress), SimpleNamespace(line=lambda record: ""), blocks)
+            experiment = SimpleNamespace(line=lambda record: "", labels={"innodb": "InnoDB", "quarry": "Quarry"})
+            session.measure_all(bench, SimpleNamespace(run=run, progress=progress), experiment, blocks)
         return run
 
     return build
@@ -129,7 +133,7 @@ def test_a_block_that_fails_and_leaves_nothing_keeps_no_other_from_being_measure
     bench = Failing(is_one)
     with pytest.raises(LabError, match="^1 block failed, and the same command measures what is left: the server ended during 'insert'$"):
         measure(bench)
-    assert bench.ended == bench.begun and len(bench.begun) == len(BLOCKS)
+    assert bench.left == bench.begun and len(bench.begun) == len(BLOCKS)
     kept = open_run(tmp_path / "run")
     assert kept.run["finished"] is None and 24 - 4 <= len(kept.points) < 24
     assert len(measure(Bench(lambda point: 0)).points) == 24
@@ -142,6 +146,15 @@ def test_an_error_on_a_server_of_all_and_one_that_changed_end_the_run(measure, s
         measure(bench)
     failed = bench.begun[-1].points
     assert is_one(failed[sum(point in failed for point in bench.order)]), "nothing was measured behind it"
+
+
+def test_a_point_during_which_a_server_ended_is_not_kept(measure, tmp_path, monkeypatch):
+    """Of two data nodes of NDB one answers for both, at another rate: no client meets an error."""
+    bench = Bench(lambda point: 0)
+    monkeypatch.setattr(bench, "ended", lambda: "\nthe cluster: data3: does not run" if is_one(bench.order[-1]) else "")
+    with pytest.raises(LabError, match="(?s)^Quarry, insert x8: .*ended meanwhile\nthe cluster: data3: does not run$"):
+        measure(bench)
+    assert is_one(bench.order[-1]) and len(open_run(tmp_path / "run").points) == len(bench.order) - 1
 
 
 def test_engines_that_fail_one_after_the_other_end_the_run(measure):

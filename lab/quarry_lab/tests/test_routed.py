@@ -88,6 +88,9 @@ def test_connections_meet_the_primary_and_the_replica_in_turn(tmp_path):
         assert all(count - before[name] >= 2 for name, count in pair.fetches().items())
         pids = pair.pids()
         assert len(pids) == 3 and all(os.path.exists(f"/proc/{pid}") for pid in pids)
+        assert pair.ended() == ""
+        pair.servers[routed.REPLICA].server.kill()
+        assert "the server 'replica' ended" in pair.ended()
     deadline = time.monotonic() + 20
     while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.1)

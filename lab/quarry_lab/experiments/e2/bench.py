@@ -140,6 +140,11 @@ class FrontsBench(Bench):
             self.progress.step("starting two Spider fronts over two shards")
             self.cluster = self._running.enter_context(passing_cluster(self.directory, "spider", plugin=self.plugin))
 
+    def ended(self) -> str:
+        """A primary whose replica ended goes on alone: its commits wait for none."""
+        gone = [name for name, member in self.cluster.members.items() if not member.alive()] if self.cluster else []
+        return f"\nservers of the fronts' cluster that ended: {', '.join(gone)}" if gone else ""
+
     def close(self) -> None:
         self._running.close()
         self.cluster = None

@@ -206,3 +206,6 @@ class IdsBench(Bench):
 
     def measure(self, point: Point) -> dict:
         return self._of(point.operation).measure(point)
+
+    def ended(self) -> str:
+        return self.tables.ended() + self.fronts.ended()

@@ -78,6 +78,9 @@ class ReaderBench(Bench):
             self._drop_tables()
         self._group = block.group
 
+    def ended(self) -> str:
+        return self.server.ended() if self.server else ""
+
     def end(self, block: Block) -> None:
         """Its tables stay for the next round."""
 
@@ -174,12 +177,7 @@ class ReaderBench(Bench):
     def _named(self, point: Point, error: Exception) -> LabError:
         """With the point that met it, and what became of the server."""
         label = space.LABELS.get(point.variant) or WAYS[point.variant].label
-        said = f"{label}, {size_label(point.size_bytes)} x {point.threads}: {error}"
-        if isinstance(self.server, NdbCluster):
-            return LabError(f"{said}\nthe cluster: {self.server.state()}")
-        if isinstance(self.server, LabServer) and self.server.server and not self.server.server.running():
-            return LabError(f"{said}\nthe server ended:\n{self.server.server.log_tail()}")
-        return LabError(said)
+        return LabError(f"{label}, {size_label(point.size_bytes)} x {point.threads}: {error}{self.ended()}")
 
     def _fetched(self, point: Point) -> dict:
         way, server = WAYS[point.variant], self.server
