@@ -33,7 +33,7 @@ from quarry_lab.probes.timeline import Counters, Timeline, difference
 from quarry_lab.report.verdicts import NOT_JUDGED, NOT_MEASURED, OPPOSITE, REPRODUCED, STRONGER, WEAKER
 from quarry_lab.servers import drives, memory_cgroup, ndb_cluster
 from quarry_lab.servers.ndb_cluster import NdbCluster
-from quarry_lab.servers.target import TargetServer
+from quarry_lab.servers.target import NO_TARGET, TargetServer
 
 OUTPUT = """YCSB Client 0.17.0
 2026-01-01 10:00:00:000 0 sec: 0 operations; est completion in 1 second
@@ -162,10 +162,21 @@ def test_room_for_a_larger_table_of_the_cluster_is_asked_for_before():
     experiment = DiskData()
     more = {}
     for scale in ("quick", "normal", "full"):
-        request = experiment.request(scale)
-        more[scale] = experiment.disk_bytes(replace(request, target=ndb_cluster.address())) - experiment.disk_bytes(request)
+        request = replace(experiment.request(scale), target=ndb_cluster.address())
+        without, with_ndb = (experiment.disk_bytes(replace(request, variants=keys)) for keys in (["quarry"], ["quarry", "target-ndb"]))
+        more[scale] = with_ndb - without
     larger = request.settings.dataset_bytes - experiment.request("normal").settings.dataset_bytes
     assert more["quick"] == more["normal"] == 0 and more["full"] > 2 * 1.5 * larger
+
+
+def test_the_cluster_is_asked_for_room_only_where_it_is_measured(monkeypatch):
+    """Where it is built it is the target of every request, that of `--engines quarry` too."""
+    monkeypatch.setattr(ndb_cluster, "needs", lambda: ["room for the cluster"])
+    experiment = DiskData()
+    request = replace(experiment.request("normal"), target=ndb_cluster.address(), variants=["quarry"])
+    assert "room for the cluster" not in experiment.needs(request)
+    assert "room for the cluster" in experiment.needs(replace(request, variants=["quarry", "target-ndb"]))
+    assert NO_TARGET in experiment.needs(replace(request, target=None, variants=["target-ndb"]))
 
 
 def test_an_interrupted_block_is_planned_with_what_runs_again():

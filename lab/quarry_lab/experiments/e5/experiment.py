@@ -126,9 +126,7 @@ class DiskData(ByEngine, JavaExperiment):
     # --- what it takes ---
     def needs(self, request: Request) -> list[str]:
         _check_options(request.options)
-        missing = super().needs(request) + (self._target_needs(request.target) if request.target else [])
-        if request.target is None and any(key.startswith(TARGET_PREFIX) for key in request.variants):
-            missing.append(target.NO_TARGET)
+        missing = super().needs(request) + (self._target_needs(request.target) if self._has_target(request) else [])
         named = [*request.options["data_paths"], *filter(None, [request.options["redo_path"]])]
         missing += [f"the directory {path}" for path in named if not Path(path).is_dir()]
         missing += _room_lacking(request)
@@ -142,7 +140,13 @@ class DiskData(ByEngine, JavaExperiment):
     def _takes_drives(self, request: Request) -> bool:
         return any(Setting.of(cell.setting).on_drives for cell in self.cells(request))
 
-    def _target_needs(self, address: Address) -> list[str]:
+    def _has_target(self, request: Request) -> bool:
+        """The cluster of `make ndb` is a request's target whichever variants are chosen."""
+        return any(ENGINES[key].on_target for key in request.variants)
+
+    def _target_needs(self, address: Address | None) -> list[str]:
+        if address is None:
+            return [target.NO_TARGET]
         return ndb_cluster.needs() if address == ndb_cluster.address() else target.needs_over_tcp(address)
 
     def disk_bytes(self, request: Request) -> int:
@@ -153,7 +157,7 @@ class DiskData(ByEngine, JavaExperiment):
         """
         mix = request.options["mix_seconds"] * _MIX_WRITES_BYTES_PER_SECOND
         private = 4 * request.settings.dataset_bytes + mix + REDO_BYTES + (1 << 30) + request.settings.disk_reserve_bytes
-        return private + (self._more_of_cluster(request) if request.target == ndb_cluster.address() else 0)
+        return private + (self._more_of_cluster(request) if self._has_target(request) and request.target == ndb_cluster.address() else 0)
 
     def _more_of_cluster(self, request: Request) -> int:
         normal, wanted = (ndb_disk_bytes(rows_of(each), each.options["mix_seconds"]) for each in (self.default_request(), request))
