@@ -169,6 +169,20 @@ TEST(GoldenV1Test, RewrittenSegment) {
   }
 }
 
+// The same file, with header and map once more at its end.
+TEST(GoldenV1Test, RewrittenSegmentWithItsCopy) {
+  const std::vector<uint8_t> early = ReadGolden("rewritten.qseg");
+  const std::vector<uint8_t> file = ReadGolden("rewritten-copy.qseg");
+  ASSERT_GT(file.size(), early.size());
+  EXPECT_TRUE(std::equal(early.begin(), early.end(), file.begin()));
+  const std::span<const uint8_t> last = std::span(file).last(kSegmentHeaderSizeBytes);
+  const SegmentHeader copy = DecodeHeaderCopy(last, golden_v1::kStore, golden_v1::kSegment, kSalt, file.size()).value();
+  EXPECT_EQ(copy, DecodeSegmentHeader(early).value());
+  EXPECT_FALSE(HasCopy(copy, early.size()));
+  const SegmentMap map = SegmentMap::Decode(std::span(file).subspan(CopyBeginBytes(copy)), copy).value();
+  EXPECT_EQ(map.data_end_bytes(), copy.data_end_bytes);
+}
+
 TEST(GoldenV1Test, SmallFiles) {
   const std::vector<uint8_t> catalogue = ReadGolden("CATALOGUE");
   const CatalogueLog log = ReadCatalogueLog(catalogue, golden_v1::kCatalogueGeneration).value();

@@ -16,13 +16,28 @@ constexpr uint32_t kReencodedFlag = 1;
 
 constexpr bool IsAligned(uint64_t bytes) { return bytes % kExtentAlignmentBytes == 0; }
 
+constexpr uint64_t ToNextBlock(uint64_t bytes) {
+  return (bytes + kSegmentBlockSizeBytes - 1) / kSegmentBlockSizeBytes * kSegmentBlockSizeBytes;
+}
+
 }  // namespace
 
 uint64_t MapSizeBytes(uint32_t run_count) { return run_count * kEntrySizeBytes; }
 
-uint64_t DataBeginBytes(uint32_t run_count) {
-  const uint64_t blocks = (MapSizeBytes(run_count) + kSegmentBlockSizeBytes - 1) / kSegmentBlockSizeBytes;
-  return kSegmentHeaderSizeBytes + blocks * kSegmentBlockSizeBytes;
+uint64_t DataBeginBytes(uint32_t run_count) { return kSegmentHeaderSizeBytes + ToNextBlock(MapSizeBytes(run_count)); }
+
+uint64_t CopyBeginBytes(const SegmentHeader& header) { return ToNextBlock(header.data_end_bytes); }
+
+bool HasCopy(const SegmentHeader& header, uint64_t file_size_bytes) {
+  return header.is_rewritten() && header.data_end_bytes <= file_size_bytes &&
+         CopyBeginBytes(header) + DataBeginBytes(header.run_count) == file_size_bytes;
+}
+
+Result<SegmentHeader> DecodeHeaderCopy(std::span<const uint8_t> block, StoreId store, SegmentNumber segment,
+                                       const SegmentSalt& salt, uint64_t file_size_bytes) {
+  QUARRY_TRY_ASSIGN(SegmentHeader header, DecodeSegmentHeader(block, store, segment));
+  if (salt != SegmentSalt{} && header.salt == salt && HasCopy(header, file_size_bytes)) return header;
+  return Status::Corruption(store.value, segment.value, 0, "the end of the file is no copy of the segment header");
 }
 
 SegmentMap SegmentMap::Place(std::vector<SegmentRun> runs) {

@@ -1,6 +1,8 @@
 // SegmentMap: where the extents of a rewritten segment stand in its file. Normative layout: docs/internals/format.md.
 //
-//   block 0: segment header | map: run count entries of 24 bytes, zeros to the next block | extents
+//   block 0: segment header | map: run count entries of 24 bytes, zeros to the next block | extents, zeros to the next
+//   block | the map once more, zeros to the next block | the header once more, the file's last block
+//
 //   entry    +0  original offset  u64   of the run's first extent: what its header and every locator say
 //            +8  place            u64   where the run begins in this file
 //            +16 size             u32   of the run in this file, in units of 8 bytes
@@ -12,6 +14,8 @@
 // Invariants (each verified before the map is believed): original offsets and places are multiples of 8 and rise; no
 // copied run reaches beyond the original offset of the next; the first stands in the first block behind the map, each
 // other where the one before ends, and the last ends at the header's data end.
+// The copies make up for a header or map in front that is lost. No stale or forged one counts: that of the header must
+// have the salt that the catalogue knows and name the file's exact size, and a map must have the header's checksum.
 // Thread-safety: immutable.
 #pragma once
 
@@ -37,6 +41,16 @@ struct SegmentRun {
 [[nodiscard]] uint64_t MapSizeBytes(uint32_t run_count);
 /// Where the first run stands: behind header and map, at a block.
 [[nodiscard]] uint64_t DataBeginBytes(uint32_t run_count);
+
+/// Where the copy of the map begins, behind the extents: a block. It takes as much as header and map in front.
+[[nodiscard]] uint64_t CopyBeginBytes(const SegmentHeader& header);
+/// The file ends with copies of this header and its map, as far as its size tells. (Early files have none.)
+[[nodiscard]] bool HasCopy(const SegmentHeader& header, uint64_t file_size_bytes);
+/// The copy of a header: `block` is the last one of a file of that size, and `salt` is the segment's by the catalogue;
+/// zeros, when that has none, fit no copy. Errors: kCorruption: there is none; kNotSupported.
+[[nodiscard]] Result<SegmentHeader> DecodeHeaderCopy(std::span<const uint8_t> block, StoreId store,
+                                                     SegmentNumber segment, const SegmentSalt& salt,
+                                                     uint64_t file_size_bytes);
 
 class SegmentMap {
  public:

@@ -139,5 +139,35 @@ TEST(SegmentMapTest, TheHeaderOfARewrittenSegment) {
   EXPECT_EQ(DecodeSegmentHeader(block).status().code(), StatusCode::kCorruption) << "generation 0";
 }
 
+TEST(SegmentMapTest, ACopyOfTheHeaderNamesItsFile) {
+  const SegmentHeader header = HeaderFor(SegmentMap::Place(kRuns));  // its data ends at 17184
+  EXPECT_EQ(CopyBeginBytes(header), 20480U);
+  const uint64_t size = 20480 + 8192;
+  EXPECT_TRUE(HasCopy(header, size));
+  for (const uint64_t other : {uint64_t{0}, header.data_end_bytes, uint64_t{20480}, size - 1, size + 1, size + 4096}) {
+    EXPECT_FALSE(HasCopy(header, other)) << other;
+  }
+  std::vector<uint8_t> block(kSegmentHeaderSizeBytes);
+  const auto decode = [&](const SegmentHeader& copy, const SegmentSalt& salt, uint64_t file_size_bytes) {
+    EncodeSegmentHeader(copy, std::span<uint8_t, kSegmentHeaderSizeBytes>(block));
+    return DecodeHeaderCopy(block, header.store, header.segment, salt, file_size_bytes);
+  };
+  EXPECT_EQ(decode(header, header.salt, size).value(), header);
+  EXPECT_EQ(decode(header, header.salt, size + 4096).status().code(), StatusCode::kCorruption);
+  SegmentHeader other = header;
+  other.salt[15] ^= uint8_t{1};
+  EXPECT_EQ(decode(other, header.salt, size).status().code(), StatusCode::kCorruption);
+  other.salt = {};
+  EXPECT_EQ(decode(other, {}, size).status().code(), StatusCode::kCorruption) << "nobody knows the salt";
+  other = header;
+  other.data_end_bytes = UINT64_MAX;
+  EXPECT_FALSE(HasCopy(other, size));
+  other = header;
+  other.generation = other.run_count = 0;
+  other.data_end_bytes = other.map_checksum = other.rewritten_micros = 0;
+  EXPECT_FALSE(HasCopy(other, kSegmentHeaderSizeBytes)) << "never rewritten";
+  EXPECT_EQ(decode(other, header.salt, kSegmentHeaderSizeBytes).status().code(), StatusCode::kCorruption);
+}
+
 }  // namespace
 }  // namespace quarry

@@ -143,6 +143,17 @@ TEST_F(GcEncryptionTest, PlainValuesAreEncryptedAndReadAsBefore) {
   }
 }
 
+// Encrypted they take a quarter more than their rows say, and an entry of the map each.
+TEST_F(GcEncryptionTest, SmallValuesAreRewrittenOnce) {
+  std::vector<Value> all;
+  for (uint64_t i = 0; i < 300; ++i) all.push_back(Append(60, i, {}));
+  EXPECT_EQ(Collect(all, {kKey, 0}).segments_rewritten, 1U);
+  for (const GcEncryption& encryption : {GcEncryption{kKey, 0}, GcEncryption{}}) {
+    EXPECT_EQ(Collect(all, encryption).segments_rewritten, 0U);
+  }
+  ExpectAll(all);
+}
+
 TEST_F(GcEncryptionTest, OldKeyVersionsAreLeftBehind) {
   const std::vector<Value> all = AppendAllForms(kKey);
   EXPECT_EQ(Collect(all, {kKey, 1}).segments_rewritten, 0U) << "nothing is too old";

@@ -3,7 +3,7 @@
 //
 // Invariants:
 //  - Space is given back only in segments that were sealed when the pass began, and only in blocks that hold no byte of
-//    a marked extent. The header block stays as long as the file.
+//    a marked extent. Header, map and their copies stay as long as the file.
 //  - A segment leaves the catalogue before its file is unlinked. A file that a crash leaves is found again at the next
 //    start as one that no record names, and unlinked by the next pass; its number is not used again.
 //  - Holes are not flushed: one that power loss undoes brings back dead bytes, which the next pass punches again.
@@ -36,10 +36,12 @@ struct GcCandidate {
         segment(std::move(segment_in)),
         size_bytes(size_bytes_in),
         map(std::move(map_in)),
-        marks(RoundUpToBlock(size_bytes_in) / kBlockSizeBytes) {
+        marks(RoundUpToBlock(map == nullptr ? size_bytes_in : map->data_end_bytes()) / kBlockSizeBytes) {
     if (map != nullptr) {
       front_blocks = DataBeginBytes(static_cast<uint32_t>(map->runs().size())) / kBlockSizeBytes;
       next_block = front_blocks;
+      const uint64_t data_end = RoundUpToBlock(map->data_end_bytes());
+      copy_blocks = (std::max(RoundUpToBlock(size_bytes), data_end) - data_end) / kBlockSizeBytes;
     }
   }
 
@@ -54,7 +56,8 @@ struct GcCandidate {
   uint64_t size_bytes;
   std::shared_ptr<const SegmentMap> map;                              ///< null: every extent stands at its own offset
   uint64_t front_blocks = kSegmentHeaderSizeBytes / kBlockSizeBytes;  ///< header and map: never punched
-  BlockMarks marks;                                                   ///< of the file
+  uint64_t copy_blocks = 0;                                           ///< both once more, at the end: never punched
+  BlockMarks marks;                                                   ///< of the file up to there
   std::vector<NeededExtent> extents;                                  ///< the marked ones, unless has_left_out
   bool has_left_out = false;    ///< there was no memory for some of `extents`, or no number for them
   bool waits_its_turn = false;  ///< there was none, but there will be in a later pass
@@ -64,7 +67,10 @@ struct GcCandidate {
   uint64_t marked_extents = 0;  ///< of extents that are left out one counts for each mark
   uint64_t marked_bytes = 0;
   bool in_doubt = false;            ///< a mark of it is missing: it is kept whole
-  bool has_unknown_places = false;  ///< its header or map is damaged
+  bool has_unknown_places = false;  ///< its header or map is damaged, and so is the copy
+  /// One of header, map and their copies is damaged: it is rewritten. Nothing is punched, for only a rewriting reads,
+  /// and so confirms, each extent where a copy says that it is.
+  bool is_to_mend = false;
 
   enum class Stage : uint8_t { kNew, kPunch, kRewrite };
   Stage stage = Stage::kNew;
@@ -105,7 +111,7 @@ class GcPassImpl final : public GcPass {
   void MakeRoomForExtents(GcCandidate* candidate);
   /// Null: it is in none.
   [[nodiscard]] GcCandidate* Find(const Locator& locator);
-  [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment);
+  [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment, bool* is_to_mend);
   void Remember(const Locator& locator, GcCandidate* candidate);
   /// For one more extent. False: there is no memory.
   [[nodiscard]] bool MakeRoom(GcCandidate* candidate);

@@ -106,8 +106,8 @@ Result<bool> GcPassImpl::Start(GcCandidate* candidate, GcStep* step) {
   if (!store->IsCurrent(candidate->segment)) return false;
   QUARRY_TRY_ASSIGN(const FileSpace space, store->SpaceOf(*candidate->segment));
   candidate->allocated_before_bytes = space.allocated_bytes;
-  const uint64_t needed_bytes = (candidate->front_blocks + candidate->marks.CountMarked()) * kBlockSizeBytes;
-  const bool has_holes = space.allocated_bytes > needed_bytes;
+  const uint64_t needed_blocks = candidate->front_blocks + candidate->copy_blocks + candidate->marks.CountMarked();
+  const bool has_holes = !candidate->is_to_mend && space.allocated_bytes > needed_blocks * kBlockSizeBytes;
   if (!candidate->marks.empty() && !has_holes && !Pays(candidate, space.allocated_bytes)) return false;
   if (candidate->marks.empty()) {
     QUARRY_TRY_ASSIGN(const bool is_unlinked, Unlink(candidate, step));
@@ -188,10 +188,9 @@ bool GcPassImpl::Pays(GcCandidate* candidate, uint64_t allocated_bytes) {
   if (options_.rewrite_above <= 0 || candidate->marks.empty()) return false;
   // Its lane may still be at work on what failed, by the name of the file.
   if (candidate->segment->state() == SegmentState::kPoisoned && candidate->segment->is_of_this_life()) return false;
-  const bool is_to_encrypt = IsToEncrypt(*candidate);
+  const bool is_due = candidate->is_to_mend || IsToEncrypt(*candidate);
   const auto is_too_much = [&](uint64_t needed_bytes) {
-    return is_to_encrypt ||
-           static_cast<double>(allocated_bytes) > options_.rewrite_above * static_cast<double>(needed_bytes);
+    return is_due || static_cast<double>(allocated_bytes) > options_.rewrite_above * static_cast<double>(needed_bytes);
   };
   if (candidate->has_left_out) {
     if (is_too_much(candidate->marked_bytes)) {
@@ -212,8 +211,8 @@ bool GcPassImpl::Pays(GcCandidate* candidate, uint64_t allocated_bytes) {
     end_units = static_cast<uint64_t>(extent.offset_units) + extent.size_units;
     bytes += extent.size_units * kExtentAlignmentBytes;
   }
-  const uint64_t size_bytes = SegmentRewrite::SizeBytes(extents);
-  if (is_to_encrypt) return true;
+  if (is_due) return true;
+  const uint64_t size_bytes = SegmentRewrite::SizeBytes(extents, candidate->map.get());
   return is_too_much(bytes) && size_bytes + allocated_bytes / kSavedShareMin <= allocated_bytes;
 }
 

@@ -143,7 +143,7 @@ TEST_F(GcRewriteTest, PaddingAloneIsWorthIt) {
   const std::vector<Known> all = AppendSome(60, 700);
   EXPECT_GT(RealBytes(), 60 * kBlockSizeBytes);
   EXPECT_EQ(Collect(all, 1).segments_rewritten, 1U);
-  EXPECT_LT(RealBytes(), 16 * kBlockSizeBytes);
+  EXPECT_LT(RealBytes(), 18 * kBlockSizeBytes);
   ExpectEveryNth(all, 1);
   EXPECT_EQ(Collect(all, 1).segments_rewritten, 0U);  // nothing is left to gain
 }
@@ -341,23 +341,21 @@ TEST_F(GcRewriteTest, EveryByteFlippedGivesAnErrorOrTheRightBytes) {
   directory_.reset();
   const std::string path = PathOf(all[0].locator);
   const uint64_t size = ValueOf(ValueOf(memory_.OpenForRead(path))->SizeBytes());
-  ASSERT_LE(size, 5 * kBlockSizeBytes);
+  ASSERT_LE(size, 7 * kBlockSizeBytes);
+  const SegmentHeader header = HeaderOf(all[0].locator);
   uint64_t refused = 0;
   for (uint64_t at = 0; at < size; ++at) {
     const int bit = static_cast<int>(at % 8);
     ASSERT_TRUE(memory_.FlipBit(path, at, bit));
     directory_ = ValueOf(OpenDirectory(&env_, Options()));
+    const uint64_t refused_before = refused;
     for (size_t i = 0; i < all.size(); i += 4) refused += IsReadable(all[i]) ? 0 : 1;  // IsReadable compares
-    if (at < DataBeginBytes(15) && at % 64 == 0) {
-      // Nor does GC believe it: whatever it does now, the values are there once the bit is right again.
-      store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
-      (void)Collect(all, 4);
-      store_.reset();
-    }
+    const bool is_layout = at < DataBeginBytes(15) || at >= CopyBeginBytes(header);
+    ASSERT_TRUE(!is_layout || refused == refused_before) << at << ": header and map stand there twice";
     directory_.reset();
     ASSERT_TRUE(memory_.FlipBit(path, at, bit));
   }
-  EXPECT_GT(refused, size / 2);
+  EXPECT_GT(refused, header.data_end_bytes - DataBeginBytes(15) - 15 * kExtentAlignmentBytes);
   Open();
   ExpectEveryNth(all, 4);
 }

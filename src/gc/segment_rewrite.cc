@@ -29,6 +29,11 @@ uint32_t CountRuns(std::span<const NeededExtent> extents) {
   return runs;
 }
 
+bool HoldsReencoded(const SegmentMap* map) {
+  return map != nullptr &&
+         std::any_of(map->runs().begin(), map->runs().end(), [](const SegmentRun& run) { return run.is_reencoded; });
+}
+
 std::vector<SegmentRun> RunsOf(std::span<const NeededExtent> extents) {
   std::vector<SegmentRun> runs;
   runs.reserve(CountRuns(extents));
@@ -57,10 +62,16 @@ SegmentRewrite::~SegmentRewrite() {
   segment_->EndRewriting();
 }
 
-uint64_t SegmentRewrite::SizeBytes(std::span<const NeededExtent> extents) {
+uint64_t SegmentRewrite::SizeBytes(std::span<const NeededExtent> extents, const SegmentMap* old_map) {
   uint64_t size = 0;
-  for (const NeededExtent& extent : extents) size += BytesOf(extent.size_units);
-  return RoundUpToBlock(DataBeginBytes(CountRuns(extents)) + size);
+  for (const NeededExtent& extent : extents) {
+    const uint64_t own_size = BytesOf(extent.size_units);
+    const auto found = old_map == nullptr ? std::nullopt : old_map->Find(BytesOf(extent.offset_units), own_size);
+    size += found ? found->size_bytes : own_size;
+  }
+  const bool is_run_each = HoldsReencoded(old_map);
+  const uint64_t front = DataBeginBytes(is_run_each ? static_cast<uint32_t>(extents.size()) : CountRuns(extents));
+  return RoundUpToBlock(front + size) + front;
 }
 
 Status SegmentRewrite::Begin(std::string* damage) {
@@ -69,7 +80,9 @@ Status SegmentRewrite::Begin(std::string* damage) {
   QUARRY_TRY_ASSIGN(source_, segment_->FileForRead(store_.get()));
   QUARRY_TRY_ASSIGN(source_size_bytes_, source_->SizeBytes());
   QUARRY_TRY_ASSIGN(old_map_, segment_->Map(store_.get()));
-  const Result<SegmentHeader> header = ReadSegmentHeader(source_.get(), segment_->store(), segment_->number());
+  Status front_damage;  // not the new file's
+  const Result<SegmentHeader> header =
+      ReadHeaderOrCopy(source_.get(), segment_->store(), segment_->number(), segment_->salt(), &front_damage);
   if (!header.ok()) {
     *damage = header.status().ToString();
     return Status::Ok();
@@ -77,9 +90,7 @@ Status SegmentRewrite::Begin(std::string* damage) {
   header_ = *header;
   ++header_.generation;
   QUARRY_TRY_ASSIGN(target_, store_->CreateRewritten(*segment_));
-  is_run_each_ = encryption_.key_id != 0 ||
-                 (old_map_ != nullptr && std::any_of(old_map_->runs().begin(), old_map_->runs().end(),
-                                                     [](const SegmentRun& run) { return run.is_reencoded; }));
+  is_run_each_ = encryption_.key_id != 0 || HoldsReencoded(old_map_.get());
   if (is_run_each_) {
     runs_.reserve(extents_.size());
   } else {
@@ -88,7 +99,7 @@ Status SegmentRewrite::Begin(std::string* damage) {
   memory_bytes_ = runs_.capacity() * sizeof(SegmentRun) + MapSizeBytes(static_cast<uint32_t>(runs_.capacity()));
   written_bytes_ = DataBeginBytes(static_cast<uint32_t>(is_run_each_ ? extents_.size() : runs_.size()));
   // Says early that there is no room, and keeps the file in one piece. What is encrypted now takes a little more.
-  QUARRY_TRY(target_->Allocate(0, SizeBytes(extents_)));
+  QUARRY_TRY(target_->Allocate(0, SizeBytes(extents_, old_map_.get())));
   buffer_ = AlignedBuffer(kCallBytes);
   return Status::Ok();
 }
@@ -270,7 +281,6 @@ Status SegmentRewrite::WriteBuffer() {
 Status SegmentRewrite::Finish() {
   QUARRY_TRY(PutZerosTo(kBlockSizeBytes));
   QUARRY_TRY(WriteBuffer());
-  size_bytes_ = written_bytes_;
   QUARRY_TRY(WriteLayout());
   QUARRY_TRY(target_->Sync());
   QUARRY_TRY(target_->Close());
@@ -281,34 +291,40 @@ Status SegmentRewrite::Finish() {
 
 Status SegmentRewrite::WriteLayout() {
   const SegmentMap new_map = SegmentMap::Place(std::move(runs_));
-  assert(size_bytes_ == RoundUpToBlock(new_map.data_end_bytes()));
+  assert(written_bytes_ == RoundUpToBlock(new_map.data_end_bytes()));
   const std::vector<uint8_t> map = new_map.Encode();
   header_.run_count = static_cast<uint32_t>(new_map.runs().size());
   header_.data_end_bytes = new_map.data_end_bytes();
   header_.map_checksum = Checksum64(map);
-  QUARRY_TRY(WriteMap(map));
-  return WriteHeader();
+  header_.rewritten_micros = store_->NowMicros();
+  QUARRY_TRY(WriteMap(written_bytes_, map));
+  QUARRY_TRY(WriteHeader(written_bytes_));
+  size_bytes_ = written_bytes_ + kSegmentHeaderSizeBytes;
+  QUARRY_TRY(WriteMap(kSegmentHeaderSizeBytes, map));
+  return WriteHeader(0);
 }
 
-Status SegmentRewrite::WriteMap(const std::vector<uint8_t>& map) {
-  written_bytes_ = kSegmentHeaderSizeBytes;
+Status SegmentRewrite::WriteMap(uint64_t place_bytes, const std::vector<uint8_t>& map) {
+  written_bytes_ = place_bytes;
   QUARRY_TRY(Put(map));
   QUARRY_TRY(PutZerosTo(kBlockSizeBytes));
   return WriteBuffer();
 }
 
-Status SegmentRewrite::WriteHeader() {
-  header_.rewritten_micros = store_->NowMicros();
+Status SegmentRewrite::WriteHeader(uint64_t place_bytes) {
   EncodeSegmentHeader(header_, std::span<uint8_t, kSegmentHeaderSizeBytes>(buffer_.data(), kSegmentHeaderSizeBytes));
-  return target_->WriteAt(0, {buffer_.data(), kSegmentHeaderSizeBytes});
+  return target_->WriteAt(place_bytes, {buffer_.data(), kSegmentHeaderSizeBytes});
 }
 
 Status SegmentRewrite::Verify() {
   QUARRY_TRY_ASSIGN(const LeasedFile<ReadableFile> file, store_->OpenRewritten(*segment_));
   QUARRY_TRY_ASSIGN(const SegmentHeader header, ReadSegmentHeader(file.get(), segment_->store(), segment_->number()));
   if (!(header == header_)) return Status::FromErrno(EIO, "what was written does not read back:", "segment header");
+  Status damage;
   // Which has the map's checksum.
-  return ReadSegmentMap(file.get(), header).status();
+  QUARRY_TRY(ReadSegmentMap(file.get(), header, &damage).status());
+  QUARRY_TRY(damage);
+  return CheckCopy(file.get(), header);
 }
 
 }  // namespace quarry

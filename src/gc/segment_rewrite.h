@@ -5,7 +5,8 @@
 //  - An extent is copied after header, index and every part verified; nothing is decompressed, and without a change of
 //    its cipher no key is needed. One that does not verify, or cannot be read, ends the rewriting: the segment stays as
 //    it is.
-//  - The header comes last, in front of what it speaks of, and is flushed with it before the new file gets the name.
+//  - Header and map stand in the new file twice, in front and at its end. All of it is flushed, and read once more,
+//    before the file gets the name.
 //  - A rewriting that is dropped leaves the segment as it was, and removes what it wrote.
 //  - Beside its extents it holds one batch, one part and, of the new map, the runs and one copy as bytes.
 // Thread-safety: externally synchronised.
@@ -47,8 +48,8 @@ class SegmentRewrite {
   SegmentRewrite(const SegmentRewrite&) = delete;
   SegmentRewrite& operator=(const SegmentRewrite&) = delete;
 
-  /// The size of the new file, when all extents are copied byte for byte and none was encrypted anew before.
-  [[nodiscard]] static uint64_t SizeBytes(std::span<const NeededExtent> extents);
+  /// The size of the new file when all extents are copied byte for byte from one with `old_map` (null: none).
+  [[nodiscard]] static uint64_t SizeBytes(std::span<const NeededExtent> extents, const SegmentMap* old_map);
 
   /// Of the new file, when it is done.
   [[nodiscard]] uint64_t size_bytes() const { return size_bytes_; }
@@ -85,10 +86,10 @@ class SegmentRewrite {
   [[nodiscard]] Status PutZerosTo(uint64_t multiple);
   [[nodiscard]] Status WriteBuffer();
   [[nodiscard]] Status Finish();
-  /// Map and header. Gives up the runs.
+  /// Map and header, behind the extents and in front of them. Gives up the runs.
   [[nodiscard]] Status WriteLayout();
-  [[nodiscard]] Status WriteMap(const std::vector<uint8_t>& map);
-  [[nodiscard]] Status WriteHeader();
+  [[nodiscard]] Status WriteMap(uint64_t place_bytes, const std::vector<uint8_t>& map);
+  [[nodiscard]] Status WriteHeader(uint64_t place_bytes);
   /// Reads the layout as every reader will.
   [[nodiscard]] Status Verify();
 

@@ -79,6 +79,12 @@ class PosixVerifyFile : public PosixReadableFile {
 
   [[nodiscard]] Result<size_t> ReadAt(uint64_t offset_bytes, std::span<uint8_t> out) override;
   [[nodiscard]] Status ReadBatch(std::span<const ReadRequest> requests) override;
+  /// ReadAt has asked the device.
+  [[nodiscard]] Result<std::optional<size_t>> ReadDirect(uint64_t offset_bytes, std::span<uint8_t> out) override {
+    (void)offset_bytes;
+    (void)out;
+    return std::optional<size_t>();
+  }
 
  private:
   std::atomic<bool> direct_{false};

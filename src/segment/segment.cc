@@ -60,7 +60,10 @@ Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) 
   if (layout_.load(std::memory_order_relaxed) == Layout::kOwnOffsets) return std::shared_ptr<const SegmentMap>();
   // Somebody else may have read it while this thread waited.
   if (std::shared_ptr<const SegmentMap> map = context_->maps.Find(this); map != nullptr) return map;
-  QUARRY_TRY_ASSIGN(std::shared_ptr<const SegmentMap> map, ReadSegmentMap(file.get(), header_, &context_->counters));
+  Status damage;
+  QUARRY_TRY_ASSIGN(std::shared_ptr<const SegmentMap> map,
+                    ReadSegmentMap(file.get(), header_, &damage, &context_->counters));
+  NoteCopyRead(damage);
   context_->maps.Insert(this, map);
   context_->counters.Add(Counter::kSegmentMapLoads);
   return map;
@@ -68,10 +71,12 @@ Result<std::shared_ptr<const SegmentMap>> Segment::Map(SegmentLocator* locator) 
 
 Status Segment::LearnLayout(ReadableFile* file) {
   if (layout_.load(std::memory_order_relaxed) != Layout::kUnknown) return Status::Ok();
-  Result<SegmentHeader> header = ReadSegmentHeader(file, store_, number_, &context_->counters);
+  Status damage;
+  Result<SegmentHeader> header = ReadHeaderOrCopy(file, store_, number_, salt_, &damage, &context_->counters);
+  NoteCopyRead(damage);
   if (!header.ok() && header.status().code() == StatusCode::kCorruption && salt_ != SegmentSalt{}) {
-    // The catalogue has the salt, and nearly all segments were never rewritten. The extents of one that was are not
-    // found, for each says where it belongs.
+    // The catalogue has the salt, and nearly all segments were never rewritten. The extents of one that was, and whose
+    // copy is lost too, are not found, for each says where it belongs.
     layout_.store(Layout::kOwnOffsets, std::memory_order_release);
     return Status::Ok();
   }
@@ -83,6 +88,13 @@ Status Segment::LearnLayout(ReadableFile* file) {
   header_ = *header;
   layout_.store(header_.is_rewritten() ? Layout::kMapped : Layout::kOwnOffsets, std::memory_order_release);
   return Status::Ok();
+}
+
+void Segment::NoteCopyRead(const Status& damage) {
+  if (damage.ok()) return;
+  context_->notices.AddOnce("segment " + std::to_string(number_.value) + " of store " + std::to_string(store_.value) +
+                            " is read by the copy at its end, because its header or its map is lost (" +
+                            damage.message() + "): the next mark pass writes it again; check the drive");
 }
 
 void Segment::set_of_this_life() {

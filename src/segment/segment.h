@@ -74,6 +74,11 @@ class Segment {
   [[nodiscard]] Result<SegmentSalt> Salt(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
   /// The map of a rewritten segment, read at the first need and when the cache let go of it; null: never rewritten.
   [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> Map(SegmentLocator* locator) QUARRY_EXCLUDES(open_mutex_);
+  /// Says once that the copy of header or map was read. `damage`: what is wrong with those in front; ok: nothing.
+  void NoteCopyRead(const Status& damage);
+  /// The scrub found damage of header, map or a copy of them, which a rewriting mends.
+  [[nodiscard]] bool is_to_mend() const { return is_to_mend_.load(std::memory_order_relaxed); }
+  void NoteToMend() { is_to_mend_.store(true, std::memory_order_relaxed); }
   /// Made in this life of the process: not rewritten, and perhaps still of interest to its lane.
   [[nodiscard]] bool is_of_this_life() const { return is_of_this_life_; }
   void set_of_this_life();
@@ -163,6 +168,7 @@ class Segment {
 
   bool is_of_this_life_ = false;  ///< set before anybody else knows the segment
   std::atomic<bool> holds_encrypted_{false};
+  std::atomic<bool> is_to_mend_{false};
   SegmentSalt salt_{};
   PublishedAtomic<Layout> layout_{Layout::kUnknown};
 

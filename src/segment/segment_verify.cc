@@ -496,11 +496,32 @@ class SegmentVerifier {
   uint64_t more_pieces_ = 0;
 };
 
+/// What is damaged of header, map and their copies, where the ones made up for the others.
+std::vector<VerifiedSegment::Piece> LayoutPieces(const RewrittenView& view) {
+  std::vector<VerifiedSegment::Piece> pieces;
+  const auto add = [&](const Status& damage, uint64_t offset, uint64_t size, const char* consequence) {
+    if (damage.ok()) return;
+    const bool is_unreadable = damage.code() == StatusCode::kIoError;
+    pieces.push_back({is_unreadable ? FindingKind::kUnreadable : FindingKind::kDamaged, offset, size,
+                      WithoutPlace(damage) + consequence});
+  };
+  const RewrittenView::Damage& damage = view.damage();
+  const SegmentHeader& header = view.header();
+  add(damage.header, 0, kSegmentHeaderSizeBytes, ": its copy has what it takes to read the extents");
+  add(damage.map, kSegmentHeaderSizeBytes, MapSizeBytes(header.run_count),
+      ": its copy has what it takes to read the extents");
+  const uint64_t copy_begin = std::min(CopyBeginBytes(header), view.file_size_bytes());
+  add(damage.copy, copy_begin, view.file_size_bytes() - copy_begin,
+      ", in the copy at the end of the file: header and map in front have what it takes to read the extents");
+  return pieces;
+}
+
 }  // namespace
 
 Result<VerifiedSegment> VerifySegment(ReadableFile* file, const ExpectedSegment& expected, const VerifyPace& pace) {
   QUARRY_TRY_ASSIGN(const uint64_t size, file->SizeBytes());
-  Result<std::unique_ptr<RewrittenView>> view = RewrittenView::Open(file, size, expected.store, expected.segment);
+  Result<std::unique_ptr<RewrittenView>> view =
+      RewrittenView::Open(file, size, expected.store, expected.segment, expected.salt);
   if (!view.ok()) {
     if (view.status().code() != StatusCode::kCorruption) return view.status();
     VerifiedSegment damaged;
@@ -517,6 +538,9 @@ Result<VerifiedSegment> VerifySegment(ReadableFile* file, const ExpectedSegment&
   QUARRY_TRY_ASSIGN(VerifiedSegment verified,
                     SegmentVerifier(view->get(), (*view)->size_bytes(), view->get(), rewritten, pace).Run());
   verified.is_rewritten = true;
+  const std::vector<VerifiedSegment::Piece> pieces = LayoutPieces(**view);
+  verified.is_to_mend = !pieces.empty();
+  verified.pieces.insert(verified.pieces.begin(), pieces.begin(), pieces.end());
   return verified;
 }
 

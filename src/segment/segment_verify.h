@@ -11,7 +11,8 @@
 //    those that verify are exactly as many bytes, and no header that verifies says that it is a part. Else it is
 //    doubtful: after a mark pass the dead are not counted, and one of them may be as long as a live one that is lost.
 //  - Nothing is leftover where fewer bytes verify than were counted, or where a scan did the counting.
-// A damaged segment header hides nothing while the catalogue has the salt: extents are looked for at their own offsets.
+// A damaged segment header hides nothing while the catalogue has the salt: extents are looked for at their own offsets,
+// and those of a rewritten segment where the copy of its map says.
 // What stands inside bytes that belong to no extent, or inside an extent that does not verify, may be a value that
 // looks like extents: that is never called damaged, and hides nothing behind it.
 // Nobody who forges a file, with its salt, makes the pass longer than the file: what a map leaves out is passed over,
@@ -60,8 +61,9 @@ struct VerifiedSegment {
   uint64_t read_bytes = 0;
   bool stopped = false;
   bool is_rewritten = false;  ///< offsets are those of the extents, not of the file
+  bool is_to_mend = false;    ///< a piece is of header, map or their copies, the rest of which tells where extents are
   bool is_short = false;      ///< the last piece says that fewer bytes are here than were counted
-  std::vector<Piece> pieces;  ///< by offset, at most kPiecesMax
+  std::vector<Piece> pieces;  ///< those of header, map and their copies; then the others by offset, at most kPiecesMax
 };
 
 /// More pieces than this are counted in a last one.

@@ -24,6 +24,23 @@ class GoldenStoreTest : public testing::Test {
     return ReadValue(directory_.get(), ValueOf(DecodeField(head_)).head());
   }
 
+  void ReadRewritten() {
+    int reencoded = 0;
+    int gone = 0;
+    for (const ExtentSample& sample : golden_v1::Extents()) {
+      const Result<std::vector<uint8_t>> read = Read(sample, "head-");
+      if (!golden_v1::IsCopied(sample.name) && !golden_v1::IsReencoded(sample.name)) {
+        ++gone;
+        EXPECT_EQ(read.status().code(), StatusCode::kCorruption) << sample.name;
+        continue;
+      }
+      reencoded += golden_v1::IsReencoded(sample.name) ? 1 : 0;
+      EXPECT_EQ(ValueOf(read), golden_v1::ValueOf(sample)) << sample.name;
+    }
+    EXPECT_EQ(reencoded, 1);
+    EXPECT_GT(gone, 0);
+  }
+
   MemoryEnv env_;
   DirectoryOptions options_ = TestOptions();
   std::unique_ptr<StoreDirectoryImpl> directory_;
@@ -44,20 +61,15 @@ TEST_F(GoldenStoreTest, ReadsPlainAndEncryptedSegments) {
 // extents that no row needed any more.
 TEST_F(GoldenStoreTest, ReadsCopiedAndReencodedExtentsByTheMap) {
   Open("rewritten.qseg");
-  int reencoded = 0;
-  int gone = 0;
-  for (const ExtentSample& sample : golden_v1::Extents()) {
-    const Result<std::vector<uint8_t>> read = Read(sample, "head-");
-    if (!golden_v1::IsCopied(sample.name) && !golden_v1::IsReencoded(sample.name)) {
-      ++gone;
-      EXPECT_EQ(read.status().code(), StatusCode::kCorruption) << sample.name;
-      continue;
-    }
-    reencoded += golden_v1::IsReencoded(sample.name) ? 1 : 0;
-    EXPECT_EQ(ValueOf(read), golden_v1::ValueOf(sample)) << sample.name;
-  }
-  EXPECT_EQ(reencoded, 1);
-  EXPECT_GT(gone, 0);
+  ReadRewritten();
+}
+
+TEST_F(GoldenStoreTest, ReadsByTheCopyOfTheMap) {
+  Open("rewritten-copy.qseg");
+  const std::string path =
+      "/home/stores/" + StoreDirectoryName(golden_v1::kStore) + "/" + SegmentFileName(golden_v1::kSegment);
+  ASSERT_TRUE(env_.FlipBit(path, kSegmentHeaderSizeBytes + 30, 1));
+  ReadRewritten();
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class Scrub {
     for (const std::shared_ptr<Segment>& segment : store->AllSegments()) {
       if (segment->number() < place_->segment) continue;
       place_->segment = segment->number();
-      VerifyOne(store, *segment);
+      VerifyOne(store, segment.get());
       if (totals_.stopped) return;
       ++place_->segment.value;
     }
@@ -51,28 +51,29 @@ class Scrub {
     return store.discarded() || store.FindSegment(segment.number()) == nullptr;
   }
 
-  void VerifyOne(StoreImpl* store, const Segment& segment) {
+  void VerifyOne(StoreImpl* store, Segment* segment) {
     Finding place;
     place.store = store->id();
-    place.segment = segment.number();
+    place.segment = segment->number();
     const StoreImpl::Binding binding = store->GetBinding();
     place.table_name = binding.table_name;
     if (!binding.tables.empty()) place.table = binding.tables.back();
-    const uint32_t passes = segment.passes();
-    const auto expected = store->ExpectOnDisk(segment);
+    const uint32_t passes = segment->passes();
+    const auto expected = store->ExpectOnDisk(*segment);
     if (!expected.has_value()) return;
-    const auto file = store->OpenSegmentForVerify(segment, &place.path);
+    const auto file = store->OpenSegmentForVerify(*segment, &place.path);
     auto verified = file.ok() ? VerifySegment(file->get(), *expected,
                                               [this](uint64_t bytes) {
                                                 progress_.bytes_done += bytes;
                                                 return observer_->Progress(progress_);
                                               })
                               : file.status();
-    if (IsGone(*store, segment)) return;
+    if (IsGone(*store, *segment)) return;
     ++totals_.segments;
     if (verified.ok()) {
+      if (verified->is_to_mend) segment->NoteToMend();
       // A pass has counted anew, and punched what had been counted.
-      if (verified->is_short && segment.passes() != passes) verified->pieces.pop_back();
+      if (verified->is_short && segment->passes() != passes) verified->pieces.pop_back();
       AddSegmentFindings(place, *verified, &totals_, observer_);
       return;
     }

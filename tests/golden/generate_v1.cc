@@ -154,6 +154,13 @@ void GenerateRewritten(const std::filesystem::path& directory, const std::vector
   for (const std::vector<uint8_t>& bytes : contents) file.insert(file.end(), bytes.begin(), bytes.end());
   PadTo(&file, kSegmentBlockSizeBytes);
   WriteFile(directory / "rewritten.qseg", file);
+  // The same with the copy, which early files lack.
+  const std::vector<uint8_t> early = file;
+  const auto map_begin = early.begin() + static_cast<std::ptrdiff_t>(kSegmentHeaderSizeBytes);
+  const auto map_end = early.begin() + static_cast<std::ptrdiff_t>(DataBeginBytes(header.run_count));
+  file.insert(file.end(), map_begin, map_end);
+  file.insert(file.end(), early.begin(), map_begin);
+  WriteFile(directory / "rewritten-copy.qseg", file);
 }
 
 void GenerateAll(const std::filesystem::path& directory) {

@@ -125,7 +125,8 @@ void World::CheckGivenBackIn(const std::string& path, const std::vector<const Va
     sizes[locator.offset_bytes] = locator.extent_size_bytes;
     is_damaged = is_damaged || value->is_damaged;
   }
-  const uint64_t front = map ? DataBeginBytes(static_cast<uint32_t>(map->runs().size())) / kBlockSizeBytes : 1;
+  // A rewritten file has header and map twice.
+  const uint64_t front = map ? 2 * DataBeginBytes(static_cast<uint32_t>(map->runs().size())) / kBlockSizeBytes : 1;
   const uint64_t expected = needed.empty() ? 0 : front + blocks.size();
   // Recovery takes zeros behind a header that is damaged for what was never used, and cuts them off.
   const uint64_t least = needed.empty() ? 0 : front + blocks_undamaged.size();
@@ -141,7 +142,7 @@ void World::CheckGivenBackIn(const std::string& path, const std::vector<const Va
     end = offset + size;
     bytes += size;
   }
-  const uint64_t packed = 1 + (24 * runs + 4095) / 4096 + (bytes + 4095) / 4096;
+  const uint64_t packed = 2 * (1 + (24 * runs + 4095) / 4096) + (bytes + 4095) / 4096;
   const bool is_worth =
       static_cast<double>(allocated * kBlockSizeBytes) > gc_->options.rewrite_above * static_cast<double>(bytes) &&
       packed * 8 <= allocated * 7;
