@@ -101,9 +101,13 @@ class SegmentDump {
   }
 
   Status Runs() {
-    const uint64_t map_size = MapSizeBytes(header_.run_count);
-    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(kSegmentHeaderSizeBytes, map_size));
-    QUARRY_TRY_ASSIGN(const SegmentMap map, SegmentMap::Decode(bytes, header_));
+    Result<SegmentMap> found = MapAt(kSegmentHeaderSizeBytes);
+    if (!found.ok() && HasCopy(header_, reader_.size_bytes())) {
+      damage_ = found.status();
+      out_ << "  " << Printable(damage_.ToString()) << ": what follows is by its copy at the end of the file\n";
+      found = MapAt(CopyBeginBytes(header_));
+    }
+    QUARRY_TRY_ASSIGN(const SegmentMap map, std::move(found));
     for (size_t run = 0; run < map.runs().size(); ++run) {
       const SegmentRun& begin = map.runs()[run];
       if (Listing()) {
@@ -113,6 +117,11 @@ class SegmentDump {
       QUARRY_TRY(Range(begin.place_bytes, begin.place_bytes + begin.size_bytes, begin.original_bytes));
     }
     return Status::Ok();
+  }
+
+  Result<SegmentMap> MapAt(uint64_t place) {
+    QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, reader_.At(place, MapSizeBytes(header_.run_count)));
+    return SegmentMap::Decode(bytes, header_);
   }
 
   Result<std::optional<ExtentIndex>> ExtentAt(uint64_t place) {
@@ -218,13 +227,32 @@ class SegmentDump {
   Status damage_;
 };
 
+/// The copy of the header at the end of a rewritten segment. Nobody knows the salt here, so a value may pass for one:
+/// it explains the file to a person, and reads no value.
+Result<SegmentHeader> HeaderCopy(Reader* reader) {
+  const uint64_t size = reader->size_bytes();
+  const uint64_t place = size - std::min<uint64_t>(size, kSegmentHeaderSizeBytes);
+  QUARRY_TRY_ASSIGN(const std::vector<uint8_t> block, reader->At(place, kSegmentHeaderSizeBytes));
+  QUARRY_TRY_ASSIGN(SegmentHeader header, DecodeSegmentHeader(block));
+  if (HasCopy(header, size)) return header;
+  return Status::Corruption(header.store.value, header.segment.value, 0, "the file has no copy of its header");
+}
+
 }  // namespace
 
 Status DumpSegment(const std::string& path, const Options& options, std::ostream& out) {
   Reader reader(path);
   if (!reader.ok()) return Status::NotFound("cannot open " + path);
   QUARRY_TRY_ASSIGN(const std::vector<uint8_t> block, reader.At(0, kSegmentHeaderSizeBytes));
-  QUARRY_TRY_ASSIGN(const SegmentHeader header, DecodeSegmentHeader(block));
+  Result<SegmentHeader> found = DecodeSegmentHeader(block);
+  const Status damage = found.status();
+  if (damage.code() == StatusCode::kCorruption) {
+    if (Result<SegmentHeader> copy = HeaderCopy(&reader); copy.ok()) {
+      out << Printable(damage.ToString()) << ": what follows is by its copy at the end of the file\n";
+      found = std::move(copy);
+    }
+  }
+  QUARRY_TRY_ASSIGN(const SegmentHeader header, std::move(found));
   out << "segment " << header.segment.value << " of store " << header.store.value << " (" << Hex64(header.store.value)
       << ")\n"
       << "  file size        " << Size(reader.size_bytes()) << "\n"
@@ -235,7 +263,8 @@ Status DumpSegment(const std::string& path, const Options& options, std::ostream
     out << "  rewritten        " << Time(header.rewritten_micros) << ", generation " << header.generation << ", "
         << header.run_count << " runs of extents up to " << Size(header.data_end_bytes) << "\n";
   }
-  return SegmentDump(&reader, header, options, &out).Run();
+  const Status status = SegmentDump(&reader, header, options, &out).Run();
+  return damage.ok() ? status : damage;
 }
 
 }  // namespace quarry::dump

@@ -87,6 +87,18 @@ TEST(DumpTest, RewrittenSegment) {
   EXPECT_EQ(outcome.text.find("no extent"), std::string::npos) << outcome.text;
 }
 
+TEST(DumpTest, ALostHeaderOrMapOfARewrittenSegmentIsToldByItsCopy) {
+  for (const size_t offset : {size_t{40}, size_t{4096 + 5}}) {
+    const DamagedCopy copy("rewritten-copy.qseg", offset);
+    const Outcome outcome = Dump(copy.path(), {.verify = true});
+    EXPECT_EQ(outcome.status.code(), StatusCode::kCorruption) << "it is told, and is damage";
+    EXPECT_NE(outcome.text.find("checksum mismatch: what follows is by its copy"), std::string::npos) << outcome.text;
+    EXPECT_NE(outcome.text.find("  4 extents: "), std::string::npos) << outcome.text;
+  }
+  const DamagedCopy early("rewritten.qseg", 40);
+  EXPECT_EQ(Dump(early.path()).text, "") << "it has no copy";
+}
+
 TEST(DumpTest, PartsAndLimit) {
   const Outcome all = Dump(Golden("segment.qseg"), {.parts = true});
   EXPECT_NE(all.text.find("    part 0 at 4212: 512 stored raw of 512, checksum "), std::string::npos) << all.text;
