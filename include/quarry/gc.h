@@ -10,8 +10,9 @@
 // Promises (tests/simulation checks each):
 //  - No byte of a marked extent, nor of one that was appended after BeginGcPass, is ever changed.
 //  - A pass can be dropped, or cut off by a crash, between and inside any two steps; the next one gives back the rest.
-//  - When a pass is done without an error, its segments occupy the blocks of their header and of marked extents, and
-//    those without a mark are unlinked. What could not be looked at is counted, not guessed at.
+//  - When a pass is done without an error, its segments occupy the blocks of their header (a rewritten one: header and
+//    map, twice) and of marked extents, and those without a mark are unlinked. What could not be looked at is counted,
+//    not guessed at.
 //  - Extents smaller than a block share blocks, so holes alone bound nothing. A segment that holds too many blocks for
 //    the bytes of its marked extents is rewritten under its own number (docs/internals/durability.md): locators stay as
 //    they are.

@@ -397,7 +397,7 @@ KINDS = (
     # The file beside a segment that is to take its place: while it is written, as it takes its name, and when it has.
     *(
         Kind(f"gc-move-{call}", sparse, call=call, file="rewritten segment", calls_max=calls_max, rounds_max=4)
-        for call, calls_max in (("create", 1), ("allocate", 1), ("write", 3), ("fdatasync", 1), ("rename", 1))
+        for call, calls_max in (("create", 1), ("allocate", 1), ("write", 5), ("fdatasync", 1), ("rename", 1))
     ),
     Kind("gc-moved", sparse, call="rename", file="rewritten segment", calls_max=1, is_late=True, rounds_max=4),
     Kind("innodb-page-write", churn, call="write", file="ibd", rounds_max=40),
