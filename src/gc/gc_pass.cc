@@ -50,8 +50,8 @@ void GcPassImpl::ChooseCandidates() {
     return std::tie(b.gain_bytes, a.passes) < std::tie(a.gain_bytes, b.passes);
   });
   for (Sealed& sealed : sealed_) {
-    bool is_to_mend = false;
-    const Result<std::shared_ptr<const SegmentMap>> map = MapOf(sealed.store.get(), sealed.segment.get(), &is_to_mend);
+    Status damage;
+    const Result<std::shared_ptr<const SegmentMap>> map = MapOf(sealed.store.get(), sealed.segment.get(), &damage);
     const bool is_damaged = map.status().code() == StatusCode::kCorruption;
     const uint64_t map_bytes = map.ok() && *map != nullptr ? (*map)->memory_bytes() : 0;
     const uint64_t mark_bytes = sealed.space.size_bytes / kBlockSizeBytes / 8;
@@ -65,7 +65,8 @@ void GcPassImpl::ChooseCandidates() {
                                                       sealed.space.size_bytes, map.ok() ? *map : nullptr);
     // Nobody knows where its extents stand: it goes when none is needed, or stays whole.
     candidate.has_unknown_places = is_damaged;
-    candidate.is_to_mend = is_to_mend;
+    candidate.is_by_copy = !damage.ok();
+    candidate.is_to_mend = candidate.is_by_copy || candidate.segment->is_to_mend();
     if (is_damaged) CountDamage(map.status().ToString());
     MakeRoomForExtents(&candidate);
   }
@@ -87,16 +88,14 @@ void GcPassImpl::MakeRoomForExtents(GcCandidate* candidate) {
 }
 
 // Past the cache, which is for reads, and without leaving the file open.
-Result<std::shared_ptr<const SegmentMap>> GcPassImpl::MapOf(StoreImpl* store, Segment* segment, bool* is_to_mend) {
+Result<std::shared_ptr<const SegmentMap>> GcPassImpl::MapOf(StoreImpl* store, Segment* segment, Status* damage) {
   if (segment->is_of_this_life()) return std::shared_ptr<const SegmentMap>();
   QUARRY_TRY_ASSIGN(const StoreImpl::Look look, store->OpenForLook(*segment));
-  Status damage;
   QUARRY_TRY_ASSIGN(const SegmentHeader header,
-                    ReadHeaderOrCopy(look.file(), segment->store(), segment->number(), segment->salt(), &damage));
+                    ReadHeaderOrCopy(look.file(), segment->store(), segment->number(), segment->salt(), damage));
   if (!header.is_rewritten()) return std::shared_ptr<const SegmentMap>();
-  auto map = ReadSegmentMap(look.file(), header, &damage);
-  if (map.ok()) segment->NoteCopyRead(damage);
-  *is_to_mend = !damage.ok() || segment->is_to_mend();
+  auto map = ReadSegmentMap(look.file(), header, damage);
+  if (map.ok()) segment->NoteCopyRead(*damage);
   return map;
 }
 

@@ -68,9 +68,10 @@ struct GcCandidate {
   uint64_t marked_bytes = 0;
   bool in_doubt = false;            ///< a mark of it is missing: it is kept whole
   bool has_unknown_places = false;  ///< its header or map is damaged, and so is the copy
-  /// One of header, map and their copies is damaged: it is rewritten. Nothing is punched, for only a rewriting reads,
-  /// and so confirms, each extent where a copy says that it is.
-  bool is_to_mend = false;
+  bool is_to_mend = false;          ///< one of header, map and their copies is damaged: it is rewritten
+  /// A copy tells where its extents are. Nothing is punched, for only a rewriting reads, and so confirms, each of them
+  /// there.
+  bool is_by_copy = false;
 
   enum class Stage : uint8_t { kNew, kPunch, kRewrite };
   Stage stage = Stage::kNew;
@@ -111,7 +112,8 @@ class GcPassImpl final : public GcPass {
   void MakeRoomForExtents(GcCandidate* candidate);
   /// Null: it is in none.
   [[nodiscard]] GcCandidate* Find(const Locator& locator);
-  [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment, bool* is_to_mend);
+  /// `damage` becomes what is wrong with header or map in front, where a copy made up for it.
+  [[nodiscard]] Result<std::shared_ptr<const SegmentMap>> MapOf(StoreImpl* store, Segment* segment, Status* damage);
   void Remember(const Locator& locator, GcCandidate* candidate);
   /// For one more extent. False: there is no memory.
   [[nodiscard]] bool MakeRoom(GcCandidate* candidate);

@@ -107,7 +107,7 @@ Result<bool> GcPassImpl::Start(GcCandidate* candidate, GcStep* step) {
   QUARRY_TRY_ASSIGN(const FileSpace space, store->SpaceOf(*candidate->segment));
   candidate->allocated_before_bytes = space.allocated_bytes;
   const uint64_t needed_blocks = candidate->front_blocks + candidate->copy_blocks + candidate->marks.CountMarked();
-  const bool has_holes = !candidate->is_to_mend && space.allocated_bytes > needed_blocks * kBlockSizeBytes;
+  const bool has_holes = !candidate->is_by_copy && space.allocated_bytes > needed_blocks * kBlockSizeBytes;
   if (!candidate->marks.empty() && !has_holes && !Pays(candidate, space.allocated_bytes)) return false;
   if (candidate->marks.empty()) {
     QUARRY_TRY_ASSIGN(const bool is_unlinked, Unlink(candidate, step));

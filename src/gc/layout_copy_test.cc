@@ -1,6 +1,7 @@
 // Header and map of a rewritten segment stand in its file twice. Those in front may be lost: no value is, readers and
 // verification say so, and the next pass writes the segment anew. A copy that is not this file's own never counts.
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 
 #include "format/extent.h"
@@ -293,6 +294,24 @@ TEST_F(LayoutCopyTest, ACopyThatTheScrubFoundDamagedIsMended) {
     EXPECT_TRUE(directory_->TakeNotices().empty()) << "nobody read it";
     ExpectAll();
   }
+}
+
+// Header and map in front are whole, and tell what may go.
+TEST_F(LayoutCopyTest, ADamagedCopyHoldsNoSpaceBackWhereThereIsNoRoomToMendIt) {
+  Change([this](File* file) { Damage(file, MapCopyBytes()); });
+  Remember scrub;
+  ScrubPlace place;
+  (void)ScrubStores(directory_.get(), &place, &scrub);
+  ASSERT_EQ(scrub.findings.size(), 1U) << scrub.Text();
+  kept_.erase(kept_.begin(), kept_.begin() + 60);
+  env_.FailCall(CallKind::kAllocate, 1, ENOSPC, true);
+  const GcReport report = Collect();
+  env_.ClearFailures();
+  EXPECT_GT(report.holes, 0U);
+  EXPECT_EQ(report.rewrites_refused, 1U);
+  ExpectAll();
+  EXPECT_EQ(Collect().segments_rewritten, 1U);
+  ExpectAll();
 }
 
 TEST_F(LayoutCopyTest, VerificationNamesWhatCannotBeRead) {
