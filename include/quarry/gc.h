@@ -59,7 +59,8 @@ struct GcReport {
 struct GcOptions {
   /// A segment that, once its holes are punched, holds more than so many times the bytes of its marked extents is
   /// rewritten, if that gives back at least an eighth of it. The whole of the extents can be kept below this ratio,
-  /// but for segments of a few blocks and what is still appended to. 0: nothing is rewritten. Below 1.01 gains nothing.
+  /// but for segments of a few blocks, extents of less than 200 bytes without neighbours (map and copy take 48 bytes
+  /// for each), and what is still appended to. 0: nothing is rewritten. Below 1.01 gains nothing.
   double rewrite_above = 1.25;
   /// Memory of a pass: a bit for each block, 32 bytes for each run of extents in a rewritten segment, and, for
   /// rewriting, 12 for each extent. It goes to those segments first of which most can be given back. What does not fit

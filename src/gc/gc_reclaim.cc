@@ -212,8 +212,9 @@ bool GcPassImpl::Pays(GcCandidate* candidate, uint64_t allocated_bytes) {
     bytes += extent.size_units * kExtentAlignmentBytes;
   }
   if (is_due) return true;
+  if (!is_too_much(bytes)) return false;  // as a rule, without a look at the map for each extent
   const uint64_t size_bytes = SegmentRewrite::SizeBytes(extents, candidate->map.get());
-  return is_too_much(bytes) && size_bytes + allocated_bytes / kSavedShareMin <= allocated_bytes;
+  return size_bytes + allocated_bytes / kSavedShareMin <= allocated_bytes;
 }
 
 Result<bool> GcPassImpl::Rewrite(GcCandidate* candidate, uint64_t bytes_max, GcStep* step) {
