@@ -138,6 +138,14 @@ TEST_F(LayoutCopyTest, HeaderAndMapMayBeReadAtDifferentEnds) {
       Damage(file, front);
       Damage(file, copy);
     });
+    Close();
+    const Verified verified = VerifyAll(&memory_);
+    ASSERT_EQ(verified.seen.findings.size(), 2U) << verified.seen.Text();
+    EXPECT_NE(verified.seen.findings[0].what.find(": its copy has"), std::string::npos) << verified.seen.Text();
+    EXPECT_NE(verified.seen.findings[1].what.find(": the extents are found without it"), std::string::npos)
+        << verified.seen.Text();
+    EXPECT_EQ(verified.totals->extents, kept_.size());
+    Open();
     ExpectAll();
     EXPECT_EQ(Collect().segments_rewritten, 1U);
     ExpectAll();
