@@ -167,9 +167,9 @@ Status DumpFile(const std::string& path, const Options& options, std::ostream& o
     if (!file) return Status::NotFound("cannot open " + path);
     file.read(reinterpret_cast<char*>(start.data()), start.size());
   }
-  // A segment may be of any size, everything else is small.
+  // A segment may be of any size, everything else is small. One whose first sector is lost is known by its name.
   const uint64_t magic = MagicOf(start);
-  if (magic == kSegmentMagic) return DumpSegment(path, options, out);
+  if (magic == kSegmentMagic || path.ends_with(".qseg")) return DumpSegment(path, options, out);
   QUARRY_TRY_ASSIGN(const std::vector<uint8_t> bytes, ReadSmall(path));
   if (static_cast<uint32_t>(magic) == kCatalogueMagic) return DumpCatalogue(bytes, out);
   if (magic == kPathMagic) return DumpPathMarker(bytes, out);

@@ -20,7 +20,8 @@ struct Options {
   uint64_t extents_max = 0;  ///< stop listing (not counting) after so many; 0: never
 };
 
-/// A segment, a catalogue, PATH, OPENED or a file that holds one field (raw value or head): told by its content.
+/// A segment, a catalogue, PATH, OPENED or a file that holds one field (raw value or head): told by its content,
+/// a segment (*.qseg) by its name too.
 [[nodiscard]] Status DumpFile(const std::string& path, const Options& options, std::ostream& out);
 
 /// The bytes of one field of a row.

@@ -243,10 +243,10 @@ Result<SegmentHeader> HeaderCopy(Reader* reader) {
 Status DumpSegment(const std::string& path, const Options& options, std::ostream& out) {
   Reader reader(path);
   if (!reader.ok()) return Status::NotFound("cannot open " + path);
-  QUARRY_TRY_ASSIGN(const std::vector<uint8_t> block, reader.At(0, kSegmentHeaderSizeBytes));
-  Result<SegmentHeader> found = DecodeSegmentHeader(block);
+  const Result<std::vector<uint8_t>> block = reader.At(0, kSegmentHeaderSizeBytes);
+  Result<SegmentHeader> found = block.ok() ? DecodeSegmentHeader(*block) : Result<SegmentHeader>(block.status());
   const Status damage = found.status();
-  if (damage.code() == StatusCode::kCorruption) {
+  if (damage.code() == StatusCode::kCorruption || damage.code() == StatusCode::kIoError) {
     if (Result<SegmentHeader> copy = HeaderCopy(&reader); copy.ok()) {
       out << Printable(damage.ToString()) << ": what follows is by its copy at the end of the file\n";
       found = std::move(copy);

@@ -32,10 +32,10 @@ void ExpectLine(const std::string& text, const std::string& line) {
   EXPECT_NE(("\n" + text).find("\n" + line + "\n"), std::string::npos) << "no line\n" << line << "\nin\n" << text;
 }
 
-/// A damaged copy of a golden file, removed at the end.
+/// A damaged copy of a golden file, under its name, removed at the end.
 class DamagedCopy {
  public:
-  DamagedCopy(const std::string& name, size_t offset) {
+  DamagedCopy(const std::string& name, size_t offset) : name_(name) {
     std::string pattern = (std::filesystem::temp_directory_path() / "quarry_dump_XXXXXX").string();
     directory_ = ::mkdtemp(pattern.data());
     std::ifstream in(Golden(name), std::ios::binary);
@@ -46,9 +46,10 @@ class DamagedCopy {
   ~DamagedCopy() { std::filesystem::remove_all(directory_); }
   DamagedCopy(const DamagedCopy&) = delete;
   DamagedCopy& operator=(const DamagedCopy&) = delete;
-  [[nodiscard]] std::string path() const { return directory_ + "/copy"; }
+  [[nodiscard]] std::string path() const { return directory_ + "/" + name_; }
 
  private:
+  const std::string name_;
   std::string directory_;
 };
 
@@ -88,15 +89,20 @@ TEST(DumpTest, RewrittenSegment) {
 }
 
 TEST(DumpTest, ALostHeaderOrMapOfARewrittenSegmentIsToldByItsCopy) {
-  for (const size_t offset : {size_t{40}, size_t{4096 + 5}}) {
+  for (const size_t offset : {size_t{0}, size_t{40}, size_t{4096 + 5}}) {
     const DamagedCopy copy("rewritten-copy.qseg", offset);
     const Outcome outcome = Dump(copy.path(), {.verify = true});
     EXPECT_EQ(outcome.status.code(), StatusCode::kCorruption) << "it is told, and is damage";
-    EXPECT_NE(outcome.text.find("checksum mismatch: what follows is by its copy"), std::string::npos) << outcome.text;
+    const std::string what = offset == 0 ? "magic mismatch: not a segment" : "checksum mismatch";
+    EXPECT_NE(outcome.text.find(what + ": what follows is by its copy"), std::string::npos) << outcome.text;
     EXPECT_NE(outcome.text.find("  4 extents: "), std::string::npos) << outcome.text;
   }
-  const DamagedCopy early("rewritten.qseg", 40);
-  EXPECT_EQ(Dump(early.path()).text, "") << "it has no copy";
+  for (const size_t offset : {size_t{0}, size_t{40}}) {
+    const DamagedCopy early("rewritten.qseg", offset);
+    const Outcome outcome = Dump(early.path());
+    EXPECT_EQ(outcome.status.code(), StatusCode::kCorruption);
+    EXPECT_EQ(outcome.text, "") << "it has no copy";
+  }
 }
 
 TEST(DumpTest, PartsAndLimit) {

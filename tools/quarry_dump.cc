@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   std::string path;
   std::string hex;
   quarry::dump::Options options;
-  auto* const path_option = app.add_option("file", path, "what to explain; its kind is told by its content");
+  auto* const path_option = app.add_option("file", path, "what to explain: told by its content or the name *.qseg");
   app.add_option("--hex-field", hex, "a field of a row, in hex digits, instead of a file")->excludes(path_option);
   app.add_flag("--parts", options.parts, "list every part of every extent");
   app.add_flag("--verify", options.verify, "read every part and compare its checksum");
