@@ -3,7 +3,8 @@
 // other value than the one that was written, and nothing of a segment that verifies is given back.
 //
 // The input is a list of changes of eight bytes each: file, kind, offset, value. Kinds with the high bit set put the
-// checksum of a segment header right afterwards, so that what stands behind it is believed.
+// checksum of a segment header right afterwards, so that what stands behind it is believed: that of the copy when the
+// change is in the file's last block.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -169,7 +170,9 @@ void Change(const Original& original, std::span<const uint8_t> change, Files* fi
   }
   const bool is_segment = found->first.ends_with(".qseg") && file.size() >= kSegmentHeaderSizeBytes;
   if ((change[1] & 0x80U) != 0 && is_segment) {
-    Reseal(std::span(file).first(kSegmentHeaderSizeBytes), kSegmentHeaderSizeBytes - sizeof(uint64_t));
+    const size_t last = file.size() - kSegmentHeaderSizeBytes;
+    const std::span<uint8_t> block = std::span(file).subspan(offset < last ? 0 : last, kSegmentHeaderSizeBytes);
+    Reseal(block, kSegmentHeaderSizeBytes - sizeof(uint64_t));
   }
 }
 
