@@ -284,7 +284,8 @@ class StoreDirectory {
   /// The same without a look at any file: real_bytes is 0.
   [[nodiscard]] virtual std::vector<StoreStats> ListBindings() const = 0;
 
-  /// Of each data path that is away, or only read: why. Empty as a rule. Constant after Open.
+  /// Of each data path that is away, or only read, and of each store with a folder that could not be listed: why. Empty
+  /// as a rule. Constant after Open.
   [[nodiscard]] virtual std::vector<std::string> PathTroubles() const = 0;
   /// One of them. Errors: kNotFound.
   [[nodiscard]] virtual Result<StoreStats> GetStoreStats(StoreId store) const = 0;

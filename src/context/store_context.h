@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -125,6 +126,12 @@ struct StoreContext {
     return Status::Ok();
   }
 
+  /// kUnavailable for a store of which the start could not list a folder: what lies there is not known.
+  [[nodiscard]] Status CheckListed(StoreId store) const {
+    const auto found = unlisted.find(store);
+    return found == unlisted.end() ? Status::Ok() : Status::Unavailable(found->second);
+  }
+
   /// There is another path for what would be appended to one.
   [[nodiscard]] bool HasAlternativePaths() const { return append_paths.size() > 1; }
   /// A file of the path failed to be written, or to be made. When it was the device or the file system, or nothing of
@@ -148,8 +155,9 @@ struct StoreContext {
     return catalogue->MayGiveBack(store);
 #endif
   }
-  /// kUnavailable when it may not, which is noticed once for each store.
+  /// kUnavailable when it may not, which is noticed once for each store, or when a folder of it could not be listed.
   [[nodiscard]] Status CheckGiveBack(StoreId store) {
+    QUARRY_TRY(CheckListed(store));  // the start has told of it
     if (MayGiveBack(store)) return Status::Ok();
     const std::string what = "nothing of store " + std::to_string(store.value) +
                              " is given back, because the catalogue lost something that may concern it: stop the "
@@ -164,6 +172,7 @@ struct StoreContext {
   InstallationId installation{};
   std::vector<SegmentPath> paths;            ///< by number; gaps are unavailable
   std::vector<uint32_t> append_paths;        ///< empty when all that are configured are only read
+  std::map<StoreId, std::string> unlisted;   ///< stores of which a folder could not be listed, each with the message
   std::unique_ptr<DirectoryLock> home_lock;  ///< no other process opens or verifies the same stores meanwhile
   std::vector<std::unique_ptr<DirectoryLock>> path_locks;  ///< nor writes to the same data paths
   std::unique_ptr<Catalogue> catalogue;

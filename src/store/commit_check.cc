@@ -2,7 +2,8 @@
 //
 // Invariants: nothing is believed that was not read from the device and verified, and nothing is read before the file
 // was flushed: what the process that died had written may still be in the operating system's memory alone. A segment
-// that is nowhere although all data paths are here was never durable, and so was nothing in it.
+// that is nowhere, although all data paths are here and the store's folders were listed, was never durable, and so was
+// nothing in it.
 #include <optional>
 
 #include "format/extent.h"
@@ -49,6 +50,7 @@ Result<bool> StoreImpl::HoldsDurably(std::span<const CommitRecord::Extent> exten
     if (segment == nullptr || segment->number() != extent.segment) {
       segment = FindSegment(extent.segment);
       if (segment == nullptr) {
+        QUARRY_TRY(context_->CheckListed(id_));
         QUARRY_TRY(context_->CheckAllPathsAreHere());
         return false;
       }

@@ -19,6 +19,8 @@ std::string PlaceToBeNamed(const std::string& path) {
 
 Status StoreImpl::AddToBackup(BackupSnapshot* snapshot) {
   if (is_going()) return Status::Ok();
+  // Without damage the catalogue names every segment with a value in it.
+  if (!context_->MayGiveBack(id_)) QUARRY_TRY(context_->CheckListed(id_));
   SharedLock location_lock(location_mutex_);
   const std::string directory =
       JoinPath(in_trash_ ? kTrashDirectoryName : kStoresDirectoryName, StoreDirectoryName(id_));

@@ -318,6 +318,7 @@ std::vector<std::string> StoreDirectoryImpl::PathTroubles() const {
     // Without a directory it is a number that was never given to a path.
     if (!path.unavailable.empty() && !path.directory.empty()) reasons.push_back(path.unavailable);
   }
+  for (const auto& [store, reason] : context_->unlisted) reasons.push_back(reason);
   return reasons;
 }
 

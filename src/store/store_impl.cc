@@ -67,6 +67,7 @@ Result<Locator> StoreImpl::Append(std::span<const uint8_t> value, const AppendOp
                                   UnsyncedExtents* unsynced) {
   if (unsynced == nullptr) return Status::InvalidArgument("an append needs the transaction's unsynced extents");
   QUARRY_TRY(CheckOptions(value, options));
+  QUARRY_TRY(context_->CheckListed(id_));  // the folder may hold segments of the numbers that would be given out
   if (lanes_.empty()) return WhyThereIsNoLane();
   Lane* lane = ChooseLane(*unsynced);
   Result<AppendedExtent> appended = AppendTo(lane, value, options, unsynced->canceller());
@@ -179,8 +180,9 @@ void StoreImpl::RegisterSegment(const std::shared_ptr<Segment>& segment) {
 
 Result<std::shared_ptr<Segment>> StoreImpl::RequireSegment(SegmentNumber segment) const {
   std::shared_ptr<Segment> found = FindSegment(segment);
-  if (found == nullptr) return NotFound(segment);
-  return found;
+  if (found != nullptr) return found;
+  QUARRY_TRY(context_->CheckListed(id_));
+  return NotFound(segment);
 }
 
 Status StoreImpl::NotFound(SegmentNumber segment) const {

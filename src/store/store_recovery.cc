@@ -1,6 +1,7 @@
 #include "store/store_recovery.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <string>
 
@@ -11,6 +12,13 @@
 
 namespace quarry {
 namespace {
+
+/// Its drive or its file system cannot list this folder. That there is no descriptor or no right to is none of that: it
+/// may hold for all folders, and somebody puts it right.
+bool IsDamageOfFolder(const Status& status) {
+  const int system_errno = status.system_errno();
+  return system_errno == EIO || system_errno == EUCLEAN || system_errno == EBADMSG;
+}
 
 class Recovery {
  public:
@@ -60,6 +68,10 @@ class Recovery {
       if (!directory.ok()) continue;  // away: what lies there is in the catalogue or comes back later
       const Result<std::vector<std::string>> names = env_->ListDirectory(*directory);
       if (names.status().code() == StatusCode::kNotFound) continue;
+      if (IsDamageOfFolder(names.status())) {
+        SetAside(names.status());
+        continue;
+      }
       QUARRY_TRY(names.status());
       for (const std::string& name : *names) {
         if (const auto segment = ParseSegmentFileName(name)) files_.emplace(segment->value, number);
@@ -72,14 +84,22 @@ class Recovery {
     return Status::Ok();
   }
 
+  // The other stores go on. What this one has in the folder is not known, and may all be needed.
+  void SetAside(const Status& status) {
+    is_listed_ = false;
+    context_->unlisted.try_emplace(
+        id_, "store " + std::to_string(id_.value) + " is only read, because a folder of it cannot be listed: " +
+                 status.message() + ". Nothing of it is given back. Check the drive and its file system, and restart");
+  }
+
   [[nodiscard]] bool MayRemoveFrom(uint32_t path_number) const {
-    return context_->CheckWritable(path_number).ok() && context_->MayGiveBack(id_);
+    return is_listed_ && context_->CheckWritable(path_number).ok() && context_->MayGiveBack(id_);
   }
 
   // Its creation was cut off before it had a record, or its unlinking before it lost its record; or nobody knew a table
   // that it belongs to, and somebody has removed it.
   [[nodiscard]] bool IsGone(const CatalogueStore& record, const FoundStore& found) const {
-    if (!files_.empty()) return false;
+    if (!is_listed_ || !files_.empty()) return false;
     if (known_ == nullptr) return true;
     if (found.has_home || (!record.discarded && !record.tables.empty())) return false;
     return std::all_of(known_->segments.begin(), known_->segments.end(), [this](const auto& segment) {
@@ -87,11 +107,16 @@ class Recovery {
     });
   }
 
+  // Where no list tells, the file itself is asked.
+  [[nodiscard]] bool IsThere(const Segment& segment) const {
+    return is_listed_ ? files_.contains(segment.number().value) : store_->SpaceOf(segment).ok();
+  }
+
   void TakeKnown(CatalogueSegment record) {
     auto segment = std::make_shared<Segment>(context_, id_, record.segment, record.path_number);
     segment->set_salt(record.salt);
     // A file that is away keeps its place: only reads of it fail, and it is sealed when it is back.
-    if (record.state == SegmentState::kActive && files_.contains(record.segment.value)) {
+    if (record.state == SegmentState::kActive && IsThere(*segment)) {
       const Result<FileSpace> space = store_->SpaceOf(*segment);
       segment->AssumeAllLive(space.ok() ? space->size_bytes : record.size_bytes);
       segment->set_state(SegmentState::kSealed);
@@ -145,6 +170,7 @@ class Recovery {
   std::vector<CatalogueRecord>* const changes_;
   std::shared_ptr<StoreImpl> store_;
   std::map<uint32_t, uint32_t> files_;
+  bool is_listed_ = true;  ///< files_ has all that is there
   std::vector<SegmentNumber> unknown_;
 };
 

@@ -3,7 +3,9 @@
 //
 // Invariants: no payload is read, and no file is shortened or punched: what was active is sealed as long as its file
 // is, and a mark pass counts later what is in it. A file that no record names is kept, whatever it is, unless it is
-// shorter than a segment's header. Recovered segments are never appended to again.
+// shorter than a segment's header. Recovered segments are never appended to again. A store of which a drive cannot list
+// a folder is there (StoreContext::unlisted): it is read by its records, and until the next start nothing is appended
+// to it or given back.
 // Thread-safety: called by Open alone, before anybody else knows the store.
 #pragma once
 

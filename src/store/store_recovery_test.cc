@@ -92,6 +92,118 @@ TEST_F(StoreRecoveryTest, ASegmentThatCannotBeReadKeepsNothingFromStarting) {
   EXPECT_EQ(ValueOf(ReadValue(directory_.get(), locator)), RandomValue(3000, 1));
 }
 
+/// A start whose drive cannot list a folder of the store of table 1.
+class UnlistedFolderTest : public StoreRecoveryTest {
+ protected:
+  void SetUp() override {
+    StoreRecoveryTest::SetUp();
+    kept_ = Append(5000, 1);
+    commit_ = ValueOf(directory_->DescribeCommit({&kept_, 1}));
+    ASSERT_OK(directory_->Sync(unsynced_));
+    folder_ = ParentPath(SegmentPathOf(kept_));
+    Crash();
+  }
+  Status OpenWithoutFolder(int system_errno) {
+    env_.SetHook([folder = folder_, system_errno](const Call& call) {
+      const bool is_list = call.kind == CallKind::kList && call.path == folder;
+      return is_list ? Status::FromErrno(system_errno, "list", call.path) : Status::Ok();
+    });
+    Result<std::unique_ptr<StoreDirectoryImpl>> opened = OpenDirectory(&env_, options_);
+    if (!opened.ok()) return opened.status();
+    directory_ = std::move(opened).value();
+    return Status::Ok();
+  }
+  /// The next start, which can list it.
+  void OpenWithFolder() {
+    env_.SetHook(nullptr);
+    directory_.reset();
+    Open();
+  }
+  Result<Locator> AppendTo(TableId table) {
+    return ValueOf(directory_->OpenForAppend(table, "db/t"))->Append(RandomValue(3000, 2), {}, &unsynced_);
+  }
+  void ExpectKept() { EXPECT_EQ(ValueOf(ReadValue(directory_.get(), kept_)), RandomValue(5000, 1)); }
+
+  Locator kept_;
+  CommitRecord commit_;
+  std::string folder_;
+};
+
+TEST_F(UnlistedFolderTest, MakesItsStoreReadOnlyAndNoOther) {
+  ASSERT_OK(OpenWithoutFolder(EIO));
+  ASSERT_EQ(directory_->PathTroubles().size(), 1U);
+  const std::string trouble = directory_->PathTroubles()[0];
+  EXPECT_NE(trouble.find("store 1 is only read, because a folder of it cannot be listed: list " + folder_),
+            std::string::npos)
+      << trouble;
+  ExpectKept();
+  EXPECT_EQ(directory_->OwnershipOf(kept_.store, {1}), Ownership::kBound);
+  EXPECT_EQ(directory_->OwnershipOf(kept_.store, {2}), Ownership::kForeign) << "whose it is, the catalogue knows";
+  EXPECT_EQ(AppendTo({1}).status().code(), StatusCode::kUnavailable);
+  EXPECT_OK(AppendTo({2}).status());
+  OpenWithFolder();
+  EXPECT_TRUE(directory_->PathTroubles().empty());
+  ExpectKept();
+  EXPECT_OK(AppendTo({1}).status());
+  directory_.reset();
+  EXPECT_EQ(VerifyAll(&memory_).seen.Text(), "");
+}
+
+TEST_F(UnlistedFolderTest, NothingOfItsStoreIsGivenBack) {
+  ASSERT_OK(OpenWithoutFolder(EIO));
+  const StoreId store = kept_.store;
+  {
+    const auto pass = ValueOf(BeginGcPass(directory_.get(), {&store, 1}, {}));  // no row needs anything
+    ASSERT_TRUE(ValueOf(pass->ReclaimSome(UINT64_MAX)).done);
+  }
+  ASSERT_OK(directory_->Discard({1}, 1));
+  EXPECT_EQ(ValueOf(directory_->EmptyTrash(1)), 0U);
+  OpenWithFolder();
+  ExpectKept();
+  EXPECT_GT(ValueOf(directory_->EmptyTrash(1)), 0U) << "now it is";
+}
+
+TEST_F(UnlistedFolderTest, WhatMayLieInItIsNotTakenForLost) {
+  commit_.extents[0].segment = SegmentNumber{99};
+  Locator unknown = kept_;
+  unknown.segment = SegmentNumber{99};
+  ASSERT_OK(OpenWithoutFolder(EIO));
+  EXPECT_EQ(directory_->HoldsDurably(commit_).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(ReadValue(directory_.get(), unknown).status().code(), StatusCode::kUnavailable);
+  OpenWithFolder();
+  EXPECT_FALSE(ValueOf(directory_->HoldsDurably(commit_)));
+  EXPECT_EQ(ReadValue(directory_.get(), unknown).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(UnlistedFolderTest, AStoreWithoutARecordStaysUntilItIsKnownToBeEmpty) {
+  folder_ = "/home/stores/" + StoreDirectoryName(StoreId{7});
+  ASSERT_OK(memory_.CreateDirectory(folder_));
+  ASSERT_OK(OpenWithoutFolder(EIO));
+  EXPECT_TRUE(ValueOf(memory_.FileExists(folder_)));
+  OpenWithFolder();
+  EXPECT_FALSE(ValueOf(memory_.FileExists(folder_)));
+}
+
+// Where the catalogue lost something, a segment that it does not name may have values.
+TEST_F(UnlistedFolderTest, ABackupThatMayLackASegmentOfItIsRefused) {
+  ASSERT_OK(OpenWithoutFolder(EIO));
+  EXPECT_EQ(ValueOf(directory_->TakeBackupSnapshot()).segments.size(), 1U);
+  OpenWithFolder();
+  ASSERT_OK(directory_->catalogue()->Commit({CatalogueDamage{kept_.store, 1, "a record was lost"}}));
+  EXPECT_OK(directory_->TakeBackupSnapshot().status());
+  directory_.reset();
+  ASSERT_OK(OpenWithoutFolder(EIO));
+  EXPECT_EQ(directory_->TakeBackupSnapshot().status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(UnlistedFolderTest, AnErrorThatMayHoldForAllFoldersStopsTheStart) {
+  for (const int system_errno : {EMFILE, ENOMEM, EACCES}) {
+    EXPECT_EQ(OpenWithoutFolder(system_errno).system_errno(), system_errno);
+  }
+  OpenWithFolder();
+  ExpectKept();
+}
+
 /// Calls and bytes of a start after a crash.
 struct Cost {
   uint64_t calls = 0;

@@ -208,9 +208,11 @@ void World::Reopen() {
     if (attempt == kDisturbedMax) disk_.memory()->SetCapacityBytes(UINT64_MAX);
     Result<std::unique_ptr<StoreDirectoryImpl>> opened = StoreDirectoryImpl::Open(options_, {&disk_, false});
     CheckDisk();
-    // With a data path whose files could not be looked at it opens, and takes nothing new: then it is opened once more.
-    const bool may_lack_path = !options_.data_paths.empty() && disk_.failures() > 0;
-    if (opened.ok() && !disk_.power_is_off() && !may_lack_path) {
+    // With files that could not be looked at (of a data path, of a store) it opens, and takes nothing new there: then
+    // it is opened once more.
+    const bool may_lack_files =
+        opened.ok() && disk_.failures() > 0 && (!options_.data_paths.empty() || !(*opened)->PathTroubles().empty());
+    if (opened.ok() && !disk_.power_is_off() && !may_lack_files) {
       directory_ = std::move(opened).value();
       break;
     }
