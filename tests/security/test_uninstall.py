@@ -6,6 +6,7 @@ It refuses while a table or an undecided commit needs the engine, changes nothin
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from quarry_server.server import HOME_NAME, MARIADB, PLUGIN, tool
@@ -16,6 +17,11 @@ from harness.values import payload
 pytestmark = pytest.mark.quarry_only
 
 OURS = REPOSITORY / "packaging" / "quarry.cnf"
+# Maps a file, as a server does that has loaded it, until its input ends.
+MAPPER = (
+    "import mmap, sys; file = open(sys.argv[1], 'rb'); kept = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ); "
+    "print('mapped', flush=True); sys.stdin.read()"
+)
 
 
 class Installed:
@@ -264,6 +270,28 @@ def test_it_refuses_when_another_file_names_quarry(installed, name, line):
     done = installed.uninstall()
     assert done.returncode == 1 and f"{file.name} names Quarry too" in done.stderr, done
     installed.nothing_was_removed()
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["this file", "the file of before an upgrade"])
+def test_it_refuses_while_another_server_uses_the_same_file(installed, tmp_path, replaced):
+    """That one would not start again: the plugin directory is for all servers of the machine."""
+    server = installed.server.start()
+    library = installed.plugins / "ha_quarry.so"
+    other = tmp_path / "other data"
+    other.mkdir()
+    command = [sys.executable, "-c", MAPPER, library]
+    with subprocess.Popen(command, cwd=other, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"mapped\n"
+        if replaced:
+            shutil.copy(library, f"{library}.new")
+            os.replace(f"{library}.new", library)
+        done = installed.uninstall()
+        process.stdin.close()
+    assert done.returncode == 1 and f"process {process.pid}, which works in '{other}'" in done.stderr, done
+    installed.nothing_was_removed()
+    assert server.query("SELECT @@quarry_parallel_flush") == ((1,),)
+    done = installed.uninstall()
+    assert done.returncode == 0 and not library.exists(), done
 
 
 def test_it_refuses_when_the_server_cannot_be_asked(installed):
