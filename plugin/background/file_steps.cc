@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 
+#include "server/backup_lock.h"
 #include "server/error_log.h"
 #include "server/mariadb_compat.h"
 #include "server/running_engine.h"
@@ -31,15 +32,16 @@ std::chrono::seconds LongPause() {
   return tests == nullptr ? kLongPause : std::chrono::seconds(atoi(tests));
 }
 
-std::string ReasonsToPause() {
+/// `holder`: the session that has quarry_backup_lock.
+std::string ReasonsToPause(my_thread_id holder) {
   const unsigned reasons = steps.paused_for.load(std::memory_order_acquire);
   std::string text;
-  const auto add = [&](Pause reason, const char* name) {
-    if ((reasons & static_cast<unsigned>(reason)) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+  const auto add = [&](Pause reason, const std::string& name) {
+    if ((reasons & static_cast<unsigned>(reason)) != 0) text += (text.empty() ? "" : ", ") + name;
   };
   add(Pause::kStateTransfer, "a state transfer");
   add(Pause::kBackupStage, "BACKUP STAGE");
-  add(Pause::kBackupLock, "quarry_backup_lock");
+  add(Pause::kBackupLock, "quarry_backup_lock of session " + std::to_string(holder));
   return text;
 }
 
@@ -83,6 +85,8 @@ void EndFileStep() {
 }
 
 void WarnOfLongPause() {
+  // Before our mutex: a session that gives the lock back has that of the lock, and then takes ours.
+  const my_thread_id holder = BackupLock::Owner();
   const std::lock_guard<std::mutex> guard(steps.mutex);
   const auto lasted = std::chrono::steady_clock::now() - steps.paused_since;
   if (!steps.maintenance_paused || steps.has_warned || lasted < LongPause()) return;
@@ -91,7 +95,7 @@ void WarnOfLongPause() {
       "for %lld s no space has been given back (%s). Commits go on; dead space grows and dropped tables "
       "keep their files until that ends",
       static_cast<long long>(std::chrono::duration_cast<std::chrono::seconds>(lasted).count()),
-      ReasonsToPause().c_str());
+      ReasonsToPause(holder).c_str());
 }
 
 }  // namespace quarry

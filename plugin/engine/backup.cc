@@ -16,6 +16,7 @@
 #include "server/error_log.h"
 #include "server/ha_error.h"
 #include "server/running_engine.h"
+#include "server/variables.h"
 #include "transaction/transaction.h"
 
 namespace quarry {
@@ -30,11 +31,6 @@ struct Kept {
   Result<BackupSnapshot> snapshot = Status::NotFound("no backup has reached BACKUP STAGE END yet");
 };
 Kept kept;
-
-my_thread_id Owner() {
-  const std::lock_guard<std::mutex> guard(kept.mutex);
-  return kept.owner;
-}
 
 /// Whether `thd` has blocked DDL and commits. A backup that was broken off may end before.
 bool BlocksCommits(THD* thd) {
@@ -58,6 +54,11 @@ constexpr char kVariable[] = "quarry_backup_lock";
 }  // namespace
 
 // ---- the lock ----
+
+my_thread_id BackupLock::Owner() {
+  const std::lock_guard<std::mutex> guard(kept.mutex);
+  return kept.owner;
+}
 
 std::unique_ptr<BackupLock> BackupLock::Take(THD* thd) {
   std::unique_ptr<BackupLock> lock;
@@ -101,7 +102,7 @@ int CheckBackupLock(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* val
   }
   // As BACKUP STAGE.
   if (check_global_access(thd, RELOAD_ACL)) return 1;
-  const my_thread_id owner = Owner();
+  const my_thread_id owner = BackupLock::Owner();
   if (wanted == 1 && owner != 0 && owner != thd->thread_id) {
     my_printf_error(ER_LOCK_WAIT_TIMEOUT,
                     "another backup is under way: session %llu holds %s. Wait for it, or end it with KILL %llu", MYF(0),
@@ -114,14 +115,15 @@ int CheckBackupLock(THD* thd, st_mysql_sys_var*, void* save, st_mysql_value* val
 
 void UpdateBackupLock(THD* thd, st_mysql_sys_var*, void* target, const void* save) {
   Transaction* const session = Transaction::Of(thd);
+  const bool had = *static_cast<const my_bool*>(target);
   bool wanted = *static_cast<const my_bool*>(save);
   if (session == nullptr) {
     wanted = false;
-  } else if (!wanted) {
+  } else if (!wanted || !had) {
+    // One that it had before its connection was reset goes, and so does that one's snapshot.
     session->GiveBackBackupLock();
-  } else if (Owner() != thd->thread_id) {
     // Two sessions may have passed the check: the later one sees 0 in its variable, as one that finds no memory.
-    wanted = Guarded(false, [&] { return session->TakeBackupLock(thd); });
+    if (wanted) wanted = Guarded(false, [&] { return session->TakeBackupLock(thd); });
   }
   *static_cast<my_bool*>(target) = wanted;
 }
@@ -132,7 +134,7 @@ void OnBackupStart() {
   // At shutdown and start there are no stages; still, whoever calls cannot be told of an error.
   if (Directory() == nullptr) return;
   PauseHousekeeping(Pause::kBackupStage);
-  if (Owner() != 0) return;
+  if (BackupLock::Owner() != 0) return;
   const Result<bool> has_stores = OrOutOfMemory([]() -> Result<bool> { return !Directory()->ListBindings().empty(); });
   if (!has_stores.ok() || !*has_stores) return;
   LogWarning(
@@ -144,7 +146,7 @@ void OnBackupStart() {
 
 void OnBackupEnd() {
   if (Directory() == nullptr) return;
-  if (Owner() != 0 && BlocksCommits(current_thd)) {
+  if (BackupLock::Owner() != 0 && BlocksCommits(current_thd)) {
     Result<BackupSnapshot> snapshot = OrOutOfMemory([] { return Directory()->TakeBackupSnapshot(); });
     const std::lock_guard<std::mutex> guard(kept.mutex);
     if (kept.owner != 0) {
@@ -236,8 +238,10 @@ std::vector<Row> Rows(const BackupSnapshot& snapshot, const std::string& home, c
   return rows;
 }
 
-/// Shown to the session that has the lock, and to nobody else: the files are not anybody's to read.
+/// Shown to the session that has the lock, and to nobody else: the files are not anybody's to read. A connection that
+/// was reset may be another account's by now.
 int FillBackup(THD* thd, TABLE_LIST* list, COND*) {
+  if (!BackupLockIsSet(thd)) return 0;
   std::vector<Row> rows;
   {
     const std::lock_guard<std::mutex> guard(kept.mutex);

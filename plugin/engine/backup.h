@@ -8,6 +8,10 @@
 //  4. The session gives the lock back, or ends: a tool that dies pauses nothing for longer than its connection lives.
 // docs/internals/backup.md says why that is enough.
 //
+// A reset of the connection (COM_RESET_CONNECTION, COM_CHANGE_USER) sets the variable to 0, and the server tells no
+// engine of it. Then the lock stays until the session sets the variable or ends; the session sees nothing of the
+// snapshot.
+//
 // Thread-safety: internally synchronised.
 #pragma once
 

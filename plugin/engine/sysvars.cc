@@ -289,6 +289,8 @@ bool RangePushdown(THD* thd) { return THDVAR(thd, range_pushdown) != 0; }
 
 uint32_t AutoincrementPrefetch(THD* thd) { return THDVAR(thd, autoincrement_prefetch_sz); }
 
+bool BackupLockIsSet(THD* thd) { return THDVAR(thd, backup_lock) != 0; }
+
 uint64_t CacheSizeBytes() { return cache_size; }
 uint64_t RecentCacheBytes() { return recent_cache_bytes; }
 

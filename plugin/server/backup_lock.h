@@ -13,6 +13,8 @@ class BackupLock {
  public:
   /// Null when another session has it.
   static std::unique_ptr<BackupLock> Take(THD* thd);
+  /// The session that has it; 0: none has.
+  static my_thread_id Owner();
   ~BackupLock();
   BackupLock(const BackupLock&) = delete;
   BackupLock& operator=(const BackupLock&) = delete;

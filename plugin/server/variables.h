@@ -18,6 +18,9 @@ bool RangePushdown(THD* thd);
 /// quarry_autoincrement_prefetch_sz of the session, 1-65536.
 uint32_t AutoincrementPrefetch(THD* thd);
 
+/// quarry_backup_lock of the session: 0 also after a reset of its connection, which gives nothing back (backup.h).
+bool BackupLockIsSet(THD* thd);
+
 /// quarry_cache_size, as it is now.
 uint64_t CacheSizeBytes();
 /// quarry_recent_cache_bytes.
