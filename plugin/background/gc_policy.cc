@@ -42,6 +42,10 @@ double RewriteAbove(const GcSettings& settings) {
   return std::min(GcOptions().rewrite_above, settings.space_amplification_max);
 }
 
+bool IsToCount(const GcFigures& now, const std::optional<GcMemory>& last) {
+  return now.uncounted_bytes > 0 && !last.has_value();
+}
+
 bool CountingTurns::IsDue(size_t tables, const GcSettings& settings, uint64_t now_s) {
   tables_max_ = std::max(tables_max_, tables);
   if (tables == 0 || settings.full_interval_s == 0) return false;

@@ -41,6 +41,10 @@ struct GcMemory {
   bool left_some = false;
 };
 
+/// Whether a pass is to count what a crash left uncounted. `last`: one did, and what it left it could not count: that
+/// is on a path that is away, or of a store of which nothing is given back.
+[[nodiscard]] bool IsToCount(const GcFigures& now, const std::optional<GcMemory>& last);
+
 /// What a crash left uncounted is counted by a pass over its table. Not all at once: the turns are spread over the full
 /// interval, and the caller gives each to the table that has released most.
 class CountingTurns {

@@ -107,6 +107,14 @@ TEST(GcPolicy, ATableWhosePassesAreDroppedIsTriedLaterAndLater) {
   EXPECT_EQ(RetrySeconds(9, 86400), 86400U);
 }
 
+TEST(GcPolicy, WhatAPassCouldNotCountHasNoFurtherTurn) {
+  GcFigures figures = Figures(100, 100, 0);
+  EXPECT_FALSE(IsToCount(figures, {}));
+  figures.uncounted_bytes = kMiB;
+  EXPECT_TRUE(IsToCount(figures, {}));
+  EXPECT_FALSE(IsToCount(figures, AfterPass(figures, figures, 0, 10)));
+}
+
 TEST(GcPolicy, TheTurnsToCountAreSpreadOverTheInterval) {
   CountingTurns turns(100);
   EXPECT_FALSE(turns.IsDue(0, kSettings, 100000));

@@ -279,10 +279,11 @@ Gc::Tables::iterator Gc::NextToCount(Tables* tables, const GcSettings& settings)
   auto next = tables->end();
   for (auto table = tables->begin(); table != tables->end(); ++table) {
     const GcFigures& figures = table->second.figures;
-    if (figures.uncounted_bytes == 0 || table->second.in_doubt) continue;
+    const auto found = known_.find(table->first);
+    const Known known = found == known_.end() ? Known() : found->second;
+    if (table->second.in_doubt || !IsToCount(figures, known.last)) continue;
     ++left;
-    const auto known = known_.find(table->first);
-    if (known != known_.end() && known->second.waits) continue;
+    if (known.waits) continue;
     if (next == tables->end() || figures.dead_bytes > next->second.figures.dead_bytes) next = table;
   }
   return counting_.IsDue(left, settings, NowSeconds()) ? next : tables->end();
