@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from quarry_lab.cli import main
+from quarry_lab.design.plan import Point
 from quarry_lab.design.profile import PRODUCTION
-from quarry_lab.design.request import LabError
+from quarry_lab.design.request import LabError, Settings
 from quarry_lab.experiments.targets.experiment import Targets
 from quarry_lab.probes import device
-from quarry_lab.run import session
+from quarry_lab.run import runner, session
 from quarry_lab.servers import journal
+from quarry_lab.servers.lab_server import LabServer
 
 needs_loop_devices = pytest.mark.skipif(journal.reason_against() is not None, reason=f"needs {journal.reason_against()}")
 SIZE_BYTES = 256 << 20
@@ -66,17 +68,31 @@ def test_a_device_of_a_run_that_was_killed_before_it_mounted_goes(tmp_path: Path
 
 
 def test_it_is_as_large_as_the_experiment_needs_and_half_as_much(tmp_path: Path, monkeypatch):
-    """The device may have less: then as large as that allows."""
+    """And what a device takes of inserts. It may have less: then as large as that allows."""
     sizes = []
     request = replace(Targets().default_request(), profile=PRODUCTION)
     monkeypatch.setattr(session, "wants_journal", lambda _request: True)
     monkeypatch.setattr(session.journal, "mounted", lambda _place, size_bytes: contextlib.nullcontext(sizes.append(size_bytes)))
     need = Targets().disk_bytes(request)
-    for free in (10 * need, need + request.settings.disk_reserve_bytes):
+    reading = replace(request, operations=["read"])
+    for asked, free in ((reading, 10 * need), (request, 10 * need), (request, need + request.settings.disk_reserve_bytes)):
         monkeypatch.setattr(session.device, "free_bytes", lambda _place, free=free: free)
-        with session.data_file_system(Targets(), request):
+        with session.data_file_system(Targets(), asked):
             pass
-    assert sizes == [need * 3 // 2, need]
+    assert sizes == [need * 3 // 2, need * 3 // 2 + (24 << 30), need], "a point of inserts is 2 s and 10 s"
+
+
+@pytest.mark.parametrize("is_mount, free_gib, needed", [(False, 19, "20.0 GiB"), (True, 11, "12.0 GiB"), (False, 20, ""), (True, 12, "")])
+def test_an_insert_needs_the_reserve_only_where_others_have_files(tmp_path: Path, monkeypatch, is_mount, free_gib, needed):
+    """The device takes 1 GiB/s. A file system of the run's own was made with the reserve left beside it."""
+    bench, server = runner.TableBench.__new__(runner.TableBench), LabServer.__new__(LabServer)
+    bench.settings, bench.write_rate = Settings(seconds=10, warmup_seconds=2), float(1 << 30)
+    server.directory = tmp_path / "data" / "main"
+    monkeypatch.setattr(bench, "_recycle", lambda _server: None)
+    monkeypatch.setattr(Path, "is_mount", lambda path: is_mount and path == tmp_path / "data")
+    monkeypatch.setattr(runner.device, "free_bytes", lambda _place: free_gib << 30)
+    with pytest.raises(LabError, match=f"may need {needed}") if needed else contextlib.nullcontext():
+        bench._check_space(Point(1, "insert", 64 << 10, 8, "quarry"), server, None)
 
 
 @needs_loop_devices
