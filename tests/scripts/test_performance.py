@@ -334,7 +334,7 @@ def test_figures_of_one_profile_leave_those_of_the_other_where_they_are(performa
     assert list(data) == ["production", "bare"] and data["bare"] == before["bare"] and data["production"]["commit"] == "0123abc"
     for name, figures in (("docs/performance.md", ("1.20 (1.20-1.20)", "2.00 (2.00-2.00)")), ("README.md", ("**1.20**", "2.00"))):
         page = (tmp_path / name).read_text()
-        places = [page.index(text) for text in ("above", "With a binary log", figures[0], "Without a binary log", figures[1], "below")]
+        places = [page.index(text) for text in ("above", "With a binary log", figures[0], "Without a binary log", figures[1], "\nbelow\n")]
         assert places == sorted(places)
 
 
