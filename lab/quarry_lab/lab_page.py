@@ -205,12 +205,7 @@ def _ran(chapter: Chapter) -> str:
     settings = parameters["settings"]
     rounds = counted(parameters["rounds"], "round")
     return (f"Profile {TEXTS[parameters['profile']]}. {rounds} of {settings['seconds']} s after {settings['warmup_seconds']} s of warm-up; values of {sizes}; "
-            f"client threads: {threads}; {counted(len(points), 'point')}, {_noisy(points)} of them noisy.{_conditions(chapter)}")
-
-
-def _conditions(chapter: Chapter) -> str:
-    found = chapter.experiment.conditions(chapter.run) if chapter.run.points else ""
-    return f" Measured with {found}." if found else ""
+            f"client threads: {threads}; {counted(len(points), 'point')}, {_noisy(points)} of them noisy.{chapter.experiment.measured_with(chapter.run) if points else ''}")
 
 
 def _published(chapter: Chapter) -> str:

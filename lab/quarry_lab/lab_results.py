@@ -176,9 +176,7 @@ def block(experiment: Experiment, result: Result | None, directory: Path = DIREC
     if result is None:
         return "\n".join(_without_result(experiment, directory))
     assert experiment.source  # of every experiment on this page
-    conditions = experiment.conditions(result)
-    with_these = f" Measured with {conditions}." if conditions else ""
-    lines = [_document(experiment.source), "", f"**Here.** {experiment.source.here} {_ran(result)}{with_these}", ""]
+    lines = [_document(experiment.source), "", f"**Here.** {experiment.source.here} {_ran(result)}{experiment.measured_with(result)}", ""]
     lines += [*_findings(experiment, result), "", *table_head("published", "there", "here (range of the rounds)")]
     lines += [table_row(f.what, f.value, in_lines(experiment.beside(result, f))) for f in experiment.published]
     return "\n".join([*lines, *(line for table in experiment.condition_tables(result) for line in _markdown(table))])

@@ -234,6 +234,11 @@ class Experiment(ABC):
         """Sizes and limits of the experiment's own that its figures depend on, in words; empty where there are none."""
         return ""
 
+    def measured_with(self, run: RunDirectory) -> str:
+        """conditions() as a sentence that follows another; empty as they are."""
+        found = self.conditions(run)
+        return f" Measured with {found}." if found else ""
+
     @abstractmethod
     def figures(self, run: RunDirectory) -> dict[str, Figure]: ...
 

@@ -105,10 +105,9 @@ def quoted(figures: Iterable[Figure], part_text: Callable[[str], str] = str) -> 
     """Their texts with their marks, and in a row with their names; a mark that all of them share stands once, at the end."""
     shown = list(figures)
     marks = {figure.mark for figure in shown}
-    names = [f"{part_text(figure.part)}: " if figure.part else "" for figure in shown]
-    if len(marks) == 1:
-        return "; ".join(name + figure.text for name, figure in zip(names, shown, strict=True)) + marks.pop()
-    return "; ".join(name + figure.text + figure.mark for name, figure in zip(names, shown, strict=True))
+    shared = marks.pop() if len(marks) == 1 else ""
+    names = (f"{part_text(figure.part)}: " if figure.part else "" for figure in shown)
+    return "; ".join(name + figure.text + ("" if shared else figure.mark) for name, figure in zip(names, shown, strict=True)) + shared
 
 
 @dataclass(frozen=True)

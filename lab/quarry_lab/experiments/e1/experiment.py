@@ -71,7 +71,7 @@ class InlinePartsBatches(by_engine.ByEngine, TableExperiment):
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
         "The same tables and statements. NDB, where it is built, has 2 data nodes and 2 SQL nodes; Quarry and InnoDB are one server each. One engine "
-        "runs at a time, on the processors that the client has, too; a variant's data take about a quarter of NDB's DataMemory, of InnoDB's buffer pool "
+        "runs at a time, on the processors that the client has, too. A variant's data take about a quarter of NDB's DataMemory, of InnoDB's buffer pool "
         "and of Quarry's value cache, which is next to such a pool. A commit of Quarry or InnoDB waits for the device, one of NDB for the memory of two "
         "data nodes. All parts of a value of Quarry lie on one server: no load of it is spread over nodes. Values of 24 KB on NDB are measured once more "
         f"with {LIMITED_LINKS} each way between a data node and a SQL node, where the kernel can limit them.")

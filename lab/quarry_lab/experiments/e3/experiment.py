@@ -80,8 +80,8 @@ class FetchCompressed(ByEngine, JavaExperiment):
         DOCUMENT.text, DOCUMENT.setup,
         "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
         "Random data are as long as the largest of them, for the author's 4.1 MB. "
-        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy, as the author's charts show them; 1 Gbit Ethernet as "
-        "it is called, where his charts have a quarter of that. A weak server is this one with a part of its processor time. NDB, where it is built, has "
+        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy, as the author's charts show them. 1 Gbit Ethernet "
+        "has the rate in its name, and his charts a quarter of that. A weak server is this one with a part of its processor time. NDB, where it is built, has "
         "2 data nodes and one SQL node with clients; every link to it but localhost is the shaping proxy's. "
         "What is said to be published was read off the author's charts.")
     published = (

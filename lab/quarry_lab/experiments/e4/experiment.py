@@ -51,8 +51,8 @@ class Protocols(by_engine.ByEngine, Experiment):
     reference = "text"
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
-        f"{THREADS} client threads, rows of {SMALL} bytes and values of 4, 64 and 448 KB, TCP on the loopback interface, one engine at a time, "
-        "server and client on the same processors; SQL text by one client, too. NDB, where it is built, has 2 data nodes, and one SQL node has all "
+        f"{THREADS} client threads, rows of {SMALL} bytes and values of 4, 64 and 448 KB. TCP on the loopback interface, one engine at a time, "
+        "server and client on the same processors. SQL text by one client, too. NDB, where it is built, has 2 data nodes, and one SQL node has all "
         "clients; its own API is measured on it alone, HandlerSocket on Quarry, the embedded server on InnoDB. The payload is incompressible unless "
         "--payload says otherwise.")
     published = (PublishedFigure(DOCUMENT.figure("plain"), Cell(FETCH, "text", SMALL, THREADS)),
