@@ -57,6 +57,12 @@ class LayoutCopyTest : public GcFixture {
     ASSERT_OK(memory_.ReplaceFile(path_, file));
     Open();
   }
+  void DamageBoth(uint64_t front_bytes, uint64_t copy_bytes) {
+    Change([front_bytes, copy_bytes](File* file) {
+      Damage(file, front_bytes);
+      Damage(file, copy_bytes);
+    });
+  }
   GcReport Collect(const GcOptions& options = kRewrite) {
     const std::unique_ptr<GcPass> pass = Begin(options);
     for (const Known& known : kept_) pass->Mark(known.locator);
@@ -134,10 +140,7 @@ TEST_F(LayoutCopyTest, WhatCannotBeReadInFrontCostsNoValueAndIsMended) {
 
 TEST_F(LayoutCopyTest, HeaderAndMapMayBeReadAtDifferentEnds) {
   for (const auto& [front, copy] : {std::pair(uint64_t{0}, MapCopyBytes()), {kBlockSizeBytes, HeaderCopyBytes()}}) {
-    Change([front = front, copy = copy](File* file) {
-      Damage(file, front);
-      Damage(file, copy);
-    });
+    DamageBoth(front, copy);
     Close();
     const Verified verified = VerifyAll(&memory_);
     ASSERT_EQ(verified.seen.findings.size(), 2U) << verified.seen.Text();
@@ -154,10 +157,7 @@ TEST_F(LayoutCopyTest, HeaderAndMapMayBeReadAtDifferentEnds) {
 
 TEST_F(LayoutCopyTest, WhereBothAreLostNothingIsReadOrGivenBack) {
   for (const auto& [front, copy] : {std::pair(uint64_t{0}, HeaderCopyBytes()), {kBlockSizeBytes, MapCopyBytes()}}) {
-    Change([front = front, copy = copy](File* file) {
-      Damage(file, front);
-      Damage(file, copy);
-    });
+    DamageBoth(front, copy);
     ExpectNothing();
     Change([](File*) {});
     ExpectAll();
