@@ -13,6 +13,7 @@ from quarry_lab.experiments.e4 import bench as e4_bench
 from quarry_lab.experiments.e4 import space
 from quarry_lab.experiments.e4.bench import ReaderBench
 from quarry_lab.experiments.e4.engines import Group
+from quarry_lab.experiments.e4.findings import QUESTIONS
 from quarry_lab.experiments.e4.report import sql_text_of, twin_of
 from quarry_lab.experiments.e4.ways import WAYS, engine_of
 from quarry_lab.load import value_reader
@@ -168,6 +169,11 @@ def test_each_question_is_answered_for_each_engine_that_has_it():
     assert answered == {"e4-prepared", "e4-prepared-innodb", "e4-prepared-ndb", "e4-connect", "e4-connect-innodb", "e4-connect-ndb",
                         "e4-handlersocket", "e4-embedded-innodb"}
     assert "+100%" in found["e4-embedded-innodb"].reason and "cannot load" in found["e4-embedded"].reason and "-70%" in found["e4-connect-ndb"].reason
+
+
+def test_a_question_says_what_is_compared_with_what():
+    """A gain alone does not tell what it is over."""
+    assert not [question.finding.statement for question in QUESTIONS if " over " not in question.finding.statement]
 
 
 # --- the table ---

@@ -165,7 +165,7 @@ def test_the_table_has_a_column_for_each_engine_and_says_why_one_is_empty():
     assert said == [("", "no figure")], "a size is no figure of it"
     assert [cell[0][0] for cell in (ndb, quarry, innodb)] == [REPRODUCED, OPPOSITE, REPRODUCED]
     _published, ndb, quarry, innodb = by_statement["on localhost lz4 outperforms every other codec"]
-    assert ndb == quarry == [("", "not asked: not all that it takes was fetched from this engine's tables")] and innodb[0][0] == NOT_MEASURED
+    assert ndb == quarry == [("", "not asked: only some of the ways were fetched from this engine's tables")] and innodb[0][0] == NOT_MEASURED
     only_innodb = {row.statement: row.cells for row in experiment.finding_rows(Run(rounds({k: v for k, v in ENGINES_RATES.items() if k.startswith("app")})))}
     assert "make ndb" in only_innodb["on localhost lz4 is ahead of no compression"][1][0][1]
     assert set(v.id for v in experiment.quarrys_own(experiment.verdicts(Run(rounds(ENGINES_RATES))))) == set(DOCUMENT.claims)
@@ -212,7 +212,7 @@ def test_a_row_of_published_figures_names_each():
     published = {row.statement: row.cells[0] for row in FetchCompressed().finding_rows(Run([]))}
     ((_state, inside),), ((_state, weak),), ((_state, alone),) = (published[DOCUMENT.claim(name).says] for name in ("local-inside", "weak-lz4", "cloud-lz4"))
     assert inside == "62 symbols: +4%; 10 symbols: +5%; 4 symbols: +6%; 2 symbols: +10% (computed, read off a chart)"
-    assert (weak, alone) == ("lz4-17: +228%; zstd: +219% (computed, read off a chart)", "+319% (computed, read off a chart)")
+    assert (weak, alone) == ("lz4 17: +228%; zstd: +219% (computed, read off a chart)", "+319% (computed, read off a chart)")
 
 
 def test_a_verdict_on_a_weak_server_says_what_it_took_of_its_processors():

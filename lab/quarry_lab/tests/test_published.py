@@ -157,6 +157,7 @@ place = "chart"
 says = "plain"
 [figure.other]
 each = { a = 15, b = 10 }
+names = { b = "B()" }
 unit = "MB/s"
 place = "chart"
 says = "other"
@@ -187,6 +188,8 @@ def test_rows_of_figures_and_their_quotients(tmp_path, monkeypatch):
         "plain.a": 10, "plain.b": 20, "other.a": 15, "other.b": 10, "alone": 5, "gain.a": 0.5, "gain.b": -0.5, "over-one.a": 1, "over-one.b": 3}
     assert (found.figure("gain.a").unit, found.figure("gain.a").says) == ("gain", "other, a, over plain, a")
     assert [figure.id for figure in found.claim("of-a-row").figures] == ["gain.a", "gain.b"]
+    assert found.figure("other.b").says == "other, B()", "a key that does not say what it is"
+    assert published.quoted(found.claim("of-a-row").figures) == "a: +50%; B(): -50% (computed)"
     assert [found.figure(name).part for name in ("gain.b", "alone")] == ["b", ""]
     assert (found.finding("of-a-row").statement, found.finding("of-a-row").rule) == ("10 MB/s", "+50% and -50%")
     assert found.claim("of-a-row").aside == "as 5 MB/s"

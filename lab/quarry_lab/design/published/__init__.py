@@ -8,7 +8,8 @@ A [figure.<id>] has
     place    heading and paragraph of the text, or 'read off the author's chart'; 'computed: ...' where we made it of others
     says     what the figure is of
 A figure with `from` is computed from others: 'a / b' is their quotient as a gain. Its unit, place and words are made of theirs unless it has its own.
-A figure with `each` is a row of figures of one kind: each key of that table is one figure, <id>.<key>; a quotient of two rows is a row of quotients.
+A figure with `each` is a row of figures of one kind: each key of that table is one figure, <id>.<key>, and `names` has what people read for a key that
+does not say it; a quotient of two rows is a row of quotients.
 In a claim the name of a row stands for all its figures.
 A [claim.<id>] has `item` (its number in the audit's list), `says`, `rule`, and the `figures` it is judged by; `borrowed` names those of them that the
 document gives of something else, and that are but a threshold of the rule. `aside` is what a verdict adds where the claim does not show. What else
@@ -48,6 +49,7 @@ class Figure:
     high: float
     bound: str = ""
     computed: bool = False  # by us, from figures of the document
+    name: str = ""  # of one of a row, as people read it
 
     @property
     def value(self) -> float:
@@ -106,7 +108,7 @@ def quoted(figures: Iterable[Figure], part_text: Callable[[str], str] = str) -> 
     shown = list(figures)
     marks = {figure.mark for figure in shown}
     shared = marks.pop() if len(marks) == 1 else ""
-    names = (f"{part_text(figure.part)}: " if figure.part else "" for figure in shown)
+    names = (f"{part_text(figure.name)}: " if figure.part else "" for figure in shown)
     return "; ".join(name + figure.text + ("" if shared else figure.mark) for name, figure in zip(names, shown, strict=True)) + shared
 
 
@@ -182,7 +184,9 @@ def _row(name: str, known: Iterable[str]) -> list[str]:
 def _each(key: str, entry: dict, known: dict[str, Figure]) -> list[tuple[str, dict]]:
     """An entry of the data file as single figures."""
     if "each" in entry:
-        return [(f"{key}.{part}", {**entry, "value": value, "says": f"{entry['says']}, {part}"}) for part, value in entry["each"].items()]
+        names = {part: entry.get("names", {}).get(part, part) for part in entry["each"]}
+        return [(f"{key}.{part}", {**entry, "value": value, "name": names[part], "says": f"{entry['says']}, {names[part]}"})
+                for part, value in entry["each"].items()]
     if "from" in entry and (row := _row(_parts(entry["from"])[0], known)):
         ends = [(part, [f"{name}.{part}" if f"{name}.{part}" in known else name for name in _parts(entry["from"])]) for part in row]
         return [(f"{key}.{part}", {**entry, "from": " / ".join(names)}) for part, names in ends]
@@ -196,13 +200,13 @@ def _figure(key: str, entry: dict, known: dict[str, Figure]) -> Figure:
     if "from" in entry:
         over, under = (known[part] for part in _parts(entry["from"]))
         low = high = over.value / under.value - 1
-        words = {"unit": "gain", "place": f"the quotient of two figures: {over.place}", "says": f"{over.says}, over {under.says}"}
+        words = {"unit": "gain", "place": f"the quotient of two figures: {over.place}", "says": f"{over.says}, over {under.says}", "name": over.name}
         entry = {**words, **entry}
     else:
         value = entry["value"]
         low, high = value if isinstance(value, list) else (value, value)
     computed = "from" in entry or entry["place"].startswith("computed")
-    return Figure(key, entry["says"], entry["unit"], entry["place"], low, high, bound, computed)
+    return Figure(key, entry["says"], entry["unit"], entry["place"], low, high, bound, computed, entry.get("name", ""))
 
 
 def _claim(key: str, entry: dict, figures: dict[str, Figure]) -> Claim:

@@ -55,8 +55,8 @@ class AutoIncrement(by_engine.ByEngine, TableExperiment):
         DOCUMENT.text, DOCUMENT.setup,
         "The same rows and statements, one engine at a time, client and servers on the same processors. NDB, where it is built, has 2 data nodes and "
         "one SQL node with all clients: there an id is a trip. Quarry and InnoDB are one server, whose id counter is memory: no reservation is a "
-        "trip, and how many there are is counted. A SEQUENCE's reservations are writes. Through two Spider fronts over two shards, each with a "
-        "replica and, with either profile, a binary log, an id may be a trip to a shard. Inserted values stay in the row.")
+        "trip, and how many there are is counted. A SEQUENCE's reservations are writes. Through two Spider fronts over two shards an id may be a trip "
+        "to a shard; a shard has a replica, and a binary log in either profile. Inserted values stay in the row.")
     published = (*(PublishedFigure(DOCUMENT.figure(f"prefetch-{n}"), Cell("insert", f"quarry-prefetch-{n}", ROW, THREADS)) for n in CACHES),
                  PublishedFigure(DOCUMENT.figure("two-blobs"), Cell("read", "quarry-2blob", WIDE_ROW, THREADS)),
                  PublishedFigure(DOCUMENT.figure("two-varbinarys"), Cell("read", "quarry-2varbinary", WIDE_ROW, THREADS)))

@@ -37,16 +37,16 @@ INNODB = Engine(by_engine.ON_INNODB, "InnoDB", {"blob": "innodb-2blob", "varbina
 ENGINES = (QUARRY, OWN, NDB, INNODB)
 
 SEQUENCE = Finding("e2-sequence", "ids from a SEQUENCE, where each reservation is a write: CACHE 256 against CACHE 1 (not published)",
-                   "ratio of SEQUENCE CACHE 256 to CACHE 1")
+                   "gain in statements/s")
 FRONT_IDS = Finding(
     "e2-fronts",
     "two Spider fronts, ids from a SEQUENCE on a shard, which a client asks first, in one trip a statement: CACHE 256 against CACHE 1 "
     "(not published)",
-    "ratio of CACHE 256 to CACHE 1")
+    "gain in statements/s")
 FRONT_COUNTS = Finding(
     "e2-fronts-trip",
     "two Spider fronts, what that trip costs: AUTO_INCREMENT counted by each front against a SEQUENCE on a shard, CACHE 1024 (not published)",
-    "ratio of AUTO_INCREMENT to the SEQUENCE")
+    "gain in statements/s of AUTO_INCREMENT")
 _SHARDS = {NDB.suffix: "the shards of Spider are servers of MariaDB", INNODB.suffix: "the tables behind the fronts are QUARRY's"}
 # Why another engine has no answer.
 _ELSEWHERE = {SEQUENCE.id: {NDB.suffix: "MySQL has no SEQUENCE", INNODB.suffix: "the rows that a SEQUENCE gives ids to are QUARRY's"},
@@ -130,17 +130,17 @@ def why_not_here(cells: Cells, claim: Claim, here: Verdict, there: Verdict) -> s
     is_less = claim.judging["kind"] == "gain" and by_engine.is_less_here(here, there)
     if not (is_less or by_engine.is_ndbs_alone(here, there)) or "on_quarry" not in claim.judging:
         return ""
-    ours, theirs = (_seen(cells, claim, engine) for engine in (QUARRY, NDB))
-    return f"; not as on NDB: {claim.judging['on_quarry']} ({ours} here, {theirs} on NDB{_waits(cells, claim)})"
+    return f"; not as on NDB: {claim.judging['on_quarry']} ({_seen(cells, claim)}{_waits(cells, claim)})"
 
 
-def _seen(cells: Cells, claim: Claim, engine: Engine) -> str:
-    """The figure that shows it: what BLOB readers keep, else the rate of the variant that the claim compares with."""
+def _seen(cells: Cells, claim: Claim) -> str:
+    """Of both engines the figure that shows it: what BLOB readers keep, else the rate of the variant that the claim compares with."""
     if claim.judging["kind"] == "locks":
-        shares = kept(cells, engine.roles["blob"])
-        return f"BLOB readers keep {stats.summarize(list(shares.values())).median:.0%}" if shares else ""
-    found = cells.summary(_KEYS[claim.judging["load"]], engine.roles[claim.judging["roles"][-1]], throughput)
-    return f"{stats.human_count(found.median)}/s" if found else ""
+        ours, theirs = (stats.summarize(list(kept(cells, engine.roles["blob"]).values())).median for engine in (QUARRY, NDB))
+        return f"BLOB readers keep {ours:.0%} here, {theirs:.0%} on NDB"
+    key, variants = _KEYS[claim.judging["load"]], [engine.roles[claim.judging["roles"][-1]] for engine in (QUARRY, NDB)]
+    rates = {variant: found for variant in variants if (found := cells.summary(key, variant, throughput))}
+    return "; ".join(f"{cells.label(variant)}: {stats.human_count(found.median)}/s" for variant, found in rates.items())
 
 
 def _waits(cells: Cells, claim: Claim) -> str:

@@ -78,12 +78,11 @@ class FetchCompressed(ByEngine, JavaExperiment):
     whose = "InnoDB"  # the author's engine
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
-        "User data is unpublished: seeded JSON documents of URLs and UUIDs stand for it. "
-        "Random data are as long as the largest of them, for the author's 4.1 MB. "
-        "Links other than localhost are made on this machine, by the kernel or by a shaping proxy, as the author's charts show them. 1 Gbit Ethernet "
-        "has the rate in its name, and his charts a quarter of that. A weak server is this one with a part of its processor time. NDB, where it is built, has "
-        "2 data nodes and one SQL node with clients; every link to it but localhost is the shaping proxy's. "
-        "What is said to be published was read off the author's charts.")
+        "The user data are unpublished: seeded JSON documents of URLs and UUIDs stand for them. Random values are as long as the largest document; "
+        "the author's had 4.1 MB. Links other than localhost are made on this machine, by the kernel or by a shaping proxy, with the rates and delays "
+        "that the author's charts show. But '1 Gbit Ethernet' has the rate of its name; the charts show a quarter of that, which the link to the weak "
+        "server has. A weak server is this one with a part of its processor time. NDB, where it is built, has 2 data nodes and one SQL node with "
+        "clients; every link to it but localhost is the shaping proxy's. What is said to be published was read off the author's charts.")
     published = (
         *(_beside(*shown) for shown in (
             ("cloud-none", NONE, CLOUD), ("cloud-lz4-17", LZ4_17, CLOUD), ("cloud-zstd", ZSTD, CLOUD), ("cloud-uncompress", INSIDE, CLOUD),

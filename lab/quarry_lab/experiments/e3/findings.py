@@ -426,5 +426,5 @@ def rows(found: list[Verdict]) -> list[FindingRow]:
 def _without(claim: Claim, suffix: str) -> tuple[str, str]:
     (engine,) = (engine for engine in ENGINES if engine.suffix == suffix)
     if not has(claim, engine):
-        return "", "not asked: not all that it takes was fetched from this engine's tables"
+        return "", "not asked: only some of the ways were fetched from this engine's tables"
     return by_engine.NO_POINT_OF_NDB if engine is NDB else (NOT_MEASURED, "this run lacks its ways")

@@ -65,15 +65,15 @@ class Question:
 
 
 QUESTIONS = (
-    Question(Finding("e4-prepared", "left open there: what is the part of the protocol? A prepared statement in the binary protocol",
-                     "ratio to SQL text, small rows"), "prepared", "plain"),
-    Question(Finding("e4-handlersocket", "what MariaDB's own interface beside SQL gives (not published)",
-                     "ratio of HandlerSocket to SQL text, small rows"), "handlersocket", "plain",
+    Question(Finding("e4-prepared", "left open there: what role does the protocol play? Prepared statements, in the binary protocol, over SQL text",
+                     "gain in requests/s, small rows"), "prepared", "plain"),
+    Question(Finding("e4-handlersocket", "HandlerSocket, MariaDB's own interface next to SQL, over SQL text (not published)",
+                     "gain in requests/s, small rows"), "handlersocket", "plain",
              {NDB.suffix: "MySQL has no HandlerSocket", INNODB.suffix: "HandlerSocket is asked on Quarry alone"}),
-    Question(Finding("e4-connect", "left open there: how much does a connection per request cost?",
-                     "ratio to SQL text on a kept connection, small rows"), "connect", "plain"),
-    Question(Finding("e4-embedded", "left open there: what would an embedded server give?",
-                     "ratio to the same statements over TCP, small rows (libmariadbd has no Galera and cannot load ENGINE=QUARRY)"),
+    Question(Finding("e4-connect", "left open there: what does connecting cost? SQL text, a connection for each request over one that is kept",
+                     "gain in requests/s, small rows"), "connect", "plain"),
+    Question(Finding("e4-embedded", "left open there: what would an embedded server give? Prepared statements in it, over the same through TCP",
+                     "gain in requests/s, small rows (libmariadbd has no Galera and cannot load ENGINE=QUARRY)"),
              "embedded", "prepared",
              {QUARRY.suffix: "libmariadbd cannot load ENGINE=QUARRY; InnoDB's is measured", NDB.suffix: "MySQL 9 has no embedded server"}))
 
