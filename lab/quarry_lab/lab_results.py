@@ -33,7 +33,7 @@ from .run.experiment import Experiment, Source
 from quarry_server.server import REPOSITORY
 from .report.stats import human_bytes
 from .report.verdicts import FAIR_ROUNDS, FAIR_SECONDS, MEANINGS
-from .results_tables import counts, figure_table, in_lines, meanings, table_head, table_row, verdict_table
+from .results_tables import counts, figure_table, in_lines, meanings, rule_table, table_head, table_row, verdict_table
 from .run.verb import exit_code_of
 
 DIRECTORY, PAGE = REPOSITORY / "lab" / "results", REPOSITORY / "docs" / "results" / "lab.md"
@@ -226,13 +226,14 @@ def _without_result(experiment: Experiment, directory: Path) -> Iterator[str]:
 
 
 def _findings(experiment: Experiment, result: Result) -> list[str]:
-    """The verdicts in words, and the figures behind them by the finding's number."""
+    """The verdicts in words, and the rules and figures behind them by the finding's number."""
     columns = experiment.finding_columns
     if not columns:
         found = (table_row(v.statement, v.state, in_lines(v.reason)) for v in experiment.verdicts(result))
         return [*table_head("finding", "verdict", "here (range of the rounds)"), *found]
     rows = experiment.finding_rows(result)
-    return [*verdict_table(columns, rows), "", "What each verdict rests on:", "", *figure_table(columns, rows)]
+    return [*verdict_table(columns, rows), "", "How each is judged:", "", *rule_table(rows), "", "What each verdict rests on:", "",
+            *figure_table(columns, rows)]
 
 
 def _summary(results: dict[Experiment, Result | None]) -> list[str]:

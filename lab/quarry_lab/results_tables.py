@@ -1,5 +1,6 @@
 """
-The findings of an experiment as tables of Markdown: a verdict in a word for each engine, the figures behind it, and how many there are of each.
+The findings of an experiment as tables of Markdown: a verdict in a word for each engine, the rule and the figures behind it, and how many there are
+of each.
 
 Engines are the columns of Experiment.finding_columns without what was published. Pure functions from rows of findings to lines.
 """
@@ -57,6 +58,14 @@ def verdict_table(columns: Sequence[str], rows: Iterable[FindingRow]) -> list[st
 def _states(cell: list[tuple[str, str]]) -> str:
     found = [state + _OWN_DEFAULTS * (n > 0) for n, (state, _text) in enumerate(cell) if state]
     return "<br>".join(found) or NO_VERDICT
+
+
+def rule_table(rows: Iterable[FindingRow]) -> list[str]:
+    """Findings that are judged by the same rule share a line."""
+    numbers: dict[str, list[str]] = {}
+    for number, row in enumerate(rows, 1):
+        numbers.setdefault(row.rule, []).append(str(number))
+    return [*table_head("no.", "rule"), *(table_row(", ".join(of), rule) for rule, of in numbers.items())]
 
 
 def figure_table(columns: Sequence[str], rows: Iterable[FindingRow]) -> list[str]:

@@ -125,7 +125,7 @@ def rows(document: Document, found: list[Verdict], without: Callable[[Claim, str
     for claim in document.claims.values():
         figures = quoted(claim.published, part_text) or "no figure"
         ndb, quarry, innodb = ([_said(by_id.pop(claim.id + suffix, None)) or without(claim, suffix)] for suffix in columns)
-        made.append(FindingRow(claim.says, ([("", figures)], ndb, [*quarry, *_own(by_id, claim.id)], innodb)))
+        made.append(FindingRow(claim.says, claim.rule, ([("", figures)], ndb, [*quarry, *_own(by_id, claim.id)], innodb)))
     return made + [_not_published(by_id, name, unasked) for name in [name for name in by_id if not name.endswith((ON_NDB, OWN, ON_INNODB))]]
 
 
@@ -139,6 +139,6 @@ def _own(by_id: dict[str, Verdict], name: str) -> list[tuple[str, str]]:
 
 
 def _not_published(by_id: dict[str, Verdict], name: str, unasked: Callable[[str, str], tuple[str, str]]) -> FindingRow:
-    statement = by_id[name].statement
+    found = by_id[name]
     ndb, quarry, innodb = ([_said(by_id.pop(name + suffix, None)) or unasked(name, suffix)] for suffix in (ON_NDB, "", ON_INNODB))
-    return FindingRow(statement, ([("", "not published")], ndb, [*quarry, *_own(by_id, name)], innodb))
+    return FindingRow(found.statement, found.rule, ([("", "not published")], ndb, [*quarry, *_own(by_id, name)], innodb))

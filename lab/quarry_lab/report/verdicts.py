@@ -67,6 +67,7 @@ class FindingRow:
     """A row of a table with a column for each engine. cells: of each column what it says, as (state, text); the state may be empty."""
 
     statement: str
+    rule: str
     cells: tuple[list[tuple[str, str]], ...]
 
 

@@ -115,6 +115,8 @@ def test_the_page_has_each_experiment_with_its_newest_result(tmp_path):
     made = lab_results.page(tmp_path / "results")
     assert "| 1 | 4 KB: inline about +15% to +20% over the default head | about +15% to +20% | not measured | reproduced | - |" in made
     assert "| 1 | Quarry | **reproduced**<br>x8: +16% (+16% to +16%) |" in made
+    rules = {verdict.rule for verdict in EXPERIMENTS["e1"].verdicts(lab_results.newest("e1", tmp_path / "results"))}
+    assert made.count("How each is judged:") == 1 and all(f" | {rule} |\n" in made for rule in rules)
     assert "at commit abc1234; a processor" in made and "servers 10.11. Profile bare" in made and [e.title in made for e in PUBLISHED] == [True] * len(PUBLISHED)
     assert made.count("No result of this experiment") == len(PUBLISHED) - 1
 
@@ -150,9 +152,9 @@ def test_names_are_listed_as_people_do(names, text):
 
 COLUMNS = ("published", "NDB here", "Quarry here", "InnoDB here")
 FOUND = [
-    FindingRow("one", ([("", "+5%")], [("weaker", "x8: +1% (0% to 2%), weaker; x32: +2%; a note (with this; and that)")],
+    FindingRow("one", "at least 2%", ([("", "+5%")], [("weaker", "x8: +1% (0% to 2%), weaker; x32: +2%; a note (with this; and that)")],
                        [("reproduced", "x8: +5%"), ("mixed", "with Quarry's own defaults: x8: +3%")], [("", "it has none")])),
-    FindingRow("two", ([("", "no figure")], [("not measured", "no such server")], [("not measured", "no such server")], [("", "it has none")]))]
+    FindingRow("two", "above 1", ([("", "no figure")], [("not measured", "no such server")], [("not measured", "no such server")], [("", "it has none")]))]
 
 
 def test_a_finding_has_a_verdict_in_a_word_for_each_engine_and_its_figures_below():
@@ -162,6 +164,11 @@ def test_a_finding_has_a_verdict_in_a_word_for_each_engine_and_its_figures_below
         "| 1 | NDB | **weaker**<br>x8: +1% (0% to 2%), weaker<br>x32: +2%<br>a note (with this; and that) |",
         "| 1 | Quarry | **reproduced**<br>x8: +5% |", "| 1 | Quarry | **mixed**<br>with Quarry's own defaults: x8: +3% |",
         "| 2 | NDB, Quarry | **not measured**<br>no such server |", "| 1, 2 | InnoDB | it has none |"]
+
+
+def test_findings_of_one_rule_share_its_line():
+    three = [*FOUND, FindingRow("three", "at least 2%", ())]
+    assert results_tables.rule_table(three)[2:] == ["| 1, 3 | at least 2% |", "| 2 | above 1 |"]
 
 
 def test_verdicts_are_counted_by_engine_with_quarrys_own_defaults_left_out():
