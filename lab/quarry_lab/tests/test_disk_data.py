@@ -428,6 +428,8 @@ def test_ours_beside_the_published_rate_tells_the_devices_share():
     run.points += [{**point(n, read_ms=3.0), "variant": "target-ndb"} for n in (1, 2, 3)]
     assert experiment.beside(run, reads) == "Quarry 1.00 ms (1.00 to 1.00); NDB 3.00 ms (3.00 to 3.00)"
     assert experiment.beside(run, mix).startswith("Quarry 1,000/s") and "; NDB 1,000/s" in experiment.beside(run, mix)
+    run.points += [{**point(n, read_ms=2.0), "variant": "innodb"} for n in (1, 2, 3)]
+    assert experiment.beside(run, reads).endswith("; InnoDB 2.00 ms (2.00 to 2.00)")
 
 
 def test_what_was_used_is_of_the_busiest_drive_and_of_the_server_where_it_is_alone():
@@ -584,7 +586,7 @@ def test_each_client_level_has_its_share_of_the_device_and_its_name_in_the_table
     made = worlds.ycsb("load", 1000) + [p | {"threads": 1} for p in worlds.ycsb("load", 500)]
     engines = list(e5_figures.tables(Run(made), DiskData().labels)[0].columns[1].cells)
     assert engines == ["QUARRY BLOB, 1 path x1", "QUARRY BLOB, 1 path x16"]
-    assert "29500 bytes each: x1 14.8 MB/s, 2% of the device's raw rate (2% to 2%); x16 29.5 MB/s, 4%" in reasons(made)["e5-load"]
+    assert "29,500 bytes each: x1 14.8 MB/s, 2% of the device's raw rate (2% to 2%); x16 29.5 MB/s, 4%" in reasons(made)["e5-load"]
 
 
 def test_a_point_that_was_not_settled_is_said():
@@ -610,6 +612,8 @@ def test_sizes_and_limits_of_a_run_are_on_its_pages():
     assert e5_figures._over_drives(Cells(made, experiment.labels), worlds.OPTIONS)["drives"].get_suptitle() == "throughput over drives of 12 MiB/s each"
     run.run["parameters"]["options"] = {**worlds.OPTIONS, "drives": [], "link_mbits": 0}
     assert experiment.conditions(run).endswith("384 MiB")
+    run.run["sessions"][-1]["servers"] = {"target-ndb 1 path": {"data_nodes": {"DiskPageBufferMemory": "384M"}}}
+    assert experiment.conditions(run).endswith("384 MiB; page buffer of each data node of NDB: 384M")
 
 
 def test_charts_mark_checkpoints_beside_throughput():

@@ -33,7 +33,7 @@ from ..by_engine import ByEngine
 from . import columns, figures as e5_figures, findings as e5_findings
 from .bench import PUBLISHED, DiskBench, drive_size, measured_seconds, rows_of
 from .engines import ENGINES, LIMITED_NETWORK, ONE_PATH, PRIVATE_ENGINES, DiskEngine, Setting, drive_setting, ndb_disk_bytes, path_setting
-from .findings import DOCUMENT, NDB, QUARRY, device_share, mean_latency_ms, payload_rate, read_latency_ms, write_latency_ms
+from .findings import DOCUMENT, INNODB, NDB, QUARRY, device_share, mean_latency_ms, payload_rate, read_latency_ms, write_latency_ms
 
 THREADS = 16
 MEMORY_BYTES_MIN = 384 << 20
@@ -64,11 +64,14 @@ class DiskData(ByEngine, JavaExperiment):
     reference = "innodb"
     source = Source(
         DOCUMENT.text, DOCUMENT.setup,
-        "One server with a memory limit and a dataset four times that. Rates and latencies are of the machine's own device, and the share of its raw "
-        "rate is next to them. Drives are loop devices with I/O quotas of our choice, which hold for all that reaches a drive, writes of the page "
-        "cache, too: they show what more drives give. NDB, where it is built, has 2 data nodes on the machine's own device, with the memory that "
-        "scripts/ndb gives them and outside of that limit.")
+        "One server with a memory limit and a dataset four times that. Rates and latencies are of the machine's own device ('1 path'), and the share "
+        "of its raw rate is next to them. Drives are loop devices with I/O quotas of our choice: what more of them give is measured, and that they are "
+        "the limit follows from the quotas. A quota holds for all that reaches its drive. It is the root group's of cgroup v1, for that of a server's "
+        "own group leaves out what the page cache writes later. Redo log and binary log have a drive of their own, without a quota; the server's own "
+        "directory, with InnoDB's doublewrite buffer, is on the first data drive. NDB, where it is built, has 2 data nodes on the machine's own device, "
+        "with the memory that scripts/ndb gives them and outside of the limit.")
     on_ndb = {QUARRY.variant: NDB.variant}
+    on_innodb = {QUARRY.variant: INNODB.variant}
     published = (_beside("load", "load"), _beside("mix", PUBLISHED), *(_beside(name, PUBLISHED) for name in _MEANS))
 
     @property

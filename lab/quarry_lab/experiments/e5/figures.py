@@ -33,11 +33,18 @@ def conditions(run: dict) -> str:
     limit = session["memory_limit"]
     bound = limit.get("limit_bytes") or limit["cache_bytes"]
     said = [f"{stats.human_bytes(session['payload_bytes'])} of payload", f"memory of the private servers: {limit['how']}, {stats.human_bytes(bound)}"]
+    said += _page_buffers(run)
     if options["drives"]:
         said.append(f"drives of {options['drive_mbytes']} MiB/s for reads and as much for writes, the log's without a quota")
     if options["link_mbits"]:
         said.append(f"a limited network of {options['link_mbits']} Mbit/s each way{''.join(map(_given, session['links']))}")
     return "; ".join(said)
+
+
+def _page_buffers(run: dict) -> list[str]:
+    """Of tables on disk, next to the private servers' limit; empty where no cluster of `make ndb` ran."""
+    nodes = [server["data_nodes"] for session in run["sessions"] for server in session.get("servers", {}).values() if "data_nodes" in server]
+    return [f"page buffer of each data node of NDB: {nodes[-1]['DiskPageBufferMemory']}"] if nodes else []
 
 
 def _given(link: dict) -> str:

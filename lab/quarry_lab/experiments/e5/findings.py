@@ -298,7 +298,7 @@ def _of_device(side: Side, claim: Claim) -> str:
         assert payload
         shown = f", {share.median:.0%} of the device's raw rate{share.range_text('{:.0%}'.format)}" if share else ""
         said.append(f"x{key.threads} {stats.human_megabytes(payload.median)}/s{shown}")
-    return f"; {PAYLOAD_BYTES} bytes each: {'; '.join(said) if len(said) > 1 else said[0].partition(' ')[2]}"
+    return f"; {PAYLOAD_BYTES:,} bytes each: {'; '.join(said) if len(said) > 1 else said[0].partition(' ')[2]}"
 
 
 # --- why not here ---
