@@ -16,12 +16,12 @@ for being best. A level that is not judged is named, and leaves the others their
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..report.stats import Summary, human_gain
 from ..report.verdicts import MIXED, NOT_JUDGED, OPPOSITE, REPRODUCED, STRONGER, WEAKER, Finding, Verdict, figures_of, noise_note, not_measured, unfair
 from .cells import CellKey, Cells
-from .published import GAIN_TOLERANCE_MIN, Claim, Figure
+from .published import GAIN_TOLERANCE_MIN, Figure
 
 SAME_APART = 0.10  # a round so far from no difference is none: our threshold, of claims that name no figure
 
@@ -109,9 +109,9 @@ def gain(ratio: Summary) -> Summary:
     return Summary(ratio.median - 1, ratio.low - 1, ratio.high - 1, ratio.rounds)
 
 
-def gain_levels(cells: Cells, keys: Iterable[CellKey], variant: str, over: str, figure: Figure, parameters: dict, prefix: str = "") -> list[Level]:
+def gain_levels(cells: Cells, keys: Iterable[CellKey], variant: str, over: str, figure: Figure, parameters: dict) -> list[Level]:
     """Of one variant over another, at every one of these cells that has both, against a published gain."""
-    return [level(f"{prefix}x{key.threads}", against(found := gain(ratio), figure.judged, 0.0), found, cells.rounds_of([key], (variant, over)), parameters)
+    return [level(f"x{key.threads}", against(found := gain(ratio), figure.judged, 0.0), found, cells.rounds_of([key], (variant, over)), parameters)
             for key, ratio in cells.ratios(keys, variant, over).items()]
 
 
@@ -131,18 +131,3 @@ def _in_words(levels: list[Level]) -> str:
     if len({(each.state, each.why) for each in levels}) == 1:
         return "; ".join(each.text for each in levels) + (f"; {levels[0].why}" if levels[0].why else "")
     return "; ".join(f"{each.text}, {each.state}{f': {each.why}' if each.why else ''}" for each in levels)
-
-
-def judge_gain(cells: Cells, claim: Claim, keys: Iterable[CellKey], variant: str, over: str, parameters: dict) -> Verdict:
-    """A claim whose figure is the gain of one variant over another."""
-    lacking = f"this run lacks {cells.label(variant)} or {cells.label(over)} there"
-    return verdict(claim.finding, gain_levels(cells, keys, variant, over, claim.figure, parameters), lacking)
-
-
-def judge_absolute(claim: Claim, measured: Summary | None, points: list[dict], parameters: dict, lacking: str, less_is_better: bool = False) -> Verdict:
-    """A claim whose figure is a rate or a time, whatever the hardware was."""
-    if measured is None:
-        return not_measured(claim.finding, lacking)
-    state = against(measured, claim.figure.judged, less_is_better=less_is_better)
-    one = level("here", state, measured, points, parameters, claim.figure.measured)
-    return verdict(claim.finding, [replace(one, text=one.text.removeprefix("here: "))], lacking)
