@@ -516,6 +516,15 @@ def test_a_round_without_its_timeline_has_no_say_in_what_the_limit_was():
     assert network.state == NOT_JUDGED and network.reason.startswith("mix, limited network x16, network: 95% (95% to 95%), drives 20%, processors 15%")
 
 
+def test_statements_that_ndb_refused_for_a_while_are_said_next_to_its_checkpoints():
+    made = worlds.ycsb("published", 1000, dent=0.5, work="ndb_checkpoints", variant="target-ndb")
+    assert "refused" not in reasons(made)["e5-checkpoints-ndb"]
+    for p, repeated in zip(made, (0, 3, 14), strict=True):
+        p["result"] |= {"errors": repeated}
+    assert reasons(made)["e5-checkpoints-ndb"].endswith("; 17 executions refused and repeated: the wait is in the statements' latency")
+    assert "refused" not in reasons(made)["e5-mix-ndb"]
+
+
 def test_what_may_have_been_the_limit_instead_is_said():
     """The log's drive has no quota, and the client's processor is not the server's."""
     made = worlds.ycsb("load", 100, setting="2 drives", busy=0.4)

@@ -287,7 +287,13 @@ def _of_engine(side: Side, claim: Claim) -> Verdict:
         made = replace(made, state=REPRODUCED)
     if kind == "rate" and levels and claim.judging["measures"] == ["rate"]:
         made = replace(made, reason=made.reason + _of_device(side, claim))
-    return made
+    return replace(made, reason=made.reason + _refused(side)) if kind == "checkpoints" else made
+
+
+def _refused(side: Side) -> str:
+    """NDB refuses statements while its logs are full, until a checkpoint has ended. A client repeats them, so that no error tells of it."""
+    count = sum(point["result"].get("errors", 0) for key in side.keys(tuple(_WORDS), lambda _setting: True) for point in side.points(key))
+    return f"; {stats.counted(count, 'execution')} refused and repeated: the wait is in the statements' latency" if count else ""
 
 
 def _of_device(side: Side, claim: Claim) -> str:
