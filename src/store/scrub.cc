@@ -1,8 +1,10 @@
 // ScrubStores: the segments of a running directory, one after the other.
 //
 // Invariants: no lock is held while a segment is read; a segment's place is passed only when all of it was read; what
-// another thread unlinks, moves or seals meanwhile is no finding.
+// another thread unlinks, moves or seals meanwhile is no finding. Only the store and the segment that are being read
+// are held: a round takes days, and whoever holds what is dropped or rewritten meanwhile keeps its space from the disk.
 #include <algorithm>
+#include <vector>
 
 #include "quarry/memory_guard.h"
 #include "quarry/store.h"
@@ -25,23 +27,28 @@ class Scrub {
 
  private:
   void VerifyStores() {
-    std::vector<std::shared_ptr<StoreImpl>> stores = directory_->AllStores();
-    std::sort(stores.begin(), stores.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
-    for (std::shared_ptr<StoreImpl>& store : stores) {
-      if (store->id() < place_->store) continue;
-      if (store->id() != place_->store) *place_ = {store->id(), SegmentNumber{0}};
+    std::vector<StoreId> ids;
+    for (const std::shared_ptr<StoreImpl>& store : directory_->AllStores()) ids.push_back(store->id());
+    std::sort(ids.begin(), ids.end());
+    for (const StoreId id : ids) {
+      if (id < place_->store) continue;
+      const std::shared_ptr<StoreImpl> store = directory_->FindStore(id);
+      if (store == nullptr) continue;
+      if (id != place_->store) *place_ = {id, SegmentNumber{0}};
       if (!store->discarded()) VerifyStore(store.get());
       if (totals_.stopped) return;
-      store.reset();
     }
   }
 
   void VerifyStore(StoreImpl* store) {
     ++totals_.stores;
-    for (const std::shared_ptr<Segment>& segment : store->AllSegments()) {
-      if (segment->number() < place_->segment) continue;
-      place_->segment = segment->number();
-      VerifyOne(store, segment.get());
+    std::vector<SegmentNumber> numbers;
+    for (const std::shared_ptr<Segment>& segment : store->AllSegments()) numbers.push_back(segment->number());
+    for (const SegmentNumber number : numbers) {
+      if (number < place_->segment) continue;
+      place_->segment = number;
+      const std::shared_ptr<Segment> segment = store->FindSegment(number);
+      if (segment != nullptr) VerifyOne(store, segment.get());
       if (totals_.stopped) return;
       ++place_->segment.value;
     }

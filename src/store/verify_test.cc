@@ -2,6 +2,8 @@
 #include "quarry/verify.h"
 
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "base/checksum.h"
 #include "format/extent.h"
@@ -591,6 +593,60 @@ TEST_F(ScrubTest, AStoreInTheTrashIsLeftOut) {
   ScrubPlace place;
   EXPECT_EQ(Scrub(&place).Text(), "");
   EXPECT_EQ(last_.segments, 0U);
+}
+
+// A round takes days. Whoever holds a segment that GC replaces or unlinks keeps its space and its descriptors.
+TEST_F(ScrubTest, HoldsNoSegmentBeforeItsTurn) {
+  store_.reset();
+  directory_.reset();
+  options_.segment_size_bytes = 64 << 10;
+  directory_ = ValueOf(OpenDirectory(&env_, options_));
+  store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 60; ++i) locators.push_back(Append(1000, i));  // each in a block of its own
+  std::vector<std::weak_ptr<Segment>> later;
+  for (const Locator& locator : locators) {
+    if (locator.segment == locators[0].segment) continue;
+    later.emplace_back(static_cast<StoreImpl*>(store_.get())->FindSegment(locator.segment));
+  }
+  ASSERT_FALSE(later.empty());
+  uint64_t rewritten = 0;
+  uint64_t unlinked = 0;
+  DoMeanwhile seen([&] {
+    {
+      const std::vector<StoreId> stores = {store_->id()};
+      const auto pass = ValueOf(BeginGcPass(directory_.get(), stores, {.rewrite_above = 1.25}));
+      for (size_t i = 0; i < 30; ++i) pass->Mark(locators[i]);
+      while (!ValueOf(pass->ReclaimSome(1 << 20)).done) {
+      }
+      rewritten = pass->report().segments_rewritten;
+      unlinked = pass->report().segments_unlinked;
+    }
+    for (const std::weak_ptr<Segment>& segment : later) EXPECT_TRUE(segment.expired());
+  });
+  ScrubPlace place;
+  EXPECT_EQ(ScrubStores(directory_.get(), &place, &seen).extents, 30U);
+  EXPECT_EQ(seen.Text(), "");
+  EXPECT_GT(rewritten, 1U) << "one that the scrub had not come to";
+  EXPECT_GT(unlinked, 0U);
+}
+
+TEST_F(ScrubTest, HoldsNoStoreBeforeItsTurn) {
+  Append(5000, 1);
+  std::shared_ptr<Store> other = ValueOf(directory_->OpenForAppend({2}, "db/dropped"));
+  (void)ValueOf(other->Append(RandomValue(5000, 2), {}, &unsynced_));
+  ASSERT_OK(directory_->Sync(unsynced_));
+  const std::weak_ptr<Store> dropped = std::exchange(other, nullptr);
+  bool is_gone = false;
+  DoMeanwhile seen([&] {
+    EXPECT_OK(directory_->Discard({2}, 5));
+    EXPECT_GT(ValueOf(directory_->EmptyTrash(5)), 0U);
+    is_gone = dropped.expired();
+  });
+  ScrubPlace place;
+  EXPECT_EQ(ScrubStores(directory_.get(), &place, &seen).stores, 1U);
+  EXPECT_EQ(seen.Text(), "");
+  EXPECT_TRUE(is_gone);
 }
 
 }  // namespace
