@@ -304,6 +304,34 @@ TEST_F(LayoutCopyTest, ACopyThatTheScrubFoundDamagedIsMended) {
   }
 }
 
+TEST_F(LayoutCopyTest, ACopyThatCannotBeReadIsMended) {
+  for (const uint64_t bad : {MapCopyBytes(), HeaderCopyBytes()}) {
+    SCOPED_TRACE(bad);
+    Change([](File*) {});
+    Refuse(bad);
+    Remember scrub;
+    ScrubPlace place;
+    (void)ScrubStores(directory_.get(), &place, &scrub);
+    EXPECT_EQ(scrub.CountOf(FindingKind::kUnreadable), 1U) << scrub.Text();
+    const GcReport report = Collect();
+    env_.SetHook(nullptr);
+    EXPECT_EQ(report.segments_rewritten, 1U) << report.damage;
+    EXPECT_EQ(HeaderOf(&memory_, path_).generation, header_.generation + 1);
+    ExpectAll();
+  }
+}
+
+// Nothing is punched by the word of a copy, so what no row needs is in the file until it is rewritten.
+TEST_F(LayoutCopyTest, WhatNoRowNeedsMayBeUnreadableWhereTheFrontIsMended) {
+  kept_.erase(kept_.begin() + 20, kept_.end());
+  Change([](File* file) { Damage(file, 0); });
+  Refuse(MapCopyBytes() - kBlockSizeBytes);  // the last block of the extents
+  const GcReport report = Collect();
+  env_.SetHook(nullptr);
+  EXPECT_EQ(report.segments_rewritten, 1U) << report.damage;
+  ExpectAll();
+}
+
 // Header and map in front are whole, and tell what may go.
 TEST_F(LayoutCopyTest, ADamagedCopyHoldsNoSpaceBackWhereThereIsNoRoomToMendIt) {
   Change([this](File* file) { Damage(file, MapCopyBytes()); });

@@ -79,6 +79,7 @@ Status SegmentRewrite::Begin(std::string* damage) {
   is_claimed_ = true;
   QUARRY_TRY_ASSIGN(source_, segment_->FileForRead(store_.get()));
   QUARRY_TRY_ASSIGN(source_size_bytes_, source_->SizeBytes());
+  window_.emplace(source_.get(), source_size_bytes_, kCallBytes);
   QUARRY_TRY_ASSIGN(old_map_, segment_->Map(store_.get()));
   Status front_damage;  // not the new file's
   const Result<SegmentHeader> header =
@@ -230,25 +231,10 @@ Result<ExtentIndex> SegmentRewrite::ReadIndex(const NeededExtent& extent, uint64
 }
 
 Result<std::span<const uint8_t>> SegmentRewrite::Source(uint64_t place_bytes, uint64_t size_bytes) {
-  if (place_bytes < window_begin_bytes_ || place_bytes + size_bytes > window_begin_bytes_ + window_.size()) {
-    const uint64_t there = source_size_bytes_ - std::min(source_size_bytes_, place_bytes);
-    if (size_bytes > there) {
-      return Status::Corruption(segment_->store().value, segment_->number().value, place_bytes,
-                                "the segment ends at " + std::to_string(source_size_bytes_) + ", within an extent");
-    }
-    window_.resize(static_cast<size_t>(std::min(there, std::max(size_bytes, kCallBytes))));
-    window_begin_bytes_ = place_bytes;
-    const Result<size_t> read = source_->ReadAt(place_bytes, window_);
-    if (!read.ok() || *read < size_bytes) {
-      window_.clear();
-      QUARRY_TRY(read.status());
-      return Status::Corruption(segment_->store().value, segment_->number().value, place_bytes,
-                                "the segment became shorter while it was read");
-    }
-    window_.resize(*read);
-  }
-  return std::span<const uint8_t>(window_).subspan(static_cast<size_t>(place_bytes - window_begin_bytes_),
-                                                   static_cast<size_t>(size_bytes));
+  QUARRY_TRY_ASSIGN(const std::span<const uint8_t> bytes, window_->At(place_bytes, size_bytes));
+  if (bytes.size() == size_bytes) return bytes;
+  return Status::Corruption(segment_->store().value, segment_->number().value, place_bytes,
+                            "the segment ends at " + std::to_string(source_size_bytes_) + ", within an extent");
 }
 
 // ---- the new file ----

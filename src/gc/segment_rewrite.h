@@ -27,6 +27,7 @@
 #include "gc/extent_recipher.h"
 #include "io/env.h"
 #include "quarry/gc.h"
+#include "segment/segment_window.h"
 #include "store/store_impl.h"
 
 namespace quarry {
@@ -102,6 +103,7 @@ class SegmentRewrite {
   std::shared_ptr<const SegmentMap> old_map_;  ///< null: the extents stand at their own offsets
   ReadPin source_;                             ///< the segment's own file
   uint64_t source_size_bytes_ = 0;
+  std::optional<SegmentWindow> window_;  ///< of that
   SegmentHeader header_;
   /// Each extent is a run of its own, for its size may become, or is, another than it was: neighbours are not joined.
   bool is_run_each_ = false;
@@ -120,8 +122,6 @@ class SegmentRewrite {
   Segment::Content content_;  ///< of what was copied
   uint64_t encrypted_extents_ = 0;
 
-  std::vector<uint8_t> window_;  ///< of the old file ...
-  uint64_t window_begin_bytes_ = 0;
   AlignedBuffer buffer_;  ///< of the new file ...
   size_t buffered_ = 0;
   uint64_t written_bytes_ = 0;  ///< ... from here

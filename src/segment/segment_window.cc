@@ -8,9 +8,13 @@ Result<std::span<const uint8_t>> SegmentWindow::At(uint64_t offset_bytes, uint64
   const uint64_t size = std::min(size_bytes, file_size_bytes_ - std::min(offset_bytes, file_size_bytes_));
   if (size == 0) return std::span<const uint8_t>();
   if (offset_bytes < begin_bytes_ || offset_bytes + size > end_bytes_) {
-    Status status = Load(offset_bytes, std::max(size, window_bytes_));
-    // A bad sector must not cost what lies around it.
-    if (status.code() == StatusCode::kIoError && size < window_bytes_) status = Load(offset_bytes, size);
+    const uint64_t wanted = offset_bytes < careful_until_bytes_ ? size : std::max(size, window_bytes_);
+    Status status = Load(offset_bytes, wanted);
+    // A bad sector must not cost what lies around it, nor be asked for once more for each piece of that.
+    if (status.code() == StatusCode::kIoError && size < wanted) {
+      careful_until_bytes_ = offset_bytes + wanted;
+      status = Load(offset_bytes, size);
+    }
     QUARRY_TRY(status);
   }
   const uint64_t there = std::min(size, end_bytes_ - std::min(offset_bytes, end_bytes_));

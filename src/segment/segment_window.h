@@ -35,6 +35,7 @@ class SegmentWindow {
   uint64_t begin_bytes_ = 0;
   uint64_t end_bytes_ = 0;
   uint64_t read_bytes_ = 0;
+  uint64_t careful_until_bytes_ = 0;  ///< a read that ended here failed: up to here no more is read than asked for
 };
 
 }  // namespace quarry
