@@ -267,11 +267,12 @@ class InstallationVerifier {
   }
 
   void ListDataPaths() {
-    for (const auto& [number, path] : paths_) {
+    for (auto& [number, path] : paths_) {
       if (number == 0 || !path.unavailable.empty()) continue;
       const Result<std::vector<std::string>> names = env_->ListDirectory(path.directory);
       if (!names.ok()) {
         AddPlain(KindOf(names.status()), path.directory, names.status().ToString());
+        path.unavailable = "cannot be listed";  // no segment there is missing
         continue;
       }
       for (const std::string& name : *names) {
@@ -293,7 +294,9 @@ class InstallationVerifier {
   void ListSegments(StoreOnDisk* store, const std::string& directory, uint32_t path_number) {
     const Result<std::vector<std::string>> names = env_->ListDirectory(directory);
     if (!names.ok()) {
-      AddOfStore(KindOf(names.status()), *store, directory, names.status().ToString());
+      AddOfStore(KindOf(names.status()), *store, directory,
+                 names.status().ToString() + ": in this folder only what the catalogue names is looked at");
+      TakeListed(store, directory, path_number);
       return;
     }
     for (const std::string& name : *names) {
@@ -307,6 +310,18 @@ class InstallationVerifier {
       } else {
         AddUnknown(path, name);
       }
+    }
+  }
+
+  // As a start reads what lies in a folder that cannot be listed.
+  void TakeListed(StoreOnDisk* store, const std::string& directory, uint32_t path_number) {
+    const auto known = state_.stores.find(store->id);
+    if (known == state_.stores.end()) return;
+    for (const auto& [number, listed] : known->second.segments) {
+      if (listed.path_number != path_number) continue;
+      const std::string path = JoinPath(directory, SegmentFileName(listed.segment));
+      const Result<bool> is_there = env_->FileExists(path);
+      if (!is_there.ok() || *is_there) store->segments.try_emplace(number, SegmentOnDisk{path_number, path});
     }
   }
 
@@ -358,7 +373,8 @@ class InstallationVerifier {
                                       : JoinPath(path->second.directory, StoreDirectoryName(store.id));
     const std::string file = JoinPath(directory, SegmentFileName(segment.segment));
     if (path == paths_.end() || !path->second.unavailable.empty()) {
-      AddOfStore(FindingKind::kUnreadable, store, file, "its data path is missing or not mounted", segment.segment);
+      AddOfStore(FindingKind::kUnreadable, store, file, "its data path is missing, not mounted or cannot be listed",
+                 segment.segment);
     } else if (store.record && store.record->discarded) {
       AddOfStore(FindingKind::kLeftover, store, file, "the table was dropped; giving back its space has begun",
                  segment.segment);

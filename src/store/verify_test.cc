@@ -56,6 +56,41 @@ TEST(VerifyTest, MissingFilesAndPaths) {
   EXPECT_EQ(gone.seen.findings[0].table_name, "db/t");
 }
 
+TEST(VerifyTest, AFolderThatCannotBeListedIsVerifiedByItsRecords) {
+  MemoryEnv memory;
+  FaultEnv env(&memory);
+  const Values values = MakeInstallation(&memory, TestOptions(), Codec::kNone, 3);
+  env.SetHook([](const Call& call) {
+    const bool is_list = call.kind == CallKind::kList && call.path == kStorePath;
+    return is_list ? Status::FromErrno(EIO, "list", call.path) : Status::Ok();
+  });
+  const Verified verified = VerifyAll(&env);
+  ASSERT_EQ(verified.seen.findings.size(), 1U) << verified.seen.Text();
+  EXPECT_EQ(verified.seen.findings[0].kind, FindingKind::kUnreadable);
+  EXPECT_EQ(verified.seen.findings[0].path, kStorePath);
+  EXPECT_EQ(verified.totals->extents, values.size());
+  ASSERT_OK(memory.RemoveFile(kSegmentPath));
+  const Verified gone = VerifyAll(&env);
+  EXPECT_EQ(gone.seen.findings.size(), 2U) << gone.seen.Text();
+  EXPECT_EQ(gone.seen.CountOf(FindingKind::kMissing), 1U) << gone.seen.Text();
+}
+
+TEST(VerifyTest, NoSegmentIsMissingOnAPathThatCannotBeListed) {
+  MemoryEnv memory;
+  FaultEnv env(&memory);
+  ASSERT_OK(memory.CreateDirectory("/disk1"));
+  DirectoryOptions options = TestOptions();
+  options.data_paths = {"/disk1"};
+  MakeInstallation(&memory, options, Codec::kNone, 3);
+  env.SetHook([](const Call& call) {
+    const bool is_list = call.kind == CallKind::kList && call.path == "/disk1/quarry";
+    return is_list ? Status::FromErrno(EIO, "list", call.path) : Status::Ok();
+  });
+  const Verified verified = VerifyAll(&env);
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kUnreadable), 2U) << verified.seen.Text();  // the path, and the segment
+  EXPECT_EQ(verified.seen.CountOf(FindingKind::kMissing), 0U) << verified.seen.Text();
+}
+
 TEST(VerifyTest, ForeignFilesAndLeftovers) {
   MemoryEnv env;
   const Values values = MakeInstallation(&env, TestOptions(), Codec::kNone, 3);
