@@ -49,7 +49,7 @@ class Scrub {
       place_->segment = number;
       const std::shared_ptr<Segment> segment = store->FindSegment(number);
       if (segment != nullptr) VerifyOne(store, segment.get());
-      if (totals_.stopped) return;
+      if (totals_.stopped || store->discarded()) return;
       ++place_->segment.value;
     }
   }
@@ -70,9 +70,9 @@ class Scrub {
     if (!expected.has_value()) return;
     const auto file = store->OpenSegmentForVerify(*segment, &place.path);
     auto verified = file.ok() ? VerifySegment(file->get(), *expected,
-                                              [this](uint64_t bytes) {
+                                              [this, store](uint64_t bytes) {
                                                 progress_.bytes_done += bytes;
-                                                return observer_->Progress(progress_);
+                                                return observer_->Progress(progress_) && !store->discarded();
                                               })
                               : file.status();
     if (IsGone(*store, *segment)) return;

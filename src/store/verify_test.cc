@@ -666,6 +666,16 @@ TEST_F(ScrubTest, HoldsNoSegmentBeforeItsTurn) {
   EXPECT_GT(unlinked, 0U);
 }
 
+TEST_F(ScrubTest, LeavesAStoreThatIsDropped) {
+  for (uint64_t i = 0; i < 30; ++i) Append(100000, i);
+  DoMeanwhile seen([&] { EXPECT_OK(directory_->Discard({1}, 5)); });
+  ScrubPlace place;
+  EXPECT_FALSE(ScrubStores(directory_.get(), &place, &seen).stopped);
+  EXPECT_EQ(seen.Text(), "");
+  EXPECT_GT(seen.last.bytes_done, 0U);
+  EXPECT_LE(seen.last.bytes_done, options_.segment_size_bytes) << "of three segments";
+}
+
 TEST_F(ScrubTest, HoldsNoStoreBeforeItsTurn) {
   Append(5000, 1);
   std::shared_ptr<Store> other = ValueOf(directory_->OpenForAppend({2}, "db/dropped"));
