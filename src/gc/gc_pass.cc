@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <optional>
 #include <tuple>
 
@@ -52,10 +53,10 @@ void GcPassImpl::ChooseCandidates() {
   for (Sealed& sealed : sealed_) {
     Status damage;
     const Result<std::shared_ptr<const SegmentMap>> map = MapOf(sealed.store.get(), sealed.segment.get(), &damage);
-    const bool is_damaged = map.status().code() == StatusCode::kCorruption;
+    const bool is_lost = map.status().code() == StatusCode::kCorruption || map.status().system_errno() == EIO;
     const uint64_t map_bytes = map.ok() && *map != nullptr ? (*map)->memory_bytes() : 0;
     const uint64_t mark_bytes = sealed.space.size_bytes / kBlockSizeBytes / 8;
-    if ((!map.ok() && !is_damaged) || memory_bytes_ + map_bytes + mark_bytes > options_.memory_max_bytes) {
+    if ((!map.ok() && !is_lost) || memory_bytes_ + map_bytes + mark_bytes > options_.memory_max_bytes) {
       ++report_.segments_skipped;  // the file is away, or there is no memory for it
       continue;
     }
@@ -64,10 +65,10 @@ void GcPassImpl::ChooseCandidates() {
     GcCandidate& candidate = candidates_.emplace_back(std::move(sealed.store), std::move(sealed.segment),
                                                       sealed.space.size_bytes, map.ok() ? *map : nullptr);
     // Nobody knows where its extents stand: it goes when none is needed, or stays whole.
-    candidate.has_unknown_places = is_damaged;
+    candidate.has_unknown_places = is_lost;
     candidate.is_by_copy = !damage.ok();
     candidate.is_to_mend = candidate.is_by_copy || candidate.segment->is_to_mend();
-    if (is_damaged) CountDamage(map.status().ToString());
+    if (is_lost) CountDamage(map.status().ToString());
     MakeRoomForExtents(&candidate);
   }
   sealed_.clear();

@@ -67,7 +67,7 @@ struct GcCandidate {
   uint64_t marked_extents = 0;  ///< of extents that are left out one counts for each mark
   uint64_t marked_bytes = 0;
   bool in_doubt = false;            ///< a mark of it is missing: it is kept whole
-  bool has_unknown_places = false;  ///< its header or map is damaged, and so is the copy
+  bool has_unknown_places = false;  ///< its header or map is damaged or cannot be read, and so is the copy
   bool is_to_mend = false;          ///< one of header, map and their copies is damaged: it is rewritten
   /// A copy tells where its extents are. Nothing is punched, for only a rewriting reads, and so confirms, each of them
   /// there.

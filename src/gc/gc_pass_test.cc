@@ -1,5 +1,6 @@
 // What a pass gives back and what it leaves alone; what failures, power cuts and doubtful marks do to it.
 #include <algorithm>
+#include <cerrno>
 #include <map>
 
 #include "context/layout.h"
@@ -156,6 +157,26 @@ TEST_F(GcPassTest, AMarkThatPointsNowhereKeepsItsSegment) {
   ASSERT_OK(Finish(pass.get()));
   EXPECT_EQ(pass->report().segments_in_doubt, 1U);
   for (const Known& known : all) ExpectReads(known);
+}
+
+TEST_F(GcPassTest, ASegmentWhoseHeaderCannotBeReadStaysWholeUntilNothingInItIsNeeded) {
+  const std::vector<Known> all = AppendSome(10, 9000);  // in one segment
+  store_.reset();
+  Open();
+  env_.SetHook([path = SegmentPathOf(all[0].locator)](const Call& call) {
+    const bool is_refused =
+        call.kind == CallKind::kRead && call.path == path && call.offset_bytes < kSegmentHeaderSizeBytes;
+    return is_refused ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
+  });
+  const std::unique_ptr<GcPass> pass = Begin();
+  pass->Mark(all[0].locator);
+  ASSERT_OK(Finish(pass.get()));
+  EXPECT_EQ(pass->report().segments_in_doubt, 1U);
+  EXPECT_NE(pass->report().damage.find("Input/output error"), std::string::npos) << pass->report().damage;
+  for (const Known& known : all) ExpectReads(known);
+  ASSERT_OK(Finish(Begin().get()));
+  EXPECT_EQ(store_->GetStats().segments, 0U);
+  env_.SetHook(nullptr);
 }
 
 TEST_F(GcPassTest, AStoreThatWentToTheTrashIsLeftAlone) {
