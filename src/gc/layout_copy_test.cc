@@ -155,6 +155,16 @@ TEST_F(LayoutCopyTest, HeaderAndMapMayBeReadAtDifferentEnds) {
   }
 }
 
+TEST_F(LayoutCopyTest, ACopyThatCouldNotBeReadIsReadLater) {
+  Change([](File* file) { Damage(file, 0); });
+  Refuse(HeaderCopyBytes());
+  for (const Known& known : kept_) EXPECT_FALSE(IsReadable(known));
+  env_.SetHook(nullptr);
+  ExpectAll();
+  EXPECT_EQ(Collect().segments_rewritten, 1U);
+  ExpectAll();
+}
+
 TEST_F(LayoutCopyTest, WhereBothAreLostNothingIsReadOrGivenBack) {
   for (const auto& [front, copy] : {std::pair(uint64_t{0}, HeaderCopyBytes()), {kBlockSizeBytes, MapCopyBytes()}}) {
     DamageBoth(front, copy);

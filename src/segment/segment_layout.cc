@@ -62,11 +62,11 @@ Result<SegmentHeader> ReadSegmentHeader(ReadableFile* file, StoreId store, Segme
 Result<SegmentHeader> ReadHeaderOrCopy(ReadableFile* file, StoreId store, SegmentNumber segment,
                                        const SegmentSalt& salt, Status* damage, CounterSet* counters) {
   Result<SegmentHeader> header = ReadSegmentHeader(file, store, segment, counters);
-  if (!IsLost(header.status())) return header;
+  if (!IsLost(header.status()) || salt == SegmentSalt{}) return header;
   Result<SegmentHeader> copy = ReadHeaderCopy(file, store, segment, salt, counters);
-  if (!copy.ok()) return header;
-  *damage = header.status();
-  return copy;
+  if (copy.ok()) *damage = header.status();
+  // While the device refuses it, nobody knows whether it is one: that is no damage, which a reader may remember.
+  return copy.ok() || copy.status().code() == StatusCode::kIoError ? copy : header;
 }
 
 Result<std::shared_ptr<const SegmentMap>> ReadSegmentMap(ReadableFile* file, const SegmentHeader& header,

@@ -23,7 +23,8 @@ namespace quarry {
                                                       CounterSet* counters = nullptr);
 
 /// The same, or else its copy, if that has `salt`, which is the segment's by the catalogue (zeros: it has none, and no
-/// copy counts). With a copy `damage` becomes what is wrong with the header in front. Errors: those of that header.
+/// copy counts). With a copy `damage` becomes what is wrong with the header in front. Errors: those of that header;
+/// kIoError also where the header in front is lost, and what may be its copy cannot be read.
 [[nodiscard]] Result<SegmentHeader> ReadHeaderOrCopy(ReadableFile* file, StoreId store, SegmentNumber segment,
                                                      const SegmentSalt& salt, Status* damage,
                                                      CounterSet* counters = nullptr);
