@@ -1,9 +1,11 @@
 // ChunkSupply: hands out the bounded number of chunk buffers, and takes one back from a lane that sits on its own.
 //
-// Invariant: a lane may be asked for its chunk at any time, so an idle lane never starves a busy one.
+// Invariants: a lane may be asked for its chunk at any time, so an idle lane never starves a busy one. Few of the lanes
+// that are gone are remembered: no more than there are others, or 64.
 // Thread-safety: internally synchronised. No lock may be held in Acquire: it waits, and locks lanes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -35,6 +37,7 @@ class ChunkSupply {
   BufferPool* const pool_;
   Mutex mutex_;
   std::deque<std::weak_ptr<ChunkHolder>> holders_ QUARRY_GUARDED_BY(mutex_);  ///< the longest holder first
+  size_t holders_swept_ QUARRY_GUARDED_BY(mutex_) = 0;  ///< that were left when those that are gone were taken out
 };
 
 }  // namespace quarry
