@@ -411,6 +411,17 @@ TEST_F(StoreBindingTest, IdsAreNeverUsedTwice) {
   }
 }
 
+// Each TRUNCATE gives a table another id.
+TEST_F(StoreBindingTest, NothingIsRememberedOfTablesThatAreGone) {
+  for (uint64_t table = 100; table < 110; ++table) {
+    AppendTo({table}, table);
+    ASSERT_OK(directory_->Discard({table}, 1));
+    EXPECT_GT(ValueOf(directory_->EmptyTrash(1)), 0U);
+  }
+  AppendTo(kTable, 1);
+  EXPECT_EQ(directory_->CountTables(), 1U);
+}
+
 TEST_F(StoreBindingTest, AMissingSegmentFailsOnlyItsReads) {
   const Locator lost = AppendTo(kTable, 1);
   Reopen();

@@ -256,11 +256,10 @@ Result<uint64_t> StoreDirectoryImpl::UnlinkDiscarded(uint64_t flushed_lsn,
   // Behind the files: a store without a record, but with files, would be taken for one whose record is lost.
   QUARRY_TRY(context_->catalogue->Commit(std::move(gone)));
   for (const std::shared_ptr<StoreImpl>& store : going) {
+    NoteBinding(store->id(), store->GetBinding().tables, {});
     {
       ExclusiveLock stores_lock(stores_mutex_);
-      for (const TableId table : store->GetBinding().tables) std::erase(by_table_[table], store->id());
       stores_.erase(store->id());
-      binding_generation_.fetch_add(1, std::memory_order_release);
     }
     context_->values.ForgetStore(store->id());
   }

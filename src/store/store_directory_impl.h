@@ -120,6 +120,11 @@ class StoreDirectoryImpl final : public StoreDirectory, public SegmentPins {
   }
   /// The same of the threads that read ahead.
   void DrainReadsAhead() { context_->ahead_reads.Drain(); }
+  /// For tests: the tables that some store is bound to, as far as memory is taken for them.
+  [[nodiscard]] size_t CountTables() const QUARRY_EXCLUDES(stores_mutex_) {
+    SharedLock lock(stores_mutex_);
+    return by_table_.size();
+  }
   /// For tests: a task of the home's background thread that takes as long as it likes.
   void RunMaintenance(std::function<void()> task) { context_->paths[0].tasks->Submit(std::move(task)); }
 
