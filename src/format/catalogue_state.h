@@ -37,4 +37,12 @@ struct CatalogueState {
   std::vector<CatalogueUnknown> kept;
 };
 
+/// Where records of a store may be lost, and files of it be where nobody can look now: a number behind those that such
+/// files may have. `behind_known`: behind the segments of its records and files, so that the next start without a new
+/// segment goes no further.
+[[nodiscard]] constexpr uint32_t BehindLostSegments(uint32_t behind_known) {
+  constexpr uint32_t kLostMax = 1U << 20;
+  return behind_known > UINT32_MAX - kLostMax ? UINT32_MAX : behind_known + kLostMax;
+}
+
 }  // namespace quarry

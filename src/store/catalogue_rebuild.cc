@@ -189,18 +189,16 @@ class Rebuilder {
     record.rebinding = false;
     record.discarded = false;
     record.discarded_at_lsn = 0;
-    if (!before.segments.empty()) RaiseNextSegment(before.segments.rbegin()->first, &record);
-    if (!found.segments.empty()) RaiseNextSegment(found.segments.rbegin()->first, &record);
+    uint32_t behind_known = before.segments.empty() ? 0 : before.segments.rbegin()->first + 1;
+    if (!found.segments.empty()) behind_known = std::max(behind_known, found.segments.rbegin()->first + 1);
+    // One whose record is lost may lie on a path that is not here.
+    record.next_segment.value = std::max(record.next_segment.value, BehindLostSegments(behind_known));
     new_.Apply(record);
     for (const CatalogueSegment& segment : segments) new_.Apply(segment);
     ++report_.stores;
     ++report_.unbound_stores;
     report_.segments += segments.size();
     return Status::Ok();
-  }
-
-  static void RaiseNextSegment(uint32_t found, CatalogueStore* record) {
-    record->next_segment.value = std::max(record->next_segment.value, found + 1);
   }
 
   // Its file is where nobody could look; else it is lost, or its unlinking was not recorded any more.

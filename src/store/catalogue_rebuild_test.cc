@@ -153,6 +153,32 @@ TEST_F(CatalogueRebuildTest, ADataPathThatIsAwayLosesNothing) {
   ExpectReadable();
 }
 
+TEST_F(CatalogueRebuildTest, NoNumberIsGivenOutThatALostRecordMayHaveHad) {
+  CatalogueState state = directory_->catalogue()->state();
+  LoseCatalogue();
+  state.stores[damaged_.store].segments.clear();
+  state.stores[damaged_.store].record->next_segment = SegmentNumber{1};
+  state.Apply(CatalogueDamage{damaged_.store, 1, "a record was lost"});
+  std::vector<CatalogueRecord> records = state.Records();
+  records.emplace_back(CatalogueEnd{state.installation});
+  ASSERT_OK(memory_.ReplaceFile("/home/" + CatalogueFileName(1), EncodeCatalogue(records, 1)));
+  ASSERT_OK(memory_.Rename("/disk1", "/elsewhere"));
+  EXPECT_EQ(ValueOf(Rebuild()).unbound_stores, 1U);
+  ASSERT_OK(memory_.CreateDirectory("/disk2"));
+  options_.data_paths = {"/disk2"};
+  Open();
+  ASSERT_OK(directory_->BindUnbound(damaged_.store, kTable, "db/damaged"));
+  const Locator more = AppendTo(kTable, "db/damaged", 3);
+  EXPECT_EQ(more.store, damaged_.store);
+  EXPECT_NE(more.segment, damaged_.segment);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/elsewhere", "/disk1"));
+  options_.data_paths = {"/disk1", "/disk2"};
+  Open();
+  ExpectReadable();
+  EXPECT_EQ(ValueOf(ReadValue(directory_.get(), more)), RandomValue(3000, 3));
+}
+
 TEST_F(CatalogueRebuildTest, WhatADropLeftComesBackWhenItsRecordIsInDoubt) {
   ASSERT_OK(directory_->Discard(kTable, 1));
   ASSERT_OK(directory_->Discard(kOther, 1));

@@ -146,6 +146,30 @@ TEST_F(DataPathTest, APathThatIsAwayTakesOnlyItsValuesAway) {
   for (uint64_t i = 0; i < 8; ++i) ExpectReadable(locators[i], i);
 }
 
+TEST_F(DataPathTest, ASegmentWhoseRecordIsLostKeepsItsNumberWhileItsPathIsAway) {
+  AppendTo(kTable, 0);
+  const Locator lost = AppendTo(kTable, 1);
+  ASSERT_TRUE(ValueOf(memory_.FileExists("/disk2/quarry/0000000000000001/" + SegmentFileName(lost.segment))));
+  CatalogueState state = directory_->catalogue()->state();
+  directory_.reset();
+  state.stores[lost.store].segments.erase(lost.segment.value);
+  state.stores[lost.store].record->next_segment = SegmentNumber{1};
+  state.Apply(CatalogueDamage{lost.store, 1, "a record was lost"});
+  std::vector<CatalogueRecord> records = state.Records();
+  records.emplace_back(CatalogueEnd{state.installation});
+  WriteCatalogue(records);
+  ASSERT_OK(memory_.Rename("/disk2", "/gone"));
+  Open();
+  const Locator more = AppendTo(kTable, 2);
+  EXPECT_EQ(more.store, lost.store);
+  EXPECT_NE(more.segment, lost.segment);
+  directory_.reset();
+  ASSERT_OK(memory_.Rename("/gone", "/disk2"));
+  Open();
+  ExpectReadable(lost, 1);
+  ExpectReadable(more, 2);
+}
+
 TEST_F(DataPathTest, WhenAllAreAwayNothingGoesToTheDataDirectory) {
   AppendTo(kTable, 1);
   directory_.reset();

@@ -44,18 +44,19 @@ class Recovery {
       QUARRY_TRY(env_->CreateDirectory(store_->HomeDirectory(in_trash)));
       QUARRY_TRY(env_->SyncDirectory(ParentPath(store_->HomeDirectory(in_trash))));
     }
-    uint32_t next_segment = record.next_segment.value;
-    if (!files_.empty()) next_segment = std::max(next_segment, files_.rbegin()->first + 1);
+    uint32_t behind_known = files_.empty() ? 0 : files_.rbegin()->first + 1;
     if (known_ != nullptr) {
       for (const auto& [number, segment] : known_->segments) {
-        next_segment = std::max(next_segment, number + 1);
+        behind_known = std::max(behind_known, number + 1);
         TakeKnown(segment);
         files_.erase(number);
       }
     }
     for (const auto& [number, path_number] : files_) QUARRY_TRY(TakeUnknown(SegmentNumber{number}, path_number));
     NoteUnknown();
-    store_->RaiseNextSegment(SegmentNumber{next_segment});
+    const bool may_lack_some = !context_->MayGiveBack(id_) && !context_->CheckAllPathsAreHere().ok();
+    if (may_lack_some) behind_known = BehindLostSegments(behind_known);
+    store_->RaiseNextSegment(SegmentNumber{std::max(record.next_segment.value, behind_known)});
     if (is_recorded) QUARRY_TRY(store_->MoveToWhereItBelongs());
     return store_;
   }
