@@ -1,4 +1,6 @@
 // Several data paths: what lies where, and what a path that is away takes away.
+#include <cerrno>
+
 #include "store/store_binding_test_util.h"
 
 namespace quarry {
@@ -143,6 +145,31 @@ TEST_F(DataPathTest, APathThatIsAwayTakesOnlyItsValuesAway) {
   directory_.reset();
   ASSERT_OK(memory_.Rename("/gone", "/disk2"));
   Open();
+  for (uint64_t i = 0; i < 8; ++i) ExpectReadable(locators[i], i);
+}
+
+TEST_F(DataPathTest, APathWhoseFolderCannotBeListedTakesOnlyItsValuesAway) {
+  std::vector<Locator> locators;
+  for (uint64_t i = 0; i < 4; ++i) locators.push_back(AppendTo(kTable, i));
+  directory_.reset();
+  env_.SetHook([](const Call& call) {
+    const bool is_list = call.kind == CallKind::kList && call.path == "/disk2/quarry";
+    return is_list ? Status::FromErrno(EIO, "list", call.path) : Status::Ok();
+  });
+  Open();
+  ASSERT_EQ(directory_->PathTroubles().size(), 1U);
+  const std::string trouble = directory_->PathTroubles()[0];
+  EXPECT_NE(trouble.find("'/disk2' is not used, because its folder 'quarry' cannot be listed"), std::string::npos)
+      << trouble;
+  uint64_t unavailable = 0;
+  for (const Locator& locator : locators) {
+    unavailable += ReadValue(directory_.get(), locator).status().code() == StatusCode::kUnavailable ? 1 : 0;
+  }
+  EXPECT_EQ(unavailable, 2U);
+  for (uint64_t i = 4; i < 8; ++i) locators.push_back(AppendTo(kTable, i));
+  env_.SetHook(nullptr);
+  Reopen();
+  EXPECT_TRUE(directory_->PathTroubles().empty());
   for (uint64_t i = 0; i < 8; ++i) ExpectReadable(locators[i], i);
 }
 

@@ -9,6 +9,7 @@
 #include "io/path.h"
 #include "quarry/memory_guard.h"
 #include "store/path_ownership.h"
+#include "store/store_recovery.h"
 
 namespace quarry {
 namespace {
@@ -184,9 +185,14 @@ class Opener {
     if (!number.ok() && (!is_recorded || number.status().code() == StatusCode::kUnavailable)) return number.status();
     if (number.status().code() == StatusCode::kCorruption && context_->options.adopt_data_paths) {
       QUARRY_TRY(RemakeMarker(path));
-      return false;
+      return IsUnlisted(path);
     }
-    return is_recorded && (!number.ok() || *number == 0);
+    return is_recorded && (!number.ok() || *number == 0 || IsUnlisted(path));
+  }
+
+  /// Nobody can tell which stores have a folder there.
+  bool IsUnlisted(const std::string& path) {
+    return IsDamageOfFolder(env_->ListDirectory(JoinPath(path, kDataPathDirectoryName)).status());
   }
 
   /// The configured paths that are there.
@@ -236,7 +242,7 @@ class Opener {
         continue;
       }
       const Result<uint32_t> number = ReadMarker(place);
-      const bool there = number.ok() && *number == known;
+      const bool there = number.ok() && *number == known && !IsUnlisted(place);
       AddPath({known, JoinPath(place, kDataPathDirectoryName), there ? "" : WhyAway(place, number)});
       if (!there) continue;
       if (const Status status = TakePath(known, place, false); !status.ok()) {
@@ -258,6 +264,10 @@ class Opener {
     if (!env_->ListDirectory(place).ok()) return path + " is missing";
     const std::string name = std::string("'") + kDataPathDirectoryName + "/" + kPathMarkerFileName + "'";
     if (marker.ok() && *marker == 0) return path + " is missing: it has lost its marker " + name + ": is it mounted?";
+    if (marker.ok() && IsUnlisted(place)) {
+      return path + " is not used, because its folder '" + kDataPathDirectoryName +
+             "' cannot be listed: check the drive and its file system, and restart";
+    }
     const std::string unused = path + " is not used, because of its marker " + name + ": ";
     if (marker.ok()) return unused + "it is that of data path " + std::to_string(*marker);
     if (marker.status().code() != StatusCode::kCorruption) return unused + marker.status().message();

@@ -13,13 +13,6 @@
 namespace quarry {
 namespace {
 
-/// Its drive or its file system cannot list this folder. That there is no descriptor or no right to is none of that: it
-/// may hold for all folders, and somebody puts it right.
-bool IsDamageOfFolder(const Status& status) {
-  const int system_errno = status.system_errno();
-  return system_errno == EIO || system_errno == EUCLEAN || system_errno == EBADMSG;
-}
-
 class Recovery {
  public:
   Recovery(const std::shared_ptr<StoreContext>& context, StoreId id, const CatalogueState::Store* known,
@@ -176,6 +169,11 @@ class Recovery {
 };
 
 }  // namespace
+
+bool IsDamageOfFolder(const Status& status) {
+  const int system_errno = status.system_errno();
+  return system_errno == EIO || system_errno == EUCLEAN || system_errno == EBADMSG;
+}
 
 Result<std::shared_ptr<StoreImpl>> RecoverStore(const std::shared_ptr<StoreContext>& context, StoreId store,
                                                 const CatalogueState::Store* known, const FoundStore& found,

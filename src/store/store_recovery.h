@@ -19,6 +19,10 @@
 
 namespace quarry {
 
+/// `status` says that the drive or the file system of a folder cannot list it. That there is no descriptor or no right
+/// to is none of that: it may hold for all folders, and somebody puts it right.
+[[nodiscard]] bool IsDamageOfFolder(const Status& status);
+
 /// What the names of the directories say.
 struct FoundStore {
   bool has_home = false;  ///< a folder of its own in the home: in stores/, or
