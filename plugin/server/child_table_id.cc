@@ -88,7 +88,7 @@ class SelfCheck {
   void Stop() { thread_.Stop(); }
 
   void Offer(const ChildTable& table) {
-    if (state_.load(std::memory_order_relaxed) != SelfCheckState::kPending || table.temporary) return;
+    if (state_.load(std::memory_order_relaxed) != SelfCheckState::kPending || table.temporary || IsReplaced()) return;
     {
       const std::lock_guard lock(mutex_);
       offered_ = table;
@@ -100,6 +100,22 @@ class SelfCheck {
 
  private:
   enum class Answer : uint8_t { kSame, kDifferent, kUnknown };
+
+  /// The statement that opens the table gives it another id or name, and the question would come too late.
+  static bool IsReplaced() {
+    const THD* const thd = current_thd;
+    if (thd == nullptr) return false;
+    switch (thd->lex->sql_command) {
+      case SQLCOM_TRUNCATE:
+      case SQLCOM_ALTER_TABLE:
+      case SQLCOM_OPTIMIZE:
+      case SQLCOM_CREATE_INDEX:
+      case SQLCOM_DROP_INDEX:
+        return true;
+      default:
+        return false;
+    }
+  }
 
   // A table may be renamed or dropped between the offer and the question, so one difference proves nothing.
   static constexpr int kDifferencesToFail = 3;

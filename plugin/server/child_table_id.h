@@ -7,8 +7,8 @@
 //  - The magic is checked at every read: a child that is closed or of another layout gives kNotSupported, not garbage.
 //  - A context counts only when it points at this child's own m_prebuilt and at its table.
 //  - Once per server start the id, name and space so read are compared with INFORMATION_SCHEMA.INNODB_SYS_TABLES, by
-//    a background thread. A difference means that the mirror is wrong for this server: every append is refused from
-//    then on (the message says so); reads go on, for they follow locators only.
+//    a background thread. Three differences mean that the mirror is wrong for this server: every append is refused
+//    from then on (the message says so); reads go on, for they follow locators only.
 // Thread-safety: internally synchronised.
 #pragma once
 

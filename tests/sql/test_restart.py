@@ -5,6 +5,7 @@ import pytest
 
 from harness.twin import Twin
 from harness.values import payload, text
+from harness.waiting import wait_for
 
 
 @pytest.fixture
@@ -113,6 +114,23 @@ def test_dropped_and_truncated_tables_stay_so(pair):
 
 
 @pytest.mark.quarry_only
+def test_tables_that_are_emptied_first_say_nothing_of_their_ids(own_server):
+    """Whether InnoDB's ids are read right is asked a little later: TRUNCATE has given its table another one by then."""
+    server = own_server("emptied")
+    server.query("CREATE DATABASE d")
+    tables = [f"d.t{number}" for number in range(12)]
+    for table in tables:
+        server.query(f"CREATE TABLE {table} (id INT PRIMARY KEY, b LONGBLOB) ENGINE=QUARRY")
+    server.restart()
+    replacing = ("TRUNCATE TABLE {}", "ALTER TABLE {} FORCE, ALGORITHM=INPLACE", "OPTIMIZE TABLE {}", "CREATE INDEX k ON {} (b(9))")
+    for statement in replacing:
+        for table in tables:
+            server.query(statement.format(table))
+    assert set(server.status("quarry_table_id_check").values()) == {"pending"}
+    server.query("INSERT INTO d.t0 VALUES (1, %s)", (payload("first", 9000),))
+    wait_for(lambda: "InnoDB's table ids", lambda: "passed" in server.status("quarry_table_id_check").values())
+
+
 @pytest.mark.quarry_only
 def test_without_innodb(own_server):
     """The engine that is missing is named: no table is called damaged, none is lost."""
