@@ -255,6 +255,11 @@ def bar_panels(title: str, panels: list[Panel], same_scale: bool = False) -> Fig
 def save_png(figure: Figure, path: Path, dots_per_inch: int = 130, note: str = "") -> Path:
     """note: stands below the chart, for a picture is passed on without its page."""
     if note:
+        # The layout is kept as it is: a tight box would draw what stands outside the axes at its own lower edge, upon the note.
+        figure.canvas.draw()
+        figure.set_layout_engine("none")
+        for legend in figure.legends:
+            legend.set_bbox_to_anchor((0, 0, 1, 1), transform=figure.transFigure)
         figure.text(0.01, -0.01, textwrap.fill(note, int(figure.get_figwidth() * 15)), va="top", fontsize=8, color="#666666")
     figure.savefig(path, dpi=dots_per_inch, bbox_inches="tight" if note else None)
     plt.close(figure)

@@ -212,6 +212,29 @@ def test_a_chart_that_is_passed_on_says_its_rounds_and_its_profile(tmp_path):
     assert heights[1] > heights[0], "the note has room below the chart"
 
 
+def test_the_note_below_a_chart_leaves_its_legend_alone(tmp_path):
+    series = [charts.Series(name, name, [stats.Summary(10, 9, 11, 3)] * 2) for name in ("innodb", "quarry")]
+    figure = charts.bars("b", "B/B", "size", ["4 KB", "64 KB"], series)
+    drawn = {}
+    save = figure.savefig
+
+    def look(*arguments, **options):
+        """Where things are while the picture is drawn: the tight box holds for so long."""
+        draw = figure.legends[0].draw
+
+        def draws(renderer):
+            draw(renderer)
+            drawn["legend"] = figure.legends[0].get_window_extent(renderer)
+            drawn["note"] = figure.texts[0].get_window_extent(renderer)
+
+        figure.legends[0].draw = draws
+        save(*arguments, **options)
+
+    figure.savefig = look
+    charts.save_png(figure, tmp_path / "b.png", note="medians")
+    assert drawn["note"].y1 <= drawn["legend"].y0
+
+
 @pytest.mark.parametrize("sides, rates", [(1, (8000.0,)), (4, (8011.0, 2343.0, 8504.0, 8921.0)), (9, (12_345.0, 12_344.0, 999.0))])
 def test_the_figures_behind_bars_do_not_overlap(sides, rates):
     """As E5 has them: seven workloads, with figures so close that they stood on each other when bars were narrow columns."""
