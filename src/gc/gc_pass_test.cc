@@ -163,11 +163,7 @@ TEST_F(GcPassTest, ASegmentWhoseHeaderCannotBeReadStaysWholeUntilNothingInItIsNe
   const std::vector<Known> all = AppendSome(10, 9000);  // in one segment
   store_.reset();
   Open();
-  env_.SetHook([path = SegmentPathOf(all[0].locator)](const Call& call) {
-    const bool is_refused =
-        call.kind == CallKind::kRead && call.path == path && call.offset_bytes < kSegmentHeaderSizeBytes;
-    return is_refused ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
-  });
+  env_.RefuseReads(SegmentPathOf(all[0].locator), kSegmentHeaderSizeBytes);
   const std::unique_ptr<GcPass> pass = Begin();
   pass->Mark(all[0].locator);
   ASSERT_OK(Finish(pass.get()));

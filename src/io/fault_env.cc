@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "base/mutex.h"
@@ -170,6 +171,20 @@ void FaultEnv::ClearFailures() { state_->ClearPlans(); }
 uint64_t FaultEnv::CountOf(CallKind kind) const { return state_->CountOf(kind); }
 uint64_t FaultEnv::BytesOf(CallKind kind) const { return state_->BytesOf(kind); }
 void FaultEnv::SetHook(std::function<Status(const Call&)> hook) { state_->SetHook(std::move(hook)); }
+
+void FaultEnv::RefuseLists(const std::string& path, int system_errno) {
+  SetHook([path, system_errno](const Call& call) {
+    const bool is_refused = call.kind == CallKind::kList && call.path == path;
+    return is_refused ? Status::FromErrno(system_errno, "list", call.path) : Status::Ok();
+  });
+}
+
+void FaultEnv::RefuseReads(const std::string& path, uint64_t end_bytes) {
+  SetHook([path, end_bytes](const Call& call) {
+    const bool is_refused = call.kind == CallKind::kRead && call.path == path && call.offset_bytes < end_bytes;
+    return is_refused ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
+  });
+}
 
 Result<std::unique_ptr<WritableFile>> FaultEnv::CreateFile(const std::string& path) {
   QUARRY_TRY(state_->Before({CallKind::kCreate, 0, path, 0, 0, 1}));

@@ -65,6 +65,10 @@ class FaultEnv : public Env {
   /// Runs before every call (before an injected failure too) and may block or sleep. A status that is not ok is
   /// returned to the caller instead of the call. Empty: none.
   void SetHook(std::function<Status(const Call&)> hook);
+  /// Hooks: each ListDirectory, FileExists and GetFileSpace of `path` fails with `system_errno`; ...
+  void RefuseLists(const std::string& path, int system_errno);
+  /// ... each read of `path` that begins before `end_bytes` fails with EIO.
+  void RefuseReads(const std::string& path, uint64_t end_bytes);
 
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override;

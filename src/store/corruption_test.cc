@@ -172,11 +172,7 @@ TEST_F(CorruptionTest, AHeaderThatCannotBeReadCostsNoValue) {
       ASSERT_EQ(pass->report().segments_rewritten, 1U);
     }
     directory.reset();
-    env.SetHook([](const Call& call) {
-      const bool is_refused =
-          call.kind == CallKind::kRead && call.path == kSegmentPath && call.offset_bytes < kSegmentHeaderSizeBytes;
-      return is_refused ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
-    });
+    env.RefuseReads(kSegmentPath, kSegmentHeaderSizeBytes);
     directory = ValueOf(OpenDirectory(&env, options));
     for (size_t i = 0; i < values.size(); i += 10) {
       EXPECT_EQ(ValueOf(ReadValue(directory.get(), values[i].first)), values[i].second) << i;

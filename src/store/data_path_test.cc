@@ -152,10 +152,7 @@ TEST_F(DataPathTest, APathWhoseFolderCannotBeListedTakesOnlyItsValuesAway) {
   std::vector<Locator> locators;
   for (uint64_t i = 0; i < 4; ++i) locators.push_back(AppendTo(kTable, i));
   directory_.reset();
-  env_.SetHook([](const Call& call) {
-    const bool is_list = call.kind == CallKind::kList && call.path == "/disk2/quarry";
-    return is_list ? Status::FromErrno(EIO, "list", call.path) : Status::Ok();
-  });
+  env_.RefuseLists("/disk2/quarry", EIO);
   Open();
   ASSERT_EQ(directory_->PathTroubles().size(), 1U);
   const std::string trouble = directory_->PathTroubles()[0];

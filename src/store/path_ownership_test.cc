@@ -183,10 +183,7 @@ TEST_P(PathOwnershipTest, ADamagedRecordIsNobodys) {
 TEST_P(PathOwnershipTest, ARecordThatCannotBeReadKeepsNothingFromStarting) {
   Fill();
   directory_.reset();
-  env_.SetHook([](const Call& call) {
-    const bool is_refused = call.kind == CallKind::kRead && call.path == "/disk1/quarry/OPENED";
-    return is_refused ? Status::FromErrno(EIO, "read", call.path) : Status::Ok();
-  });
+  env_.RefuseReads("/disk1/quarry/OPENED", UINT64_MAX);
   Open();
   ASSERT_EQ(directory_->PathTroubles().size(), 1U);
   const std::string trouble = directory_->PathTroubles()[0];

@@ -104,10 +104,7 @@ class UnlistedFolderTest : public StoreRecoveryTest {
     Crash();
   }
   Status OpenWithoutFolder(int system_errno) {
-    env_.SetHook([folder = folder_, system_errno](const Call& call) {
-      const bool is_list = call.kind == CallKind::kList && call.path == folder;
-      return is_list ? Status::FromErrno(system_errno, "list", call.path) : Status::Ok();
-    });
+    env_.RefuseLists(folder_, system_errno);
     Result<std::unique_ptr<StoreDirectoryImpl>> opened = OpenDirectory(&env_, options_);
     if (!opened.ok()) return opened.status();
     directory_ = std::move(opened).value();

@@ -60,10 +60,7 @@ TEST(VerifyTest, AFolderThatCannotBeListedIsVerifiedByItsRecords) {
   MemoryEnv memory;
   FaultEnv env(&memory);
   const Values values = MakeInstallation(&memory, TestOptions(), Codec::kNone, 3);
-  env.SetHook([](const Call& call) {
-    const bool is_list = call.kind == CallKind::kList && call.path == kStorePath;
-    return is_list ? Status::FromErrno(EIO, "list", call.path) : Status::Ok();
-  });
+  env.RefuseLists(kStorePath, EIO);
   const Verified verified = VerifyAll(&env);
   ASSERT_EQ(verified.seen.findings.size(), 1U) << verified.seen.Text();
   EXPECT_EQ(verified.seen.findings[0].kind, FindingKind::kUnreadable);
@@ -82,10 +79,7 @@ TEST(VerifyTest, NoSegmentIsMissingOnAPathThatCannotBeListed) {
   DirectoryOptions options = TestOptions();
   options.data_paths = {"/disk1"};
   MakeInstallation(&memory, options, Codec::kNone, 3);
-  env.SetHook([](const Call& call) {
-    const bool is_list = call.kind == CallKind::kList && call.path == "/disk1/quarry";
-    return is_list ? Status::FromErrno(EIO, "list", call.path) : Status::Ok();
-  });
+  env.RefuseLists("/disk1/quarry", EIO);
   const Verified verified = VerifyAll(&env);
   EXPECT_EQ(verified.seen.CountOf(FindingKind::kUnreadable), 2U) << verified.seen.Text();  // the path, and the segment
   EXPECT_EQ(verified.seen.CountOf(FindingKind::kMissing), 0U) << verified.seen.Text();
@@ -260,7 +254,12 @@ class ScrubTest : public testing::Test {
  protected:
   void SetUp() override {
     options_.recent_cache_bytes = 0;
-    options_.segment_size_bytes = 1 << 20;
+    OpenWithSegments(1 << 20);
+  }
+  void OpenWithSegments(uint64_t size_bytes) {
+    store_.reset();
+    directory_.reset();
+    options_.segment_size_bytes = size_bytes;
     directory_ = ValueOf(OpenDirectory(&env_, options_));
     store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
   }
@@ -354,11 +353,7 @@ class DoMeanwhile final : public Remember {
 
 // A scrub takes minutes for a segment. What was counted before a pass need not be there behind it.
 TEST_F(ScrubTest, APassMeanwhileLeavesNoDoubt) {
-  store_.reset();
-  directory_.reset();
-  options_.segment_size_bytes = 64 << 20;
-  directory_ = ValueOf(OpenDirectory(&env_, options_));
-  store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  OpenWithSegments(64 << 20);
   std::vector<Locator> locators;
   for (uint64_t i = 0; i < 30; ++i) locators.push_back(Append(100000, i));
   DoMeanwhile seen([&] {
@@ -632,11 +627,7 @@ TEST_F(ScrubTest, AStoreInTheTrashIsLeftOut) {
 
 // A round takes days. Whoever holds a segment that GC replaces or unlinks keeps its space and its descriptors.
 TEST_F(ScrubTest, HoldsNoSegmentBeforeItsTurn) {
-  store_.reset();
-  directory_.reset();
-  options_.segment_size_bytes = 64 << 10;
-  directory_ = ValueOf(OpenDirectory(&env_, options_));
-  store_ = ValueOf(directory_->OpenForAppend({1}, "db/t"));
+  OpenWithSegments(64 << 10);
   std::vector<Locator> locators;
   for (uint64_t i = 0; i < 60; ++i) locators.push_back(Append(1000, i));  // each in a block of its own
   std::vector<std::weak_ptr<Segment>> later;
