@@ -88,11 +88,6 @@ std::vector<std::string> Notes(TABLE* table, bool user_temporary) {
   std::vector<std::string> notes;
   for (const ColumnPlan& plan : ResolveColumns(table, user_temporary).columns) {
     const Field* const field = table->field[plan.field_index];
-    if (table->part_info != nullptr && FindOwnOption(field->option_list) != nullptr) {
-      notes.push_back(Name(field) +
-                      ": its options have no effect under PARTITION BY; set them for the whole table, or in "
-                      "the column's COMMENT 'NDB_COLUMN=...'");
-    }
     if (!plan.managed()) {
       if (plan.inline_size_source >= OptionSource::kColumnComment) {
         notes.push_back(Name(field) + " is left whole in InnoDB (" + UnmanagedReasonText(plan.reason) +

@@ -320,16 +320,60 @@ def test_column_options_under_partitions(schema):
     assert columns(schema, "t")["b"]["inline_size"] == 200
 
 
-def test_column_options_that_partitions_silence(schema):
-    """A table with column options becomes partitioned: the server keeps their text, and nothing hands it to the engine."""
+def options_of(row):
+    return {name: row[name] for name in ("inline_size", "prefix_size", "prefix_in_every_row", "part_size", "codec")}
+
+
+def test_column_options_that_partitions_keep(schema):
+    """A table with column options becomes partitioned and, partition by partition, plain again: they count throughout."""
     connection = schema.connect("o")
     with connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB INLINE_SIZE=100) ENGINE=QUARRY")
-        cursor.execute("ALTER TABLE t PARTITION BY HASH (id) PARTITIONS 2")
+        cursor.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB INLINE_SIZE=300 PREFIX_SIZE=100 PART_SIZE=700 CODEC=zstd) "
+            "ENGINE=QUARRY"
+        )
+        plain = options_of(columns(schema, "t")["b"])
+        cursor.execute("ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), "
+                       "PARTITION p1 VALUES LESS THAN MAXVALUE)")
         cursor.execute("SHOW WARNINGS")
-        notes = [text for _, _, text in cursor.fetchall()]
+        assert cursor.fetchall() == ()
+        assert options_of(columns(schema, "t")["b"]) == plain
+        # Statements about other things carry them along, and a definition that the server let pass says them anew.
+        cursor.execute("ALTER TABLE t ADD COLUMN n INT")
+        cursor.execute("SET sql_mode = 'IGNORE_BAD_TABLE_OPTIONS'")
+        cursor.execute("ALTER TABLE t MODIFY b LONGBLOB PREFIX_SIZE=200")
+        assert columns(schema, "t")["b"]["prefix_size"] == 200
+        assert columns(schema, "t")["b"]["prefix_in_every_row"] == 100
+        cursor.execute("ALTER TABLE t CONVERT PARTITION p0 TO TABLE q")
+        assert columns(schema, "q")["b"]["prefix_in_every_row"] == 100
     connection.close()
-    assert len(notes) == 1 and notes[0].startswith("Column 'b': its options have no effect under PARTITION BY"), notes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("", "PREFIX_SIZE=100"), ("DEFAULTS=NDB", "INLINE_SIZE=1000")],
+    ids=["prefix", "inline size with NDB's defaults"],
+)
+def test_heads_of_a_partition_that_becomes_a_table(schema, options):
+    """What its definition promises of every head is there: InnoDB builds an index from it."""
+    of_table, of_column = options
+    schema.query(f"CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB {of_column}) ENGINE=QUARRY {of_table}", database="o")
+    schema.query("ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (5000))", database="o")
+    values = [payload(row, 9000 + row) for row in range(40)]
+    for row, value in enumerate(values):
+        schema.query("INSERT INTO o.t VALUES (%s, %s)", (row, value))
+    # A partitioned table keeps its last partition.
+    schema.query("ALTER TABLE t ADD PARTITION (PARTITION p1 VALUES LESS THAN MAXVALUE)", database="o")
+    schema.query("ALTER TABLE t CONVERT PARTITION p0 TO TABLE q", database="o")
+    promised = columns(schema, "q")["b"]["prefix_in_every_row"]
+    assert promised >= 100
+    schema.query(f"ALTER TABLE q ADD KEY k (b({promised})), ALGORITHM=INPLACE", database="o")
+    assert schema.query("CHECK TABLE o.q EXTENDED")[-1][3] == "OK"
+    ordered = schema.query("SELECT id FROM o.q FORCE INDEX (k) WHERE b > '' ORDER BY b")
+    assert [row for (row,) in ordered] == sorted(range(40), key=lambda row: values[row])
+    for row, value in enumerate(values):
+        found = schema.query("SELECT id FROM o.q FORCE INDEX (k) WHERE b = %s", (value,))
+        assert found == ((row,),)
 
 
 @pytest.mark.parametrize(
