@@ -23,6 +23,7 @@ from ..report import stats
 
 PROBE_SPAN_BYTES = 64 << 20  # of files that are written over
 HUGE_PAGE_BYTES = 2 << 20
+ENGINE_BYTES_PER_SECOND_MAX = 2 << 30  # more than an engine gets through here, on any device
 SECTOR_BYTES = 512  # /proc/diskstats counts in these, whatever the device's own sector is
 
 

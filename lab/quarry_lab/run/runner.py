@@ -170,15 +170,15 @@ class TableBench(Bench):
 
     def _check_space(self, point: Point, server: Server, load: sysbench.Load) -> None:
         """
-        Before a point that writes: room for what the device could take at its own rate, and as much again for redo and doublewrite. Nobody else's
-        files are on a file system that was made for the run: there the reserve was kept when it was made.
+        Before a point that writes: room for what the device, or an engine, could write at its own rate, and of a mix as much again for redo and
+        doublewrite. Nobody else's files are on a file system that was made for the run: there the reserve was kept when it was made.
         """
         if not isinstance(server, LabServer):
             return
         seconds = self.settings.seconds + self.settings.warmup_seconds
         share = 1.0 if point.operation == "insert" else load.write_percent / 100 * 2
         reserve = 0 if server.directory.parent.is_mount() else self.settings.disk_reserve_bytes
-        need = int(self.write_rate * seconds * share) + reserve
+        need = int(min(self.write_rate, device.ENGINE_BYTES_PER_SECOND_MAX) * seconds * share) + reserve
         if device.free_bytes(server.directory) >= need:
             return
         self._recycle(server)

@@ -163,21 +163,18 @@ def wants_journal(request: Request) -> bool:
     return request.profile == PRODUCTION and not device.has_journal(device.device_of(BUILD))
 
 
-_DEVICE_BYTES_PER_SECOND = 2 << 30  # more than the devices here take
-
-
 @contextmanager
 def data_file_system(experiment: Experiment, request: Request) -> Iterator[None]:
     """
     What the servers' data lie on: the tree's own file system, or one with a journal that is made for the run. It is no larger than what the experiment
-    needs and half as much, and what a fast device takes of inserts in one point: what is written to it takes new blocks while there are any, and
+    needs and half as much, and what an engine writes of inserts in one point at most: what is written to it takes new blocks while there are any, and
     others need room on the same device.
     """
     if not wants_journal(request):
         yield
         return
     free = device.free_bytes(DATA.parent) - request.settings.disk_reserve_bytes
-    inserted = _DEVICE_BYTES_PER_SECOND * (request.settings.seconds + request.settings.warmup_seconds) if "insert" in request.operations else 0
+    inserted = device.ENGINE_BYTES_PER_SECOND_MAX * (request.settings.seconds + request.settings.warmup_seconds) if "insert" in request.operations else 0
     with journal.mounted(DATA, min(free, experiment.disk_bytes(request) * 3 // 2 + int(inserted))):
         yield
 
