@@ -94,7 +94,9 @@ def test_a_reference_stays_in_its_page(schema, row_format):
 
 @pytest.mark.quarry_only
 @every_format
-@pytest.mark.parametrize("prefix", [256, 768, 3000])
+@pytest.mark.parametrize(
+    "prefix", [pytest.param(256, marks=pytest.mark.nightly), 768, pytest.param(3000, marks=pytest.mark.nightly)]
+)
 def test_inline_parts_of_less_than_half_a_page_stay_in_it(schema, row_format, prefix):
     make(schema, row_format, 1, f"INLINE_SIZE={prefix} PREFIX_SIZE={prefix}")
     for row in range(10):

@@ -294,6 +294,7 @@ def test_foreign_keys_are_named_for_the_server_refuses_the_alter(server, capsys)
 
 
 # --- the trial ---
+@pytest.mark.nightly
 def test_trial_measures_both_engines_and_leaves_nothing(server, capsys):
     status, found, _ = advise(server, capsys, "app.files", "--trial", "--trial-rounds", "1", "--trial-seconds", "1", "--trial-clients", "2")
     assert status == 0

@@ -200,6 +200,7 @@ def test_a_cluster_without_room_for_the_table_is_ended_at_once(monkeypatch):
     assert FakeCluster.told[-1] == "close"
 
 
+@pytest.mark.nightly
 def test_ycsb_runs_on_a_target_and_leaves_it_as_it_was(tmp_path, monkeypatch):
     if missing := java.missing_tools():
         pytest.skip("; ".join(missing))
@@ -306,6 +307,7 @@ def own_place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_innodb_on_two_drives_has_a_partition_on_each_and_leaves_nothing(own_place):
     run = small_run(own_place, "innodb", drives=[2], link_mbits=0)
     points = [point for point in run.points if point["setting"] == "2 drives"]
@@ -318,6 +320,7 @@ def test_innodb_on_two_drives_has_a_partition_on_each_and_leaves_nothing(own_pla
     assert not (own_place / "drives").exists() and not (own_place / "data").exists()
 
 
+@pytest.mark.nightly
 def test_a_limited_network_is_measured_and_goes(own_place):
     run = small_run(own_place, "innodb", drives=[], link_mbits=80)
     points = [point for point in run.points if point["setting"] == LIMITED_NETWORK]
